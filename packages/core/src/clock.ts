@@ -1,0 +1,6 @@
+/** Wall-clock time in milliseconds since the epoch. Time is an argument: tests pass their own. */
+export interface Clock {
+  nowMs(): number
+}
+
+export const systemClock: Clock = { nowMs: () => Date.now() }

@@ -1,0 +1,29 @@
+/** What every error code means for whoever meets it. Each has a row in docs/errors.md; test/repo holds the two together. */
+export interface ErrorFacts {
+  /** Whether the same attempt may succeed later without a change by a person. */
+  readonly retryable: boolean
+}
+
+export const errorFacts = {
+  /** Environment or flags are wrong; the message lists every problem. */
+  CONFIG_INVALID: { retryable: false },
+  /** weir.yaml is wrong; the message lists every problem with file and line. */
+  POLICY_INVALID: { retryable: false },
+} as const satisfies Record<string, ErrorFacts>
+
+export type ErrorCode = keyof typeof errorFacts
+
+/** An operating fault: what was tried, with which id, and what to do. Expected outcomes are values, bugs are assertions. */
+export class WeirError extends Error {
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'WeirError'
+    this.code = code
+  }
+
+  get retryable(): boolean {
+    return errorFacts[this.code].retryable
+  }
+}

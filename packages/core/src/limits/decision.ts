@@ -1,0 +1,40 @@
+/** Why a decision came out as it did; the `reason` of the record and of the check API. */
+export const reasons = [
+  'ok',
+  'limit',
+  'blocked',
+  'unauthorized',
+  'unavailable',
+  'cost_exceeds_limit',
+  'journal_full',
+] as const
+export type Reason = (typeof reasons)[number]
+
+/** Whether the request's cost stands in Redis. `unknown`: no answer came in time, the charge may or may not have happened. */
+export type Charged = 'yes' | 'no' | 'unknown'
+
+/** One limit as a decision left it. */
+export interface LimitState {
+  readonly name: string
+  /** Units per span. */
+  readonly size: number
+  /** Units used in the current span, this decision's charge included. */
+  readonly used: number
+  /** Units left, never negative. */
+  readonly remaining: number
+  /** Milliseconds from the decision until the span ends. */
+  readonly resetMs: number
+}
+
+/** The outcome of one check. A denial is a value, not an error. */
+export interface Decision {
+  readonly allowed: boolean
+  readonly reason: Reason
+  /** The name of the first limit that refused, or empty. */
+  readonly deniedBy: string
+  readonly charged: Charged
+  /** Waiting this long admits, as far as these limits are concerned; 0 when allowed. */
+  readonly retryAfterMs: number
+  /** In the order of the request's limits; empty when Redis did not answer. */
+  readonly limits: readonly LimitState[]
+}

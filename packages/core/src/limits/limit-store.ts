@@ -1,0 +1,33 @@
+import type { Decision } from './decision.ts'
+import type { Limit } from './limit.ts'
+
+/** The values that scopes are filled from. `route` is the template, `ip` the address or IPv6 prefix as text. */
+export interface ScopeValues {
+  readonly subject: string
+  readonly keyId: string
+  readonly ip: string
+  readonly route: string
+  readonly method: string
+  /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text; an absent one counts as empty. */
+  readonly named?: ReadonlyMap<string, string>
+}
+
+export interface LimitRequest {
+  readonly scope: ScopeValues
+  /** Units this request consumes; a non-negative safe integer. */
+  readonly cost: number
+  /** Look, but charge nothing. */
+  readonly peek: boolean
+  /** At most `limitsPerDecisionMax`; the first that refuses names the denial. */
+  readonly limits: readonly Limit[]
+  /** IANA zone in which the subject's calendar periods begin. */
+  readonly timeZone: string
+  /** Day of the month on which the subject's months begin, 1 to 31; clamped to the month's last day. */
+  readonly anchor: number
+}
+
+/** Decides and charges in one step. A refusal charges nothing on any limit; see lua/scripts/decide.lua. */
+export interface LimitStore {
+  /** Never rejects for a slow or missing store: that is a decision with reason `unavailable`. */
+  decide(request: LimitRequest): Promise<Decision>
+}

@@ -1,0 +1,38 @@
+/** The algorithms by their names in the policy. Which of them are built says `packages/core/src/policy/not-built.ts`. */
+export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket'] as const
+export type Algorithm = (typeof algorithms)[number]
+
+export const periodUnits = ['minute', 'hour', 'day', 'week', 'month'] as const
+export type PeriodUnit = (typeof periodUnits)[number]
+
+/** What a limit is counted over: a length of time aligned to the epoch, or a calendar period in the subject's zone. */
+export type Span =
+  | { readonly kind: 'window'; readonly ms: number }
+  | { readonly kind: 'period'; readonly unit: PeriodUnit }
+
+/** One dimension that a limit is counted by. The last three carry the name of what is read. */
+export type ScopePart =
+  | { readonly kind: 'subject' | 'key' | 'ip' | 'route' | 'method' | 'global' }
+  | { readonly kind: 'header' | 'query' | 'attribute'; readonly name: string }
+
+/** A limit of the policy, checked and with every default filled in. */
+export interface Limit {
+  /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
+  readonly name: string
+  readonly algorithm: Algorithm
+  /** Units admitted per span; a positive safe integer. */
+  readonly size: number
+  readonly span: Span
+  /** Never empty. */
+  readonly by: readonly ScopePart[]
+  /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */
+  readonly applies: 'plan' | 'all'
+  readonly mode: 'enforce' | 'shadow'
+  /** What becomes of a request when Redis does not answer in time. */
+  readonly onUnavailable: 'allow' | 'deny' | 'local'
+  /** Percent of `size` at which an alert is raised, ascending and unique; empty for none. */
+  readonly thresholds: readonly number[]
+}
+
+/** A decision never takes more limits than this, so that one script call stays bounded. Also checked in lua/scripts/decide.lua. */
+export const limitsPerDecisionMax = 16
