@@ -1,0 +1,35 @@
+/** A program that must be on the PATH, and how a person gets it. */
+export interface NeededProgram {
+  readonly program: string
+  /** The command that installs it on Debian, shown as it is. */
+  readonly install: string
+}
+
+/** Everything needed to run one server in the foreground. */
+export interface ServerPlan {
+  readonly command: readonly [string, ...string[]]
+  readonly env: Readonly<Record<string, string>>
+  /** What clients are given: a URL for Redis and ClickHouse, host:port for Kafka. */
+  readonly address: string
+  /** One attempt, a second at most, never throws: does it answer as a client would need it to? */
+  ready(): Promise<boolean>
+}
+
+/** A real server as it is run without Docker. The launcher and the tests start it through the same plan. */
+export interface NativeServer {
+  readonly name: 'redis' | 'kafka' | 'clickhouse'
+  readonly needs: readonly NeededProgram[]
+  /** The `docker run` line that gives the same server, and the variable that then points Weir at it. */
+  readonly docker: { readonly command: string; readonly env: string }
+  /** How many ports `plan` wants. */
+  readonly portCount: number
+  /**
+   * Prepares the data directory (formatting, downloads, config files) and says how to start. Running it again on the same
+   * directory continues the data. `progress` gets one line per slow step.
+   */
+  plan(options: {
+    readonly dir: string
+    readonly ports: readonly number[]
+    readonly progress: (line: string) => void
+  }): Promise<ServerPlan>
+}
