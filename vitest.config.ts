@@ -1,16 +1,22 @@
 import { defineConfig } from 'vitest/config'
 
 /** A project per tier (test/README.md). Unit tests stand beside what they test; the other tiers live in test/. */
-const tier = (name: string, include: string[], timeoutMs: number) => ({
-  test: { name, include, testTimeout: timeoutMs, hookTimeout: timeoutMs, passWithNoTests: false },
+const tier = (name: string, include: string[], timeoutMs: number, servers: string[] = []) => ({
+  test: {
+    name,
+    include,
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
+    globalSetup: servers.map((server) => `test/support/servers/provide-${server}.ts`),
+  },
 })
 
 export default defineConfig({
   test: {
     projects: [
       tier('unit', ['{packages,services,infra}/**/*.test.ts'], 5_000),
-      tier('lua', ['test/lua/**/*.test.ts'], 30_000),
-      tier('servers', ['test/servers/**/*.test.ts'], 120_000),
+      tier('lua', ['test/lua/**/*.test.ts'], 30_000, ['redis']),
+      tier('servers', ['test/servers/**/*.test.ts'], 120_000, ['redis', 'kafka', 'clickhouse']),
       tier('failure', ['test/failure/**/*.test.ts'], 300_000),
       tier('repo', ['test/repo/**/*.test.ts'], 60_000),
     ],

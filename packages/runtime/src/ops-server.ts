@@ -1,0 +1,56 @@
+import { createServer, type Server } from 'node:http'
+import type { Registry } from 'prom-client'
+
+/** What a part of the process says of itself: nothing when it is well, else what is missing, in a sentence. */
+export type ReadinessCheck = () => string | undefined | Promise<string | undefined>
+
+export interface OpsOptions {
+  readonly host: string
+  readonly port: number
+  readonly metrics: Registry
+  /** By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it. */
+  readonly readiness: Readonly<Record<string, ReadinessCheck>>
+}
+
+async function missingParts(readiness: OpsOptions['readiness']): Promise<string[]> {
+  const answers = await Promise.all(
+    Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
+  )
+  return answers.flatMap(([name, missing]) => (missing === undefined ? [] : [`${name}: ${missing}`]))
+}
+
+/**
+ * /livez (the process answers), /readyz (what it needs is there) and /metrics, on a port of their own. Liveness asks no
+ * other server, so that an outage elsewhere restarts nothing.
+ */
+export async function startOpsServer(options: OpsOptions): Promise<Server> {
+  const answer = async (path: string): Promise<{ status: number; type?: string; body: string }> => {
+    if (path === '/livez') return { status: 200, body: 'ok\n' }
+    if (path === '/metrics') {
+      return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() }
+    }
+    if (path !== '/readyz') return { status: 404, body: 'There are /livez, /readyz and /metrics.\n' }
+    const missing = await missingParts(options.readiness)
+    return missing.length === 0 ? { status: 200, body: 'ok\n' } : { status: 503, body: `${missing.join('\n')}\n` }
+  }
+  const server = createServer((request, response) => {
+    answer(request.url?.split('?')[0] ?? '').then(
+      ({ status, type = 'text/plain; charset=utf-8', body }) =>
+        response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body),
+      (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),
+    )
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, resolve)
+  })
+  return server
+}
+
+/** Stops listening and drops idle connections. */
+export function closeHttpServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

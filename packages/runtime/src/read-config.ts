@@ -1,0 +1,102 @@
+import { WeirError } from '@weir/core/errors.ts'
+
+/** The environment as it is handed in; only main.ts files read the real one. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** One variable: how its text becomes a value, and what a person reads about it in docs/configuration.md. */
+export interface Variable<T> {
+  readonly name: `WEIR_${string}`
+  readonly about: string
+  /** Shown in the docs; the text that stands in when the variable is unset. Without one the variable must be set. */
+  readonly fallback?: string
+  /** The value, or a sentence that says what the text should have been. */
+  readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
+}
+
+export type Variables = Readonly<Record<string, Variable<unknown>>>
+export type Config<V extends Variables> = { readonly [K in keyof V]: V[K] extends Variable<infer T> ? T : never }
+
+type Named = Pick<Variable<unknown>, 'name' | 'about' | 'fallback'>
+
+export const text = (named: Named): Variable<string> => ({ ...named, parse: (value) => ({ value }) })
+
+/** A whole number between two bounds, both allowed. */
+export const wholeNumber = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
+  ...named,
+  parse: (value) => {
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
+    if (number >= named.min && number <= named.max) return { value: number }
+    return { problem: `must be a whole number from ${named.min} to ${named.max}` }
+  },
+})
+
+export const port = (named: Named): Variable<number> => wholeNumber({ ...named, min: 1, max: 65_535 })
+
+export const choice = <T extends string>(named: Named & { readonly of: readonly T[] }): Variable<T> => ({
+  ...named,
+  parse: (value) => {
+    const found = named.of.find((one) => one === value)
+    return found === undefined ? { problem: `must be one of ${named.of.join(', ')}` } : { value: found }
+  },
+})
+
+/** A URL with one of these protocols (`redis:`), returned as it was written. */
+export const url = (named: Named & { readonly protocols: readonly string[] }): Variable<string> => ({
+  ...named,
+  parse: (value) => {
+    const parsed = URL.canParse(value) ? new URL(value) : undefined
+    if (parsed && named.protocols.includes(parsed.protocol)) return { value }
+    return { problem: `must be a URL that begins with ${named.protocols.map((one) => `${one}//`).join(' or ')}` }
+  },
+})
+
+/** `host:port[,host:port…]`. */
+export const addresses = (named: Named): Variable<readonly string[]> => ({
+  ...named,
+  parse: (value) => {
+    const list = value.split(',').map((one) => one.trim())
+    if (list.every((one) => /^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(one))) return { value: list }
+    return { problem: 'must be host:port, several separated by commas' }
+  },
+})
+
+/** A lower-case hex SHA-256, or nothing. */
+export const sha256 = (named: Named): Variable<string | undefined> => ({
+  ...named,
+  parse: (value) => {
+    if (value === '') return { value: undefined }
+    return /^[0-9a-f]{64}$/.test(value) ? { value } : { problem: 'must be a SHA-256 in 64 lower-case hex digits' }
+  },
+})
+
+export type ConfigResult<V extends Variables> =
+  | { readonly kind: 'config'; readonly config: Config<V> }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+
+/** Reads every variable and reports all problems at once. Values of variables whose name says secret are never repeated. */
+export function checkConfig<V extends Variables>(variables: V, environment: Environment): ConfigResult<V> {
+  const problems: string[] = []
+  const config: Record<string, unknown> = {}
+  for (const [key, variable] of Object.entries(variables)) {
+    const given = environment[variable.name] || variable.fallback
+    if (given === undefined) {
+      problems.push(`${variable.name} is not set: ${variable.about}`)
+      continue
+    }
+    const parsed = variable.parse(given)
+    if ('value' in parsed) config[key] = parsed.value
+    else problems.push(`${variable.name} ${parsed.problem}, but is ${shown(variable.name, given)}`)
+  }
+  if (problems.length > 0) return { kind: 'problems', problems }
+  return { kind: 'config', config: config as Config<V> }
+}
+
+const shown = (name: string, value: string) =>
+  /SECRET|TOKEN|PASSWORD/.test(name) ? 'something else' : JSON.stringify(value)
+
+/** As `checkConfig`, for a main.ts: throws one CONFIG_INVALID that lists every problem. */
+export function readConfig<V extends Variables>(variables: V, environment: Environment): Config<V> {
+  const result = checkConfig(variables, environment)
+  if (result.kind === 'config') return result.config
+  throw new WeirError('CONFIG_INVALID', `The environment is not right:\n  ${result.problems.join('\n  ')}`)
+}

@@ -1,0 +1,58 @@
+import type { Logger } from './logger.ts'
+
+/** How long a stop may take before the process exits anyway; below Kubernetes' and systemd's usual 30 and 90 s. */
+const stopDeadlineMs = 20_000
+
+export interface Run {
+  /** Registers what was opened; it is closed in reverse order at the stop. */
+  own<T>(name: string, thing: T | Promise<T>, close: (thing: T) => unknown): Promise<T>
+  /** Ends the run from inside: everything is closed and the process exits with 1. */
+  fail(error: unknown): void
+  /** Resolves when a signal came or something failed, after everything was closed in order. */
+  untilStopped(): Promise<{ readonly exitCode: number }>
+}
+
+/** Owns start and stop of a process: SIGTERM and SIGINT close everything in reverse order, within a deadline. */
+export function createRun(log: Logger): Run {
+  const owned: { name: string; close: () => unknown }[] = []
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<{ exitCode: number; why: string }>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop({ exitCode: 0, why: signal }))
+
+  const fail = (error: unknown) => {
+    log.fatal({ err: error }, 'failed')
+    stop({ exitCode: 1, why: 'failure' })
+  }
+  process.on('uncaughtException', fail)
+  process.on('unhandledRejection', fail)
+
+  const closeAll = async () => {
+    for (const { name, close } of owned.reverse()) {
+      try {
+        await close()
+      } catch (error) {
+        log.error({ err: error, part: name }, 'close failed')
+      }
+    }
+  }
+
+  return {
+    async own(name, thing, close) {
+      const opened = await thing
+      owned.push({ name, close: () => close(opened) })
+      return opened
+    },
+    fail,
+    async untilStopped() {
+      const { exitCode, why } = await stopped
+      log.info({ why }, 'stopping')
+      const deadline = setTimeout(() => {
+        log.error({ stopDeadlineMs }, 'stop took too long')
+        process.exit(1)
+      }, stopDeadlineMs)
+      await closeAll()
+      clearTimeout(deadline)
+      log.info('stopped')
+      return { exitCode }
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import type { Server } from 'node:http'
+import { WeirError } from '@weir/core/errors.ts'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { createLogger, type Logger, type LogLevel, logLevels } from './logger.ts'
+import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
+import { choice, port, text } from './read-config.ts'
+import { createRun, type Run } from './run.ts'
+
+/** The variables that every service has, the ops port's default apart. */
+export const serviceVariables = (opsPort: number) => ({
+  logLevel: choice({ name: 'WEIR_LOG_LEVEL', about: 'least severe log line written', fallback: 'info', of: logLevels }),
+  opsHost: text({ name: 'WEIR_OPS_HOST', about: 'address of /livez, /readyz and /metrics', fallback: '127.0.0.1' }),
+  opsPort: port({ name: 'WEIR_OPS_PORT', about: 'port of /livez, /readyz and /metrics', fallback: String(opsPort) }),
+})
+
+export interface ServiceConfig {
+  readonly logLevel: LogLevel
+  readonly opsHost: string
+  readonly opsPort: number
+}
+
+/** What a service's wiring works with. */
+export interface Service {
+  readonly run: Run
+  readonly log: Logger
+  readonly metrics: Registry
+  /** Adds a part that /readyz asks. */
+  readonly checkReady: (part: string, check: ReadinessCheck) => void
+}
+
+/**
+ * The frame of every main.ts: configuration first and whole, then the wiring, then waiting, then the exit code. The ops
+ * port opens before the wiring, so that a service which waits for its servers can say what it waits for.
+ */
+export async function startService<C extends ServiceConfig>(
+  name: string,
+  readConfig: () => C,
+  wire: (config: C, service: Service) => Promise<void>,
+): Promise<void> {
+  let config: C
+  try {
+    config = readConfig()
+  } catch (error) {
+    if (!(error instanceof WeirError)) throw error
+    process.stderr.write(`${name}: ${error.message}\n`)
+    process.exit(2)
+  }
+  const log = createLogger(name, config.logLevel)
+  const run = createRun(log)
+  const metrics = new Registry()
+  collectDefaultMetrics({ register: metrics, prefix: 'weir_' })
+  let wired = false
+  const readiness: Record<string, ReadinessCheck> = { start: () => (wired ? undefined : 'still starting') }
+  const checkReady = (part: string, check: ReadinessCheck) => {
+    readiness[part] = check
+  }
+  const start = async () => {
+    const { opsHost: host, opsPort } = config
+    const ops = startOpsServer({ host, port: opsPort, metrics, readiness })
+    await run.own('ops server', ops, (server: Server) => closeHttpServer(server))
+    await wire(config, { run, log, metrics, checkReady })
+    wired = true
+    log.info({ opsPort }, 'started')
+  }
+  start().catch((error: unknown) => run.fail(error))
+  const { exitCode } = await run.untilStopped()
+  process.exit(exitCode)
+}

@@ -1,0 +1,40 @@
+import { missingPrograms } from '@weir/runtime/missing-programs.ts'
+import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { TestProject } from 'vitest/node'
+import { startContainer } from './start-container.ts'
+import { startServer } from './start-server.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** `redis://host:port` */
+    redisUrl: string
+    /** `host:port` */
+    kafkaBrokers: string
+    /** `http://host:port` */
+    clickhouseUrl: string
+  }
+}
+
+type AddressName = 'redisUrl' | 'kafkaBrokers' | 'clickhouseUrl'
+
+/**
+ * Gives a tier its server: the address in the environment, else the native program, else a container, else an error that
+ * says what to install. Tests see only the address, by `inject(name)`.
+ */
+export async function provideServer(project: TestProject, server: NativeServer, name: AddressName, variable: string) {
+  const given = process.env[variable]
+  if (given) return project.provide(name, given)
+  const missing = missingPrograms(server.needs, process.env.PATH)
+  if (missing.length === 0) {
+    const running = await startServer(server)
+    project.provide(name, running.address)
+    return () => running.close()
+  }
+  const container = await startContainer(server.name)
+  if (container === undefined) {
+    const wanted = missing.map((one) => `${one.program} (${one.install})`).join(', ')
+    throw new Error(`no ${server.name} for the tests: set ${variable}, or install ${wanted}, or start a Docker engine`)
+  }
+  project.provide(name, container.address)
+  return () => container.close()
+}

@@ -1,0 +1,68 @@
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { NativeServer, ServerPlan } from '@weir/runtime/native-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+export interface RunningServer {
+  readonly address: string
+  readonly dir: string
+  pid(): number
+  /** Waits until the process is gone. */
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Starts it again on the same data and ports, and waits until it answers. */
+  restart(): Promise<void>
+  /** Kills it and removes its data. */
+  close(): Promise<void>
+}
+
+/** Kafka's first start takes 3 s here and ClickHouse's 1 s; a busy machine may need many times that. */
+const startDeadlineMs = 60_000
+
+async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
+  const log = await open(logFile, 'a')
+  const child = spawnBound(plan.command, {
+    stdio: ['ignore', log.fd, log.fd],
+    env: { ...process.env, ...plan.env },
+  })
+  await log.close()
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const alive = () => child.exitCode === null && child.signalCode === null
+  const up = await waitUntil(async () => (alive() ? await plan.ready() : true), { deadlineMs: startDeadlineMs })
+  if (up !== true || !alive()) {
+    const text = await readFile(logFile, 'utf8')
+    throw new Error(`${server.name} did not start: ${plan.command.join(' ')}\n${text.slice(-2_000)}`)
+  }
+  return { child, ended }
+}
+
+/** A real server of a test's own, on free ports and an empty folder. Whoever starts it closes it. */
+export async function startServer(server: NativeServer): Promise<RunningServer> {
+  const dir = await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`))
+  const plan = await server.plan({
+    dir: join(dir, 'data'),
+    ports: await freePorts(server.portCount),
+    progress: (line) => process.stderr.write(`${line}\n`),
+  })
+  const logFile = join(dir, 'server.log')
+  let running = await launch(server, plan, logFile)
+  const kill = async (signal: NodeJS.Signals) => {
+    running.child.kill(signal)
+    await running.ended
+  }
+  return {
+    address: plan.address,
+    dir,
+    pid: () => running.child.pid ?? 0,
+    kill,
+    async restart() {
+      running = await launch(server, plan, logFile)
+    },
+    async close() {
+      await kill('SIGKILL')
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
