@@ -9,6 +9,10 @@ export const errorFacts = {
   CONFIG_INVALID: { retryable: false },
   /** weir.yaml is wrong; the message lists every problem with file and line. */
   POLICY_INVALID: { retryable: false },
+  /** Another migrator holds the lock in ClickHouse. */
+  MIGRATION_LOCKED: { retryable: true },
+  /** A migration file differs from what was applied under its number. */
+  MIGRATION_CHANGED: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>
 
 export type ErrorCode = keyof typeof errorFacts

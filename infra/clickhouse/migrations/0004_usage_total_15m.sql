@@ -1,0 +1,29 @@
+-- How much was used in all, by plan and route, without reading every subject?
+CREATE TABLE IF NOT EXISTS weir.usage_total_15m
+(
+    ts        DateTime('UTC') COMMENT 'start of the bucket',
+    plan      LowCardinality(String),
+    route     LowCardinality(String),
+    method    LowCardinality(String),
+    outcome   LowCardinality(String),
+    denied_by LowCardinality(String),
+    count     UInt64 COMMENT 'decisions',
+    cost      UInt64 COMMENT 'units asked for; those of outcome allow were consumed'
+)
+ENGINE = SummingMergeTree((count, cost))
+PARTITION BY toYYYYMM(ts)
+ORDER BY (ts, plan, route, method, outcome, denied_by)
+SETTINGS non_replicated_deduplication_window = 10000;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS weir.usage_total_15m_mv TO weir.usage_total_15m AS
+SELECT
+    toDateTime(toStartOfFifteenMinutes(d.ts), 'UTC') AS ts,
+    plan,
+    route,
+    method,
+    outcome,
+    denied_by,
+    sum(d.count) AS count,
+    sum(d.cost * d.count) AS cost
+FROM weir.decisions AS d
+GROUP BY ALL;

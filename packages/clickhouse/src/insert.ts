@@ -1,0 +1,38 @@
+import { Readable } from 'node:stream'
+import type { ClickHouseClient } from './connect.ts'
+
+/** One block of rows, whole or not at all. */
+export interface Block {
+  readonly table: string
+  /** Lines of JSON objects, each ended by a line break. */
+  readonly lines: Buffer
+  /** Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. */
+  readonly token: string
+}
+
+/**
+ * What an insert depends on, pinned here because servers differ in their defaults: one synchronous block, remembered by its
+ * token in the table and in every view's target.
+ */
+const settings = {
+  async_insert: 0,
+  insert_deduplicate: 1,
+  deduplicate_blocks_in_dependent_materialized_views: 1,
+  max_insert_threads: '1',
+  max_insert_block_size: '1048449',
+  min_insert_block_size_rows: '1048449',
+  min_insert_block_size_bytes: '268402944',
+  input_format_parallel_parsing: 0,
+  // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
+  input_format_skip_unknown_fields: 1,
+} as const
+
+/** Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
+export async function insertBlock(client: ClickHouseClient, block: Block): Promise<void> {
+  await client.insert({
+    table: block.table,
+    values: Readable.from([block.lines], { objectMode: false }),
+    format: 'JSONEachRow',
+    clickhouse_settings: { ...settings, insert_deduplication_token: block.token },
+  })
+}

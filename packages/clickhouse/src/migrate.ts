@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { ClickHouseError } from '@clickhouse/client'
+import { WeirError } from '@weir/core/errors.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { ClickHouseClient } from './connect.ts'
+import type { Migration } from './read-migrations.ts'
+
+/** A migrator that holds the lock longer than this is taken for dead: every statement is over in seconds. */
+const lockStaleSeconds = 60
+/** Long enough to outwait a dead migrator's lock. */
+const lockDeadlineMs = 90_000
+
+const tableExists = '57'
+const databaseMissing = '81'
+
+const hasCode = (error: unknown, code: string) => error instanceof ClickHouseError && error.code === code
+
+/** CREATE TABLE is the one step in ClickHouse that exactly one of several contenders completes. */
+async function takeLock(client: ClickHouseClient): Promise<boolean> {
+  try {
+    await client.command({
+      query: `CREATE TABLE weir.schema_lock (holder UUID) ENGINE = Memory COMMENT '${randomUUID()}'`,
+    })
+    return true
+  } catch (error) {
+    if (!hasCode(error, tableExists)) throw error
+    const stale = await client.query({
+      query: `SELECT comment FROM system.tables WHERE database = 'weir' AND name = 'schema_lock'
+              AND metadata_modification_time < now() - {seconds:UInt32}`,
+      query_params: { seconds: lockStaleSeconds },
+      format: 'JSONEachRow',
+    })
+    if ((await stale.json()).length > 0) await dropLock(client)
+    return false
+  }
+}
+
+const dropLock = (client: ClickHouseClient) => client.command({ query: 'DROP TABLE IF EXISTS weir.schema_lock SYNC' })
+
+async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, string>> {
+  const answer = await client.query({
+    query: 'SELECT number, any(checksum) AS checksum FROM weir.schema_migrations GROUP BY number',
+    format: 'JSONEachRow',
+  })
+  const rows = await answer.json<{ number: number; checksum: string }>()
+  return new Map(rows.map((row) => [row.number, row.checksum]))
+}
+
+async function apply(client: ClickHouseClient, migration: Migration): Promise<void> {
+  for (const query of migration.statements) await client.command({ query })
+  await client.insert({
+    table: 'weir.schema_migrations',
+    values: [{ number: migration.number, name: migration.name, checksum: migration.checksum }],
+    format: 'JSONEachRow',
+    clickhouse_settings: { async_insert: 0 },
+  })
+}
+
+/**
+ * Brings the database to the newest migration, under a lock, so that several may try at once. Returns the names of what it
+ * applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never edited.
+ */
+export async function migrate(client: ClickHouseClient, migrations: readonly Migration[]): Promise<string[]> {
+  await client.command({ query: 'CREATE DATABASE IF NOT EXISTS weir' })
+  await client.command({
+    query: `CREATE TABLE IF NOT EXISTS weir.schema_migrations
+            (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
+            ENGINE = MergeTree ORDER BY number`,
+  })
+  const locked = await waitUntil(() => takeLock(client), { deadlineMs: lockDeadlineMs, everyMs: 250 })
+  if (locked !== true) {
+    throw new WeirError('MIGRATION_LOCKED', 'Another migration holds weir.schema_lock; wait for it or drop that table')
+  }
+  try {
+    const applied = await appliedChecksums(client)
+    const changed = migrations.filter(({ number, checksum }) => (applied.get(number) ?? checksum) !== checksum)
+    if (changed.length > 0) {
+      const names = changed.map(({ number, name }) => `${number} ${name}`).join(', ')
+      throw new WeirError(
+        'MIGRATION_CHANGED',
+        `Applied migrations were edited: ${names}. Restore them and add a new file`,
+      )
+    }
+    const missing = migrations.filter(({ number }) => !applied.has(number))
+    for (const migration of missing) await apply(client, migration)
+    return missing.map(({ name }) => name)
+  } finally {
+    await dropLock(client)
+  }
+}
+
+/** Why the tables cannot be used yet, or undefined. For readiness; throws only if ClickHouse itself fails. */
+export async function schemaMissing(client: ClickHouseClient, newest: number): Promise<string | undefined> {
+  try {
+    const at = Math.max(0, ...(await appliedChecksums(client)).keys())
+    return at >= newest ? undefined : `the tables are at migration ${at} of ${newest}: run the migrations`
+  } catch (error) {
+    if (hasCode(error, databaseMissing) || hasCode(error, '60')) return 'the tables are missing: run the migrations'
+    throw error
+  }
+}
