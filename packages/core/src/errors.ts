@@ -13,6 +13,16 @@ export const errorFacts = {
   MIGRATION_LOCKED: { retryable: true },
   /** A migration file differs from what was applied under its number. */
   MIGRATION_CHANGED: { retryable: false },
+  /** `weir up` cannot make or write its data directory. */
+  DATA_DIR_UNUSABLE: { retryable: false },
+  /** Another `weir up` works on the data directory. */
+  DATA_DIR_IN_USE: { retryable: false },
+  /** A part of `weir up` ended or stayed silent while starting; the message ends with its log. */
+  PART_NOT_STARTED: { retryable: false },
+  /** A port that `weir up` needs is taken. */
+  PORT_IN_USE: { retryable: false },
+  /** A program that `weir up` or the tests need is not installed. */
+  PROGRAM_MISSING: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>
 
 export type ErrorCode = keyof typeof errorFacts

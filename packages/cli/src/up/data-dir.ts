@@ -1,0 +1,82 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { WeirError } from '@weir/core/errors.ts'
+
+/** What the demo needs to be secret, made once per data directory and readable by its owner only. */
+export interface Secrets {
+  readonly demoKey: string
+  readonly demoSmallKey: string
+  readonly adminToken: string
+  readonly webhookSecret: string
+}
+
+export interface DataDir {
+  readonly dir: string
+  readonly secrets: Secrets
+  /** The file named by `state` in the ready line. */
+  readonly stateFile: string
+  writeState(state: object): void
+  /** Lets the next one in. The kernel does the same when this process dies. */
+  release(): void
+}
+
+/** Replaces a file whole, so that a reader sees the old or the new one. */
+function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}
+
+export const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+function readOrMakeSecrets(file: string): Secrets {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    const random = () => randomBytes(24).toString('base64url')
+    const secrets: Secrets = {
+      demoKey: `weir_demo_${random()}`,
+      demoSmallKey: `weir_small_${random()}`,
+      adminToken: `weir_admin_${random()}`,
+      webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
+    }
+    replaceFile(file, `${JSON.stringify(secrets, null, 2)}\n`)
+    return secrets
+  }
+}
+
+function holder(stateFile: string): string {
+  try {
+    return ` by process ${JSON.parse(readFileSync(stateFile, 'utf8')).launcher}`
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * Takes a data directory for this process alone. The lock is SQLite's, held by the kernel for as long as the process
+ * lives: no stale file can keep the next start out, and no pid is ever trusted.
+ */
+export function openDataDir(dir: string): DataDir {
+  const stateFile = join(dir, 'state.json')
+  try {
+    mkdirSync(join(dir, 'logs'), { recursive: true })
+  } catch (error) {
+    throw new WeirError('DATA_DIR_UNUSABLE', `The data directory ${dir} cannot be made: ${String(error)}`, error)
+  }
+  const lock = new DatabaseSync(join(dir, 'lock.db'))
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+  } catch (error) {
+    const message = `The data directory ${dir} is in use${holder(stateFile)}. Stop that one, or choose another with --data DIR.`
+    throw new WeirError('DATA_DIR_IN_USE', message, error)
+  }
+  return {
+    dir,
+    stateFile,
+    secrets: readOrMakeSecrets(join(dir, 'secrets.json')),
+    writeState: (state) => replaceFile(stateFile, `${JSON.stringify(state)}\n`),
+    release: () => lock.close(),
+  }
+}

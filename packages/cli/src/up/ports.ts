@@ -1,0 +1,45 @@
+import { WeirError } from '@weir/core/errors.ts'
+import { freePorts, isPortFree } from '@weir/runtime/ports.ts'
+
+/**
+ * Where everything listens. The servers' ports are not their usual ones: a Redis or Kafka that already runs here must
+ * neither be disturbed nor stand in the way.
+ */
+export const defaultPorts = {
+  ingress: 8080,
+  api: 8081,
+  console: 8090,
+  ingressOps: 9101,
+  meteringOps: 9102,
+  alertingOps: 9103,
+  consoleOps: 9104,
+  upstream: 8070,
+  receiver: 8071,
+  redis: 16379,
+  kafka: 19092,
+  kafkaController: 19093,
+  clickhouse: 18123,
+} as const
+
+export type PortName = keyof typeof defaultPorts
+export type Ports = Readonly<Record<PortName, number>>
+
+const names = Object.keys(defaultPorts) as PortName[]
+
+/** Free ports for everything, or the fixed ones after a look that nobody has them. `unused` are not looked at. */
+export async function choosePorts(mode: 'auto' | 'fixed', unused: ReadonlySet<PortName>): Promise<Ports> {
+  if (mode === 'auto') {
+    const free = await freePorts(names.length)
+    return Object.fromEntries(names.map((name, index) => [name, free[index] ?? 0])) as Record<PortName, number>
+  }
+  const wanted = names.filter((name) => !unused.has(name))
+  const taken = (
+    await Promise.all(wanted.map(async (name) => ((await isPortFree(defaultPorts[name])) ? [] : [name])))
+  ).flat()
+  if (taken.length > 0) {
+    const list = taken.map((name) => `${defaultPorts[name]} (${name})`).join(', ')
+    const message = `Another program listens on port ${list}. Stop it, or let free ports be chosen: ./weir up --ports auto`
+    throw new WeirError('PORT_IN_USE', message)
+  }
+  return defaultPorts
+}

@@ -1,0 +1,91 @@
+import type { DataDir } from './data-dir.ts'
+import type { Ports } from './ports.ts'
+import type { Servers } from './servers.ts'
+
+/** The line that `weir up --json` prints, and the content of the state file. Names are a contract: keys are only added. */
+export interface ReadyLine {
+  readonly ready: true
+  readonly ingress: string
+  readonly api: string
+  /** Null: this version has no gRPC listener. */
+  readonly grpc: null
+  readonly console: string
+  readonly redis: string
+  readonly kafka: string
+  readonly clickhouse: string
+  /** Null where the policy has no subject of that name. */
+  readonly demoKey: string | null
+  readonly demoSmallKey: string | null
+  readonly adminToken: string
+  readonly state: string
+  readonly upstream: string
+  readonly receiver: string
+  readonly logs: string
+  readonly launcher: number
+  readonly pids: Readonly<Record<string, number>>
+}
+
+export function readyLine(options: {
+  readonly data: DataDir
+  readonly ports: Ports
+  readonly servers: Servers
+  readonly hasDemo: boolean
+  readonly hasDemoSmall: boolean
+  readonly pids: Readonly<Record<string, number>>
+}): ReadyLine {
+  const { data, ports, servers, hasDemo, hasDemoSmall, pids } = options
+  const at = (port: number) => `http://127.0.0.1:${port}`
+  return {
+    ready: true,
+    ingress: at(ports.ingress),
+    api: at(ports.api),
+    grpc: null,
+    console: at(ports.console),
+    ...servers.addresses,
+    demoKey: hasDemo ? data.secrets.demoKey : null,
+    demoSmallKey: hasDemoSmall ? data.secrets.demoSmallKey : null,
+    adminToken: data.secrets.adminToken,
+    state: data.stateFile,
+    upstream: at(ports.upstream),
+    receiver: at(ports.receiver),
+    logs: `${data.dir}/logs`,
+    launcher: process.pid,
+    pids,
+  }
+}
+
+/** The same for a person: what runs where, the keys, and four commands to try. */
+export function readyScreen(line: ReadyLine): string {
+  const rows = [
+    ['ingress', line.ingress, 'in front of the demo API'],
+    ['check API', line.api, 'POST /v1/check'],
+    ['console', line.console, 'GET /v1/usage'],
+    ['Redis', line.redis, 'decides'],
+    ['Kafka', line.kafka, 'remembers'],
+    ['ClickHouse', line.clickhouse, 'counts'],
+    ['webhooks', line.receiver, 'the demo receiver'],
+    ['logs', line.logs, 'one file each'],
+  ]
+  const table = rows.map(([name = '', where = '', what = '']) => `  ${name.padEnd(11)}${where.padEnd(30)} ${what}`)
+  const tries: string[] = []
+  if (line.demoKey !== null) {
+    tries.push(
+      '# a request through the ingress: 200 with RateLimit headers; the 101st in a minute is a 429',
+      `curl -i ${line.ingress}/hello -H 'X-API-Key: ${line.demoKey}'`,
+    )
+  }
+  if (line.demoSmallKey !== null) {
+    tries.push(
+      '# a quota of 20 a day: 25 requests are 20 times 200, 5 times 429, and two alerts (80 %, 100 %)',
+      `for i in $(seq 25); do curl -s -o /dev/null -w '%{http_code} ' ${line.ingress}/hello -H 'X-API-Key: ${line.demoSmallKey}'; done; echo`,
+    )
+  }
+  tries.push(
+    '# who used what, a second later, and the webhooks that the receiver verified',
+    `curl -s '${line.console}/v1/usage?by=subject,outcome&step=day' -H 'Authorization: Bearer ${line.adminToken}'`,
+    `curl -s ${line.receiver}/deliveries`,
+  )
+  return ['', 'Weir is up.', '', ...table, '', ...tries, '', 'Ctrl-C stops everything and keeps the data.', ''].join(
+    '\n',
+  )
+}

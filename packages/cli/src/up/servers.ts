@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { missingPrograms } from '@weir/runtime/missing-programs.ts'
+import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { Environment } from '@weir/runtime/read-config.ts'
+import type { PortName, Ports } from './ports.ts'
+import type { Part } from './supervisor.ts'
+
+interface ServerChoice {
+  readonly server: NativeServer
+  /** The variable that, when set, names a server which already runs. */
+  readonly variable: string
+  readonly ports: readonly PortName[]
+}
+
+const choices: readonly ServerChoice[] = [
+  { server: redisServer, variable: 'WEIR_REDIS_URL', ports: ['redis'] },
+  { server: kafkaServer, variable: 'WEIR_KAFKA_BROKERS', ports: ['kafka', 'kafkaController'] },
+  { server: clickhouseServer, variable: 'WEIR_CLICKHOUSE_URL', ports: ['clickhouse'] },
+]
+
+/** A first start of Kafka or ClickHouse takes seconds; a machine that is busy installing may need many times that. */
+const startDeadlineMs = 90_000
+
+export type ServerName = NativeServer['name']
+
+export interface Servers {
+  /** The three addresses, given or ours. */
+  readonly addresses: Readonly<Record<ServerName, string>>
+  /** Those that we run. */
+  readonly parts: readonly Part[]
+}
+
+const ours = (environment: Environment) => choices.filter(({ variable }) => !environment[variable])
+
+/** The ports of servers that somebody else runs. */
+export function unusedServerPorts(environment: Environment): PortName[] {
+  return choices.filter(({ variable }) => environment[variable]).flatMap(({ ports }) => ports)
+}
+
+/** Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker. */
+export function requirePrograms(environment: Environment, dockerRuns: boolean): void {
+  const problems = ours(environment).flatMap(({ server }) => {
+    const missing = missingPrograms(server.needs, environment.PATH)
+    if (missing.length === 0) return []
+    const lines = missing.map(({ program, install }) => `${server.name} needs ${program}: ${install}`)
+    if (dockerRuns) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
+    return lines
+  })
+  if (problems.length > 0) throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n  ${problems.join('\n  ')}`)
+}
+
+/** Prepares the data of the servers that are ours. */
+export async function planServers(options: {
+  readonly environment: Environment
+  readonly dir: string
+  readonly ports: Ports
+  readonly progress: (line: string) => void
+}): Promise<Servers> {
+  const { environment, dir, ports, progress } = options
+  const planned = await Promise.all(
+    ours(environment).map(async ({ server, ports: names }) => {
+      const plan = await server.plan({ dir: join(dir, server.name), ports: names.map((name) => ports[name]), progress })
+      return { name: server.name, startDeadlineMs, ...plan }
+    }),
+  )
+  const address = (name: ServerName) => {
+    const variable = choices.find(({ server }) => server.name === name)?.variable ?? ''
+    return environment[variable] || (planned.find((one) => one.name === name)?.address ?? '')
+  }
+  return {
+    addresses: { redis: address('redis'), kafka: address('kafka'), clickhouse: address('clickhouse') },
+    parts: planned,
+  }
+}

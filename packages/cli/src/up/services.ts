@@ -1,0 +1,84 @@
+import { inProject } from '../project.ts'
+import type { DataDir } from './data-dir.ts'
+import { sha256Hex } from './data-dir.ts'
+import type { Ports } from './ports.ts'
+import type { Servers } from './servers.ts'
+import type { Part } from './supervisor.ts'
+
+/** A service compiles nothing and waits for no server before it answers; this is generous. */
+const startDeadlineMs = 60_000
+
+/** One request, a second at most; anything but 200 is "not yet". */
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(1_000) })
+    await response.body?.cancel()
+    return response.status === 200
+  } catch {
+    return false
+  }
+}
+
+export interface ServiceOptions {
+  readonly data: DataDir
+  readonly ports: Ports
+  /** One ops port for each ingress process. */
+  readonly ingressOpsPorts: readonly number[]
+  readonly servers: Servers
+  readonly policyFile: string
+  /** Restart a service when its sources change. */
+  readonly watch: boolean
+}
+
+const program = (path: string, watch: boolean, ...args: string[]): readonly [string, ...string[]] => [
+  process.execPath,
+  '--disable-warning=ExperimentalWarning',
+  ...(watch ? ['--watch'] : []),
+  inProject(path),
+  ...args,
+]
+
+/** The small API that the demo protects, and the receiver of its webhooks. */
+export function demoParts({ ports, data }: ServiceOptions): Part[] {
+  const demo = (name: 'upstream' | 'receiver', port: number): Part => ({
+    name,
+    command: program(`infra/local/demo/src/${name}/main.ts`, false, '--port', String(port)),
+    env: { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
+    ready: () => answers(`http://127.0.0.1:${port}/`),
+    startDeadlineMs,
+  })
+  return [demo('upstream', ports.upstream), demo('receiver', ports.receiver)]
+}
+
+/** The four services, the ingress as many times as asked. */
+export function serviceParts(options: ServiceOptions): Part[] {
+  const { ports, servers, data, policyFile, watch, ingressOpsPorts } = options
+  const common = {
+    WEIR_POLICY_FILE: policyFile,
+    WEIR_REDIS_URL: servers.addresses.redis,
+    WEIR_KAFKA_BROKERS: servers.addresses.kafka,
+    WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse,
+    WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
+    WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret,
+  }
+  const service = (name: string, folder: string, opsPort: number, env: Record<string, string> = {}): Part => ({
+    name,
+    command: program(`services/${folder}/src/main.ts`, watch),
+    env: { ...common, WEIR_OPS_PORT: String(opsPort), ...env },
+    ready: () => answers(`http://127.0.0.1:${opsPort}/readyz`),
+    startDeadlineMs,
+  })
+  const ingress = ingressOpsPorts.map((opsPort, index) =>
+    service(index === 0 ? 'ingress' : `ingress-${index + 1}`, 'ingress', opsPort, {
+      WEIR_INGRESS_PORT: String(ports.ingress),
+      WEIR_API_PORT: String(ports.api),
+      WEIR_SHARE_PORTS: ingressOpsPorts.length > 1 ? 'yes' : 'no',
+    }),
+  )
+  return [
+    ...ingress,
+    service('metering', 'metering', ports.meteringOps),
+    service('alerting', 'alerting', ports.alertingOps),
+    service('console', 'console', ports.consoleOps, { WEIR_CONSOLE_PORT: String(ports.console) }),
+  ]
+}
