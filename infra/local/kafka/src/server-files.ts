@@ -1,0 +1,71 @@
+import { join } from 'node:path'
+
+/** Ports and paths that differ from start to start. */
+export interface ServerFilesOptions {
+  readonly dataDir: string
+  readonly brokerPort: number
+  readonly controllerPort: number
+}
+
+/**
+ * One node that is broker and controller. The quorum is the static kind (`controller.quorum.voters`): its data holds only the
+ * voter's number, so that the next start may use other ports, where the dynamic kind keeps the address in its log.
+ */
+export function serverProperties({ dataDir, brokerPort, controllerPort }: ServerFilesOptions): string {
+  const settings = {
+    'process.roles': 'broker,controller',
+    'node.id': 1,
+    'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
+    listeners: `PLAINTEXT://127.0.0.1:${brokerPort},CONTROLLER://127.0.0.1:${controllerPort}`,
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${brokerPort}`,
+    'controller.listener.names': 'CONTROLLER',
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'log.dirs': dataDir,
+    'auto.create.topics.enable': false,
+    'offsets.topic.num.partitions': 4, // 50 by default, each with files of its own; a handful of groups needs no more
+    'offsets.topic.replication.factor': 1,
+    'transaction.state.log.num.partitions': 1,
+    'transaction.state.log.replication.factor': 1,
+    'transaction.state.log.min.isr': 1,
+    'share.coordinator.state.topic.num.partitions': 1,
+    'share.coordinator.state.topic.replication.factor': 1,
+    'share.coordinator.state.topic.min.isr': 1,
+    'group.initial.rebalance.delay.ms': 0,
+    'group.min.session.timeout.ms': 1_000, // tests of lost members would else wait 6 s
+    // After kill -9 the controller refuses the broker until its old session has ended: 13 s with the defaults, 4 s so.
+    'broker.session.timeout.ms': 1_500,
+    'broker.heartbeat.interval.ms': 300,
+    'controller.quorum.election.timeout.ms': 100, // nobody else stands for election
+    'num.network.threads': 2,
+    'num.io.threads': 4,
+    'log.cleaner.dedupe.buffer.size': 4_194_304, // 128 MB by default, allocated at once, for millions of keys
+  }
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
+  return `${lines.join('\n')}\n`
+}
+
+/** Warnings and errors on stdout, where the launcher keeps them. */
+export const loggingProperties = `status = error
+appender.stdout.type = Console
+appender.stdout.name = stdout
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %d{ISO8601} %p %c{1} %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = stdout
+`
+
+/** The JVM's part of every command. C1 alone and the serial collector: 1.6 times less CPU to start, 150 MB instead of 230. */
+export function java(libs: string, dir: string, heapMax: string): [string, ...string[]] {
+  return [
+    'java',
+    '-Xms64m',
+    `-Xmx${heapMax}`,
+    '-XX:TieredStopAtLevel=1',
+    '-XX:+UseSerialGC',
+    '-XX:+ExitOnOutOfMemoryError',
+    '-Djava.awt.headless=true',
+    `-Dlog4j2.configurationFile=${join(dir, 'log4j2.properties')}`,
+    '-cp',
+    join(libs, '*'),
+  ]
+}
