@@ -23,6 +23,12 @@ export const errorFacts = {
   PORT_IN_USE: { retryable: false },
   /** A program that `weir up` or the tests need is not installed. */
   PROGRAM_MISSING: { retryable: false },
+  /** Kafka did not answer, or not in time; what was sent may or may not be stored. */
+  KAFKA_UNAVAILABLE: { retryable: true },
+  /** Kafka refuses this request for good: no right, no such version, too large. */
+  KAFKA_REFUSED: { retryable: false },
+  /** The partition belongs to another member or generation of the group by now, which reads it again. */
+  PARTITION_LOST: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>
 
 export type ErrorCode = keyof typeof errorFacts

@@ -1,0 +1,49 @@
+import type { Kafka, LogEntry } from 'kafkajs'
+import { kafkajs } from './kafkajs-fixes.ts'
+
+/** The part of a pino logger that this package writes to: fields first, then the event's name. */
+export interface KafkaLog {
+  debug(fields: object, event: string): void
+  info(fields: object, event: string): void
+  warn(fields: object, event: string): void
+  error(fields: object, event: string): void
+}
+
+export interface KafkaOptions {
+  /** host:port, at least one; the others are found through it. */
+  readonly brokers: readonly string[]
+  /** Names this process in the brokers' logs. */
+  readonly clientId: string
+  readonly log: KafkaLog
+}
+
+/** What a broker gets for one request, before the connection counts as lost. */
+export const requestTimeoutMs = 10_000
+
+/** Our own loops retry; kafkajs only bridges the moment in which a new leader or coordinator is being named. */
+const clientRetry = { initialRetryTime: 100, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 1 }
+
+/** kafkajs calls an error what is often the first of many attempts: what matters is said again by those who call it. */
+function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): void {
+  const { message, timestamp: _timestamp, logger: _logger, stack: _stack, ...fields } = entry
+  const line = { ...fields, part: namespace, message }
+  const { ERROR, WARN } = kafkajs.logLevel
+  if (level === ERROR || level === WARN) log.info(line, 'kafkajs')
+  else log.debug(line, 'kafkajs')
+}
+
+/**
+ * A client of its own for every user: kafkajs keeps the committed offsets of a group in the client, so two consumers of one
+ * group must not share one. Nothing is connected yet.
+ */
+export function createClient({ brokers, clientId, log }: KafkaOptions): Kafka {
+  return new kafkajs.Kafka({
+    brokers: [...brokers],
+    clientId,
+    connectionTimeout: 3_000, // a listening broker accepts within a network round trip
+    requestTimeout: requestTimeoutMs,
+    retry: clientRetry,
+    logLevel: kafkajs.logLevel.INFO,
+    logCreator: () => (entry) => writeEntry(log, entry),
+  })
+}

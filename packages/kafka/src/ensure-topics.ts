@@ -1,0 +1,93 @@
+import type { Admin } from 'kafkajs'
+import { createClient, type KafkaOptions } from './connect.ts'
+import { kafkaFault } from './kafka-errors.ts'
+import { kafkajs } from './kafkajs-fixes.ts'
+import type { TopicSpec } from './topics-file.ts'
+
+/** Something about an existing topic that is not as topics.json says. Nothing is changed by itself. */
+export interface TopicDifference {
+  readonly topic: string
+  /** `partitions`, or the name of a Kafka setting. */
+  readonly what: string
+  readonly wanted: string
+  readonly found: string
+}
+
+export interface TopicsReport {
+  readonly created: readonly string[]
+  readonly differences: readonly TopicDifference[]
+  /** How many copies of a new topic there can be; below topics.json where there are fewer brokers. */
+  readonly replicationFactor: number
+}
+
+/** What the topic's settings are on so many brokers. */
+function wantedConfig(spec: TopicSpec, brokers: number): Record<string, string> {
+  const copies = Math.min(spec.replicationFactor, brokers)
+  return { ...spec.config, 'min.insync.replicas': String(Math.min(spec.minInsyncReplicas, copies)) }
+}
+
+async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number): Promise<void> {
+  await admin.createTopics({
+    waitForLeaders: true,
+    topics: specs.map((spec) => ({
+      topic: spec.name,
+      numPartitions: spec.partitions,
+      replicationFactor: Math.min(spec.replicationFactor, brokers),
+      configEntries: Object.entries(wantedConfig(spec, brokers)).map(([name, value]) => ({ name, value })),
+    })),
+  })
+}
+
+async function partitionDifferences(admin: Admin, specs: readonly TopicSpec[]): Promise<TopicDifference[]> {
+  const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
+  const found = new Map(topics.map((topic) => [topic.name, topic.partitions.length]))
+  return specs
+    .filter((spec) => found.get(spec.name) !== spec.partitions)
+    .map(({ name, partitions }) => ({
+      topic: name,
+      what: 'partitions',
+      wanted: String(partitions),
+      found: String(found.get(name)),
+    }))
+}
+
+async function configDifferences(admin: Admin, specs: readonly TopicSpec[], brokers: number) {
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: specs.map(({ name }) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name })),
+  })
+  const found = new Map(
+    resources.map((one) => [one.resourceName, new Map(one.configEntries.map((e) => [e.configName, e.configValue]))]),
+  )
+  return specs.flatMap((spec) =>
+    Object.entries(wantedConfig(spec, brokers))
+      .map(([what, wanted]) => ({ topic: spec.name, what, wanted, found: String(found.get(spec.name)?.get(what)) }))
+      .filter((one) => one.wanted !== one.found),
+  )
+}
+
+/**
+ * Creates the topics that are missing, with explicit partitions and settings, and compares the others with what they should be. Safe to
+ * run by several processes at once and at every start.
+ */
+export async function ensureTopics(options: KafkaOptions, specs: readonly TopicSpec[]): Promise<TopicsReport> {
+  const admin = createClient(options).admin()
+  try {
+    await admin.connect()
+    const { brokers } = await admin.describeCluster()
+    const existing = new Set(await admin.listTopics())
+    const missing = specs.filter((spec) => !existing.has(spec.name))
+    const present = specs.filter((spec) => existing.has(spec.name))
+    if (missing.length > 0) await create(admin, missing, brokers.length)
+    const differences =
+      present.length === 0
+        ? []
+        : [...(await partitionDifferences(admin, present)), ...(await configDifferences(admin, present, brokers.length))]
+    const copiesMax = Math.max(...specs.map((spec) => spec.replicationFactor))
+    return { created: missing.map((spec) => spec.name), differences, replicationFactor: Math.min(copiesMax, brokers.length) }
+  } catch (error) {
+    throw kafkaFault(`creating topics at ${options.brokers.join(',')}`, error)
+  } finally {
+    await admin.disconnect()
+  }
+}

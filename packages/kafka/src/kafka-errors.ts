@@ -1,0 +1,45 @@
+import { WeirError } from '@weir/core/errors.ts'
+import { kafkajs } from './kafkajs-fixes.ts'
+
+/** Answers by which the group says that this member, or its generation, is not in it any more. */
+const lostTypes = new Set(['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID'])
+
+/** What made an attempt fail, below kafkajs's "retries exceeded" and the like. */
+function rootOf(error: unknown): unknown {
+  let root = error
+  for (let depth = 0; depth < 5 && root instanceof Error && root.cause instanceof Error; depth += 1) root = root.cause
+  return root
+}
+
+function typeOf(error: unknown): string {
+  return error instanceof Error && 'type' in error && typeof error.type === 'string' ? error.type : ''
+}
+
+/** Whether kafkajs itself can act on this error: re-join the group, reconnect, or find the new leader. */
+export function isKafkaError(error: unknown): boolean {
+  return error instanceof kafkajs.KafkaJSError
+}
+
+/** Whether the same attempt may succeed later by itself. */
+export function isTransient(error: unknown): boolean {
+  const root = rootOf(error)
+  return root instanceof kafkajs.KafkaJSError && (root.retriable || lostTypes.has(typeOf(root)))
+}
+
+/** One line for people: what the root of the fault said. */
+export function reasonOf(error: unknown): string {
+  const root = rootOf(error)
+  return root instanceof Error ? root.message : String(root)
+}
+
+/** A fault of Kafka in our own words: lost partition, unreachable for now, or refused for good. */
+export function kafkaFault(what: string, error: unknown): WeirError {
+  if (error instanceof WeirError) return error
+  const reason = reasonOf(error)
+  if (lostTypes.has(typeOf(rootOf(error)))) {
+    return new WeirError('PARTITION_LOST', `${what}: the group has moved on (${reason}); the new owner reads it again`, error)
+  }
+  return isTransient(error)
+    ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; try again, and see whether the brokers are up`, error)
+    : new WeirError('KAFKA_REFUSED', `${what}: ${reason}; trying again will not help`, error)
+}

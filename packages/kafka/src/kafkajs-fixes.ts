@@ -1,0 +1,119 @@
+import { createRequire } from 'node:module'
+
+/*
+ * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are mended here, on its own classes, before its main module is
+ * loaded; whoever needs kafkajs takes it from this file. Everything is checked by test/servers/kafka.
+ */
+
+const requireCjs = createRequire(import.meta.url)
+
+interface RequestQueue {
+  readonly pending: readonly unknown[]
+  readonly throttledUntil: number
+  scheduleCheckPendingRequests(): void
+}
+
+interface BrokerPool {
+  readonly brokers: Readonly<Record<string, unknown>>
+  metadataExpireAt: number | null
+  removeBroker(address: { host: string; port: number }): void
+}
+
+interface ConsumerGroup {
+  joinAndSync(): Promise<void>
+  fetch(nodeId: string): Promise<object[]>
+}
+
+interface Message {
+  readonly partition?: number
+}
+
+type Grouped = Record<number, Message[]>
+type Partitioner = (of: { topic: string; partitionMetadata: unknown; message: Message }) => number
+
+interface GroupOptions {
+  readonly topic: string
+  readonly partitionMetadata: readonly unknown[]
+  readonly messages: readonly Message[]
+  readonly partitioner: Partitioner
+}
+
+/** Puts `replacement` in the place of an internal module's only export, for those that require it later. */
+function replaceModule(path: string, replacement: unknown): void {
+  requireCjs(path)
+  const loaded = requireCjs.cache[requireCjs.resolve(path)]
+  if (loaded === undefined) throw new Error(`kafkajs has no ${path}: is it still version 2.2.4?`)
+  loaded.exports = replacement
+}
+
+/** The original copies the list for every message: a batch of 1,000 costs half a million copies. */
+function groupMessagesPerPartition({ topic, partitionMetadata, messages, partitioner }: GroupOptions): Grouped {
+  const grouped: Grouped = {}
+  if (partitionMetadata.length === 0) return grouped
+  for (const message of messages) {
+    const partition = message.partition ?? partitioner({ topic, partitionMetadata, message })
+    const list = grouped[partition]
+    if (list === undefined) grouped[partition] = [message]
+    else list.push(message)
+  }
+  return grouped
+}
+
+/** From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per connection. */
+function stopBusyTimer(queue: { prototype: RequestQueue }): void {
+  const schedule = queue.prototype.scheduleCheckPendingRequests
+  queue.prototype.scheduleCheckPendingRequests = function () {
+    if (this.pending.length === 0 && this.throttledUntil <= Date.now()) return
+    schedule.call(this)
+  }
+}
+
+/**
+ * The original forgets a broker whose connection closed. Forgetting the last one ends a consumer with "no broker available", and its
+ * successor has to wait until the group has given up the lost member. The last broker is kept, and connected to again.
+ */
+function keepLastBroker(pool: { prototype: BrokerPool }): void {
+  const remove = pool.prototype.removeBroker
+  pool.prototype.removeBroker = function (address) {
+    if (Object.keys(this.brokers).length > 1) remove.call(this, address)
+    else this.metadataExpireAt = null
+  }
+}
+
+/** How often a group has begun or finished joining: an odd step means its assignment is in doubt. */
+const joins = new WeakMap<object, number>()
+const fences = new WeakMap<object, () => boolean>()
+
+/**
+ * Kafka fences members, not owners: a commit made for an old assignment is sent with the new generation and accepted. So every batch
+ * remembers under which assignment it was fetched. Batches that were fetched while the group re-joined are dropped here.
+ */
+function fenceBatches(group: { prototype: ConsumerGroup }): void {
+  const { joinAndSync, fetch } = group.prototype
+  const step = (of: object) => joins.set(of, (joins.get(of) ?? 0) + 1)
+  group.prototype.joinAndSync = async function () {
+    step(this)
+    await joinAndSync.call(this)
+    step(this)
+  }
+  group.prototype.fetch = async function (nodeId) {
+    const before = joins.get(this)
+    const batches = await fetch.call(this, nodeId)
+    const isCurrent = () => joins.get(this) === before
+    for (const batch of batches) fences.set(batch, isCurrent)
+    return isCurrent() ? batches : []
+  }
+}
+
+replaceModule('kafkajs/src/producer/groupMessagesPerPartition', groupMessagesPerPartition)
+stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
+keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
+fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
+
+/** kafkajs with the fixes in place. */
+export const kafkajs: typeof import('kafkajs') = requireCjs('kafkajs')
+
+/** Whether the assignment that a batch was fetched under is still in force. Ask again after every await. */
+export function isStillAssigned(batch: object): boolean {
+  return fences.get(batch)?.() ?? false
+}

@@ -1,0 +1,70 @@
+import type { Message, Producer, RecordMetadata } from 'kafkajs'
+import { createClient, type KafkaOptions, requestTimeoutMs } from './connect.ts'
+import { kafkajs } from './kafkajs-fixes.ts'
+
+export interface ReconnectingProducer {
+  /** One attempt with acks=all. Rejects with kafkajs's error. */
+  send(topic: string, messages: Message[]): Promise<RecordMetadata[]>
+  /** How many partitions Kafka says the topic has. Rejects when Kafka is away or has no such topic. */
+  countPartitions(topic: string): Promise<number>
+  close(): Promise<void>
+}
+
+/** So many failures in a row and the client is thrown away with all it believes about the cluster. */
+const failuresPerClient = 3
+
+/** Connects at the first use, again after failures, and never by itself: whoever sends decides when to try again. */
+export function createProducer(options: KafkaOptions): ReconnectingProducer {
+  let connecting: Promise<Producer> | undefined
+  let failures = 0
+
+  const connect = async () => {
+    const producer = createClient(options).producer({
+      allowAutoTopicCreation: false,
+      createPartitioner: kafkajs.Partitioners.DefaultPartitioner, // named, because kafkajs warns on stdout otherwise
+      retry: { retries: 0 },
+      metadataMaxAge: 60_000, // a raised partition count is seen within a minute
+    })
+    await producer.connect()
+    return producer
+  }
+  const forget = () => {
+    const old = connecting
+    connecting = undefined
+    failures = 0
+    return old?.then((producer) => producer.disconnect()).catch(() => undefined) // a broken connection ends by itself
+  }
+
+  return {
+    async send(topic, messages) {
+      const mine = (connecting ??= connect())
+      try {
+        const producer = await mine
+        const answer = await producer.send({ topic, messages, acks: -1, timeout: requestTimeoutMs })
+        failures = 0
+        return answer
+      } catch (error) {
+        failures += 1
+        const neverConnected = await mine.then(
+          () => false,
+          () => true,
+        )
+        if (connecting === mine && (neverConnected || failures >= failuresPerClient)) void forget()
+        throw error
+      }
+    },
+    async countPartitions(topic) {
+      const admin = createClient(options).admin()
+      try {
+        await admin.connect()
+        const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
+        return topics[0]?.partitions.length ?? 0
+      } finally {
+        void admin.disconnect().catch(() => undefined) // see forget
+      }
+    },
+    async close() {
+      await forget()
+    },
+  }
+}

@@ -1,0 +1,31 @@
+/** What waits for Kafka. */
+export interface Backlog {
+  readonly records: number
+  readonly bytes: number
+  /** When the oldest waiting record was appended, in milliseconds since the epoch. */
+  readonly oldestAppendMs: number | undefined
+}
+
+/** Since the process started. */
+export interface RecordLogCounters {
+  readonly appended: number
+  /** Appends turned away because the bound was reached. */
+  readonly refused: number
+  /** Acknowledged by Kafka. */
+  readonly sent: number
+  /** Requests that Kafka did not acknowledge; each was, or is being, repeated. */
+  readonly failedAttempts: number
+}
+
+/** Takes encoded records and brings them to Kafka in the order of each key, numbered without holes. */
+export interface RecordLog {
+  /**
+   * Takes one record: compact JSON without the closing brace, to which `journal` and `seq` are added. Never waits. False when the
+   * bound is reached: then nothing was taken.
+   */
+  append(key: string, openLine: string): boolean
+  readonly backlog: Backlog
+  readonly counters: RecordLogCounters
+  /** Takes no more records and waits at most so long until Kafka has the rest; says how many it has not. */
+  drain(deadlineMs: number): Promise<{ readonly lost: number }>
+}
