@@ -1,0 +1,38 @@
+import { encodeKeyPart } from '../key-encoding.ts'
+import type { PeriodUnit } from '../limits/limit.ts'
+
+/** One alert: a subject, a limit, a size, a threshold and a period. Equal claims are one alert. */
+export interface Claim {
+  readonly subject: string
+  readonly limit: string
+  readonly size: number
+  readonly percent: number
+  /** `periodStartLabel` of the period's start. */
+  readonly periodStart: string
+}
+
+/**
+ * The key in Redis under which an alert is claimed, once for all processes, and from which its id is made. Holds the
+ * size, so that a raised quota raises its alerts anew. The subject is the hash tag, as in limits' keys.
+ */
+export function claimKey({ subject, limit, size, percent, periodStart }: Claim): string {
+  return `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${percent}:${encodeKeyPart(periodStart)}`
+}
+
+const hourMs = 3_600_000
+/** Longer than the period by this: records of a period are read, and its clocks changed, after it began. */
+const graceMs = 6 * hourMs
+
+/** Longest length of each period, daylight saving aside. */
+const longestMs: Readonly<Record<PeriodUnit, number>> = {
+  minute: 60_000,
+  hour: hourMs,
+  day: 24 * hourMs,
+  week: 7 * 24 * hourMs,
+  month: 31 * 24 * hourMs,
+}
+
+/** How long a claim is kept: beyond its period's end, after which no alert of that period is sent. A day's is 30 hours. */
+export function claimLifetimeMs(unit: PeriodUnit): number {
+  return longestMs[unit] + graceMs
+}

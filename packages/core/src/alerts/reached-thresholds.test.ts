@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { reachedThresholds, thresholdUnits } from './reached-thresholds.ts'
+
+test.each([
+  [15, 20, []],
+  [16, 20, [80]],
+  [19, 20, [80]],
+  [20, 20, [100, 80]],
+  [25, 20, [100, 80]],
+  [0, 1, []],
+  [1, 1, [100, 80]],
+  [80, 101, []],
+  [81, 101, [80]],
+])('%i used of %i has reached %j', (used, size, reached) => {
+  expect(reachedThresholds({ used, size }, [80, 100])).toEqual(reached)
+})
+
+test('a limit without thresholds reaches none', () => {
+  expect(reachedThresholds({ used: 10, size: 1 }, [])).toEqual([])
+})
+
+test('one decision that crosses several names the highest first', () => {
+  expect(reachedThresholds({ used: 95, size: 100 }, [10, 50, 90, 100])).toEqual([90, 50, 10])
+})
+
+test('a threshold is the least whole number of units that is its part of the size, exactly, for any size', () => {
+  for (const size of [1, 7, 99, 100, 101, 5_000, 2 ** 53 - 1, 2 ** 53 - 50]) {
+    for (let percent = 1; percent <= 100; percent += 1) {
+      const exact = (BigInt(size) * BigInt(percent) + 99n) / 100n
+      expect(BigInt(thresholdUnits(size, percent))).toBe(exact)
+    }
+  }
+})

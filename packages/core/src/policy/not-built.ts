@@ -1,0 +1,48 @@
+import type { Algorithm, ScopePart } from '../limits/limit.ts'
+import type { Field, PolicyReader } from './policy-reader.ts'
+import { parseDurationMs } from './policy-values.ts'
+
+/**
+ * What weir.yaml's format has and this version does not. Each is still checked for its form, then refused by its name:
+ * a policy that is accepted is held to in every word. Building one of them means deleting its line here.
+ */
+export const algorithmsNotBuilt: readonly Algorithm[] = ['sliding_window', 'sliding_log', 'token_bucket']
+export const scopesNotBuilt: readonly ScopePart['kind'][] = ['header', 'query', 'attribute']
+export const modesNotBuilt: readonly string[] = ['shadow']
+export const onUnavailableNotBuilt: readonly string[] = ['local']
+
+type ReadField = (reader: PolicyReader, field: Field) => unknown
+const readUnits: ReadField = (reader, field) => reader.integer(field, 1, Number.MAX_SAFE_INTEGER)
+const readText: ReadField = (reader, field) => reader.text(field, 'a text', (text) => text)
+const readDuration: ReadField = (reader, field) =>
+  reader.text(field, 'a duration such as 10s, 1m, 2h or 7d', parseDurationMs)
+
+/** Keys of a limit that are refused whatever their value. */
+const limitKeysNotBuilt: ReadonlyMap<string, ReadField> = new Map([
+  ['block', readDuration],
+  ['onExceed', readText],
+  ['burst', readUnits],
+  ['cooldown', readDuration],
+  ['lease', readUnits],
+])
+
+export const limitKeyNamesNotBuilt: readonly string[] = [...limitKeysNotBuilt.keys()]
+
+/** Adds a problem for every key of a limit that waits to be built. */
+export function refuseLimitKeys(reader: PolicyReader, fields: ReadonlyMap<string, Field>): void {
+  for (const [name, read] of limitKeysNotBuilt) {
+    const field = fields.get(name)
+    if (field === undefined || read(reader, field) === undefined) continue
+    reader.problemAtKey(field, notBuilt(`\`${name}\``))
+  }
+}
+
+/** The words for all of them. `instead` names what there is. */
+export function notBuilt(what: string, instead = ''): string {
+  return `this version of Weir does not have ${what}${instead === '' ? '' : `; it has ${instead}`}`
+}
+
+/** Where the cost of a request may come from besides a number: `header:NAME`, `query:NAME`, `json:/pointer`. */
+export function isCostSource(text: string): boolean {
+  return /^(?:(?:header|query):[\x21-\x7e]{1,64}|json:\/[\x21-\x7e]{0,128})$/.test(text)
+}

@@ -1,0 +1,66 @@
+import type { Policy } from './policy.ts'
+import type { PolicyProblem } from './policy-problem.ts'
+import { type Field, PolicyReader } from './policy-reader.ts'
+import { readLimits } from './read-limits.ts'
+import { readPlans } from './read-plans.ts'
+import { readRoutes } from './read-routes.ts'
+import { readSubjects } from './read-subjects.ts'
+import { readEndpoints, readUpstreams } from './read-upstreams.ts'
+
+export { formatProblem, type PolicyProblem } from './policy-problem.ts'
+
+export type ParsedPolicy =
+  | { readonly kind: 'policy'; readonly policy: Policy }
+  | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
+
+const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints']
+
+/**
+ * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and checked,
+ * or all its problems come back at once, in the order of the file; `fileName` is only for their text.
+ */
+export function parsePolicy(text: string, fileName: string): ParsedPolicy {
+  const reader = new PolicyReader(fileName)
+  const policy = readPolicy(reader, text)
+  const { problems } = reader
+  return problems.length > 0 || policy === undefined ? { kind: 'problems', problems } : { kind: 'policy', policy }
+}
+
+function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
+  const root = reader.open(text)
+  if (root === undefined) return undefined
+  const fields = reader.fields(root, 'a policy', sections, ['version'])
+  if (fields === undefined) return undefined
+  const version = fields.get('version')
+  if (version !== undefined && version.node?.toJSON() !== 1)
+    reader.problem(version, 'must be 1, the only version there is')
+  // A section that is empty, say because all of it is commented out, is as good as one left out.
+  const section = <T>(name: string, read: (field: Field) => T, none: T): T => {
+    const field = fields.get(name)
+    return field === undefined || reader.isEmpty(field) ? none : read(field)
+  }
+  const limits = section('limits', (field) => readLimits(reader, field), new Map())
+  const plans = section('plans', (field) => readPlans(reader, field, limits), new Map())
+  const upstreams = section('upstreams', (field) => readUpstreams(reader, field), new Map())
+  const routes = section('routes', (field) => readRoutes(reader, field, upstreams), [])
+  const none = { subjects: new Map(), keys: new Map() }
+  const { subjects, keys } = section('subjects', (field) => readSubjects(reader, field, plans), none)
+  const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
+  const whole = present(limits)
+  return {
+    plans: present(plans),
+    limits: whole,
+    limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
+    routes,
+    upstreams: present(upstreams),
+    subjects,
+    keys,
+    endpoints,
+  }
+}
+
+function present<T>(entries: ReadonlyMap<string, T | undefined>): ReadonlyMap<string, T> {
+  const found = new Map<string, T>()
+  for (const [name, value] of entries) if (value !== undefined) found.set(name, value)
+  return found
+}

@@ -1,0 +1,78 @@
+import { Temporal } from 'temporal-polyfill'
+
+/** A duration as people write it, in milliseconds; undefined for anything else. One number and one unit. */
+export function parseDurationMs(text: string): number | undefined {
+  const match = /^(\d{1,15})(ms|s|m|h|d)$/.exec(text)
+  const unitMs = unitsMs.get(match?.[2] ?? '')
+  const ms = Number(match?.[1]) * (unitMs ?? Number.NaN)
+  return Number.isSafeInteger(ms) && ms > 0 ? ms : undefined
+}
+
+const unitsMs: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+])
+
+/** Names of plans, limits, upstreams, endpoints and keys. Printable ASCII, since they stand in headers and Redis keys. */
+export function parseName(text: string): string | undefined {
+  return /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text) ? text : undefined
+}
+
+export const nameRule =
+  'a name of 1 to 64 letters, digits, dots, underscores or hyphens that begins with a letter or digit'
+
+/** Ids of subjects. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
+export function parseSubjectId(text: string): string | undefined {
+  return /^(?!_|ip:)[\x21-\x7e]{1,128}$/.test(text) ? text : undefined
+}
+
+export const subjectRule = '1 to 128 printable ASCII characters without spaces, not beginning with `_` or `ip:`'
+
+/** An IANA time zone such as `Asia/Kathmandu`, as written. Offsets are refused: a billing day follows its zone's law. */
+export function parseTimeZone(text: string): string | undefined {
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/.test(text)) return undefined
+  try {
+    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text) && text
+  } catch {
+    return undefined
+  }
+}
+
+/** SHA-256 in hex, lower case. */
+export function parseSha256(text: string): string | undefined {
+  return /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : undefined
+}
+
+/** `80%` as 80. */
+export function parsePercent(text: string): number | undefined {
+  const percent = Number(/^(\d{1,3})%$/.exec(text)?.[1])
+  return percent >= 1 && percent <= 100 ? percent : undefined
+}
+
+/** The name of an environment variable. */
+export function parseVariableName(text: string): string | undefined {
+  return /^[A-Z_][A-Z0-9_]{0,127}$/.test(text) ? text : undefined
+}
+
+/** An http or https URL, as written by `URL`; undefined with credentials or a fragment in it. */
+export function parseHttpUrl(text: string): URL | undefined {
+  if (text.length > 2_048 || !/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  return url.username === '' && url.password === '' && url.hash === '' ? url : undefined
+}
+
+/** Scheme, host and port, for an upstream that gets the request's own path. */
+export function parseOrigin(text: string): string | undefined {
+  const url = parseHttpUrl(text)
+  return url !== undefined && url.pathname === '/' && url.search === '' ? url.origin : undefined
+}
+
+/** A host name or IP address without a port, lower case, or `*`. */
+export function parseHost(text: string): string | undefined {
+  const host = text.toLowerCase()
+  if (host === '*') return host
+  return /^(?:[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])$/.test(host) ? host : undefined
+}

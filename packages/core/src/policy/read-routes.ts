@@ -1,0 +1,74 @@
+import { isCostSource, notBuilt } from './not-built.ts'
+import type { Route, Upstream } from './policy.ts'
+import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import { didYouMean } from './suggest.ts'
+
+/** Routes of a policy: a table that people can still read, and a matcher that stays small. */
+const routesMax = 10_000
+const templateLengthMax = 256
+const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
+
+/** The routes in the policy's order. No two match the same requests. */
+export function readRoutes(
+  reader: PolicyReader,
+  place: Place,
+  upstreams: ReadonlyMap<string, Upstream | undefined>,
+): readonly Route[] {
+  const items = reader.list(place, 'a list of routes') ?? []
+  if (items.length > routesMax) reader.problem(place, `has ${items.length} routes; a policy has at most ${routesMax}`)
+  const routes: Route[] = []
+  const shapes = new Map<string, Place>()
+  for (const item of items.slice(0, routesMax)) {
+    const fields = reader.fields(item, 'a route', ['match', 'cost', 'upstream'], ['match'])
+    const matchAt = fields?.get('match')
+    const costAt = fields?.get('cost')
+    const match = matchAt === undefined ? undefined : reader.text(matchAt, matchRule, parseMatch)
+    const cost = costAt === undefined ? 1 : readCost(reader, costAt)
+    const upstream = readUpstreamName(reader, fields?.get('upstream'), upstreams)
+    if (match === undefined || matchAt === undefined) continue
+    const shape = shapeOf(match)
+    const same = shapes.get(shape)
+    if (same !== undefined)
+      reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
+    else shapes.set(shape, matchAt)
+    if (cost !== undefined) routes.push({ ...match, cost, upstream })
+  }
+  return routes
+}
+
+/** `METHOD /path` taken apart; undefined when it is not one. */
+export function parseMatch(text: string): Pick<Route, 'method' | 'path' | 'template'> | undefined {
+  if (text.length > templateLengthMax) return undefined
+  const [, method, path] = /^(\*|[A-Z][A-Z-]{0,31}) (\/\S*)$/.exec(text) ?? []
+  if (method === undefined || path === undefined) return undefined
+  const segments = path === '/' ? [] : path.slice(1).replace(/\/$/, '').split('/')
+  const good = segments.every((segment, index) => isSegment(segment, index === segments.length - 1))
+  return good ? { method, path, template: text } : undefined
+}
+
+function isSegment(segment: string, isLast: boolean): boolean {
+  if (segment === '*') return isLast
+  if (segment.startsWith(':')) return /^:[A-Za-z_]\w{0,63}$/.test(segment)
+  return (
+    segment !== '.' && segment !== '..' && /^[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*$/.test(segment)
+  )
+}
+
+const shapeOf = ({ method, path }: { method: string; path: string }) =>
+  `${method} ${path.replaceAll(/\/:\w+/g, '/:').replace(/(?<=.)\/$/, '')}`
+
+function readCost(reader: PolicyReader, field: Field): number | undefined {
+  const value: unknown = field.node?.toJSON()
+  if (typeof value !== 'string' || !isCostSource(value)) return reader.integer(field, 0, Number.MAX_SAFE_INTEGER)
+  return reader.problem(field, notBuilt('a cost read from the request', 'whole numbers'))
+}
+
+function readUpstreamName(
+  reader: PolicyReader,
+  field: Field | undefined,
+  upstreams: ReadonlyMap<string, Upstream | undefined>,
+): string | undefined {
+  const name = field === undefined ? undefined : reader.text(field, 'the name of an upstream', (text) => text)
+  if (field === undefined || name === undefined || upstreams.has(name)) return name
+  return reader.problem(field, `there is no upstream ${JSON.stringify(name)}${didYouMean(name, upstreams.keys())}`)
+}

@@ -1,0 +1,61 @@
+import type { Endpoint, Upstream } from './policy.ts'
+import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import { nameRule, parseHost, parseHttpUrl, parseName, parseOrigin, parseVariableName } from './policy-values.ts'
+
+/** The upstreams by name; undefined stands for one that is there but wrong. No host belongs to two. */
+export function readUpstreams(reader: PolicyReader, place: Place): Map<string, Upstream | undefined> {
+  const upstreams = new Map<string, Upstream | undefined>()
+  const owners = new Map<string, string>()
+  for (const [name, field] of reader.map(place, 'a map of upstreams by name') ?? []) {
+    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of an upstream must be ${nameRule}`)
+    const fields = reader.fields(field, 'an upstream', ['url', 'hosts'], ['url'])
+    const urlAt = fields?.get('url')
+    const what =
+      'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
+    const url = urlAt === undefined ? undefined : reader.secretText(urlAt, what, parseOrigin)
+    const hosts = fields === undefined ? undefined : readHosts(reader, field, fields.get('hosts'))
+    for (const { host, at } of hosts ?? []) {
+      const owner = owners.get(host)
+      if (owner === undefined) owners.set(host, name)
+      else reader.problem(at, hostTaken(host, owner, fields?.has('hosts') ?? false))
+    }
+    const complete = url !== undefined && hosts !== undefined
+    upstreams.set(name, complete ? { name, url, hosts: hosts.map(({ host }) => host) } : undefined)
+  }
+  return upstreams
+}
+
+function hostTaken(host: string, owner: string, written: boolean): string {
+  if (written) return `the host ${host} is the upstream ${owner}'s already`
+  return `needs \`hosts\`: without, it takes every host, as the upstream ${owner} does ([] for routes only)`
+}
+
+function readHosts(reader: PolicyReader, upstream: Place, field: Field | undefined) {
+  if (field === undefined) return [{ host: '*', at: { ...upstream, valueOffset: upstream.keyOffset } }]
+  const hosts: { readonly host: string; readonly at: Place }[] = []
+  for (const at of reader.list(field, 'a list of host names such as [api.example.com] or ["*"]') ?? []) {
+    const host = reader.text(at, 'a host name without a port, or "*"', parseHost)
+    if (host !== undefined) hosts.push({ host, at })
+  }
+  return hosts
+}
+
+/** Webhook endpoints by name. The secret itself is never in a policy. */
+export function readEndpoints(reader: PolicyReader, place: Place): Map<string, Endpoint> {
+  const endpoints = new Map<string, Endpoint>()
+  for (const [name, field] of reader.map(place, 'a map of endpoints by name') ?? []) {
+    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of an endpoint must be ${nameRule}`)
+    const fields = reader.fields(field, 'an endpoint', ['url', 'secretEnv', 'allowPrivate'], ['url', 'secretEnv'])
+    const urlAt = fields?.get('url')
+    const secretAt = fields?.get('secretEnv')
+    const allowAt = fields?.get('allowPrivate')
+    const what = 'an http or https URL without credentials and fragment'
+    const url = urlAt === undefined ? undefined : reader.secretText(urlAt, what, parseHttpUrl)?.href
+    const variable = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
+    const secretEnv = secretAt === undefined ? undefined : reader.secretText(secretAt, variable, parseVariableName)
+    const allowPrivate = allowAt === undefined ? false : reader.boolean(allowAt)
+    if (url === undefined || secretEnv === undefined || allowPrivate === undefined) continue
+    endpoints.set(name, { name, url, secretEnv, allowPrivate })
+  }
+  return endpoints
+}

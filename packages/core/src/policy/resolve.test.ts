@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { parsePolicy } from './parse-policy.ts'
+import type { Policy, Subject } from './policy.ts'
+import { createLimitResolver } from './resolve-limits.ts'
+import { createUpstreamResolver } from './resolve-upstream.ts'
+
+const policy = parsed(`
+version: 1
+plans: { free: { limits: [day, ceiling, minute] }, none: { limits: [] } }
+limits:
+  minute: { algorithm: fixed_window, size: 1, window: 1m }
+  day: { algorithm: fixed_window, size: 1, period: day }
+  per-ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
+  ceiling: { algorithm: fixed_window, size: 1, window: 1m, by: [global], applies: all }
+routes: [ { match: GET /b, upstream: b } ]
+upstreams:
+  a: { url: "http://a", hosts: [a.example.com, "[::1]"] }
+  b: { url: "http://b", hosts: [] }
+  rest: { url: "http://rest" }
+subjects: { s: { plan: free }, t: { plan: free }, u: { plan: none } }
+`)
+
+function parsed(text: string): Policy {
+  const result = parsePolicy(text, 'weir.yaml')
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
+  return result.policy
+}
+
+function subject(id: string): Subject {
+  const found = policy.subjects.get(id)
+  if (found === undefined) throw new Error(`no subject ${id}`)
+  return found
+}
+
+test("a subject has its plan's limits in the plan's order, then those for all, none twice", () => {
+  const resolve = createLimitResolver(policy)
+  expect(resolve(subject('s')).map(({ name }) => name)).toEqual(['day', 'ceiling', 'minute', 'per-ip'])
+  expect(resolve(subject('u')).map(({ name }) => name)).toEqual(['per-ip', 'ceiling'])
+})
+
+test('subjects of one plan get the same array, so that headers are made once a plan', () => {
+  const resolve = createLimitResolver(policy)
+  expect(resolve(subject('s'))).toBe(resolve(subject('t')))
+})
+
+test('more limits than a decision may have are refused even where no parser has looked', () => {
+  const limit = policy.limits.get('day')
+  if (limit === undefined) throw new Error('no limit day')
+  const limits = Array.from({ length: 17 }, (_, index) => ({ ...limit, name: `l${index}` }))
+  const plan = { name: 'wide', limits }
+  expect(() => createLimitResolver({ ...policy, plans: new Map([['wide', plan]]) })).toThrow('plan wide has')
+})
+
+test.each([
+  ['a.example.com', 'a'],
+  ['A.Example.com:8080', 'a'],
+  ['a.example.com.', 'a'],
+  ['[::1]:80', 'a'],
+  ['[::1]', 'a'],
+  ['b', 'rest'],
+  ['x.a.example.com', 'rest'],
+  ['', 'rest'],
+])('host %j goes to %s', (host, name) => {
+  expect(createUpstreamResolver(policy)(host, undefined)?.name).toBe(name)
+})
+
+test("a route's own upstream comes before that of the host", () => {
+  expect(createUpstreamResolver(policy)('a.example.com', policy.routes[0])?.name).toBe('b')
+})
+
+test('without a catch-all an unknown host has no upstream', () => {
+  const upstreams = new Map([...policy.upstreams].filter(([name]) => name !== 'rest'))
+  expect(createUpstreamResolver({ upstreams })('other.example.com', undefined)).toBeUndefined()
+})
