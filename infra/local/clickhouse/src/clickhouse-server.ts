@@ -1,0 +1,34 @@
+import { mkdir } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { NativeServer } from '@weir/runtime/native-server.ts'
+
+async function answersPing(address: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${address}/ping`, { signal: AbortSignal.timeout(1_000) })
+    return (await answer.text()) === 'Ok.\n'
+  } catch {
+    return false
+  }
+}
+
+/** ClickHouse's engine as a library (chdb from npm) behind ClickHouse's own HTTP protocol. Needs no installed program. */
+export const clickhouseServer: NativeServer = {
+  name: 'clickhouse',
+  needs: [],
+  docker: {
+    command: 'docker run -d -p 127.0.0.1:8123:8123 -e CLICKHOUSE_SKIP_USER_SETUP=1 clickhouse/clickhouse-server:26.3',
+    env: 'WEIR_CLICKHOUSE_URL=http://127.0.0.1:8123',
+  },
+  portCount: 1,
+  async plan({ dir, ports: [port = 0] }) {
+    await mkdir(dir, { recursive: true })
+    const main = fileURLToPath(new URL('./main.ts', import.meta.url))
+    const address = `http://127.0.0.1:${port}`
+    return {
+      command: [process.execPath, main, '--port', String(port), '--path', dir],
+      env: {},
+      address,
+      ready: () => answersPing(address),
+    }
+  },
+}
