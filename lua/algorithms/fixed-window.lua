@@ -1,0 +1,119 @@
+-- At most `size` units from one boundary to the next. Boundaries are multiples of a length since the epoch, or those of a
+-- calendar period, which TypeScript computes and this clock picks from.
+--
+-- Over a true window of the same length up to 2 × size may pass, half on either side of a boundary.
+--
+-- State: end_ms, when the counted span ends; used, its units. Stored as "f END_MS USED".
+-- The twin, line by line: packages/core/src/algorithms/fixed-window.ts
+local fixed_window = {}
+
+-- The value is one string, so decide.lua reads the keys of many limits with one command.
+fixed_window.whole = true
+
+-- definition: {name, mode, size, window_ms} or {name, mode, size, 0, start_ms, next_ms, after_next_ms}.
+-- The three boundaries are this period's start, the next one's, and the one's after that, by TypeScript's clock.
+-- Returns the checked arguments, or nil.
+function fixed_window.arguments(definition)
+  local size, window_ms = definition[3], definition[4]
+  if not integers.is_count(size) or size == 0 or not integers.is_count(window_ms) then
+    return nil
+  end
+  if window_ms > 0 then
+    return { size = size, window_ms = window_ms }
+  end
+  local start_ms, next_ms, after_next_ms = definition[5], definition[6], definition[7]
+  if not (integers.is_count(start_ms) and integers.is_count(next_ms) and integers.is_count(after_next_ms)) then
+    return nil
+  end
+  if start_ms >= next_ms or next_ms >= after_next_ms then
+    return nil
+  end
+  return { size = size, window_ms = 0, start_ms = start_ms, next_ms = next_ms, after_next_ms = after_next_ms }
+end
+
+-- A value that another algorithm wrote (the limit was edited) counts as none.
+function fixed_window.load(value)
+  if not value then
+    return nil
+  end
+  local end_ms, used = string.match(value, '^f (%d+) (%d+)$')
+  if not end_ms then
+    return nil
+  end
+  return { end_ms = tonumber(end_ms), used = tonumber(used) }
+end
+
+-- The end of the period that now_ms is in, and of the one after it. Boundaries computed by a clock that is more than a
+-- period off are continued at their own distance, so that no request fails for it.
+local function calendar_ends(arguments, now_ms)
+  local start_ms, next_ms, after_next_ms = arguments.start_ms, arguments.next_ms, arguments.after_next_ms
+  local last_ms = after_next_ms - next_ms
+  if now_ms >= after_next_ms then
+    local end_ms = after_next_ms + (math.floor((now_ms - after_next_ms) / last_ms) + 1) * last_ms
+    return end_ms, end_ms + last_ms
+  elseif now_ms >= next_ms then
+    return after_next_ms, after_next_ms + last_ms
+  elseif now_ms >= start_ms then
+    return next_ms, after_next_ms
+  end
+  local first_ms = next_ms - start_ms
+  local end_ms = start_ms - math.floor((start_ms - 1 - now_ms) / first_ms) * first_ms
+  return end_ms, end_ms + first_ms
+end
+
+-- The end of the span that counts now, and whether the stored units count in it.
+local function current_span(stored_end_ms, arguments, now_ms)
+  local window_ms = arguments.window_ms
+  if window_ms > 0 then
+    local end_ms = now_ms - now_ms % window_ms + window_ms
+    if stored_end_ms <= now_ms then
+      return end_ms, false
+    elseif stored_end_ms <= end_ms then
+      return end_ms, true
+    end
+    -- Stored by a clock ahead of this one: a small step back stays in that window, a larger one begins anew.
+    local ahead_ms = stored_end_ms - window_ms - now_ms
+    if ahead_ms <= clock.step_back_ms_max then
+      return stored_end_ms, true
+    end
+    return end_ms, false
+  end
+  -- A running period goes on to its end, whatever the boundaries say by now: an edited zone or anchor takes effect there,
+  -- and no clock goes back to an earlier period. Beyond the next period it was stored by a wrong clock or a longer unit.
+  local end_ms, horizon_ms = calendar_ends(arguments, now_ms)
+  if stored_end_ms > now_ms and stored_end_ms <= horizon_ms then
+    return stored_end_ms, true
+  end
+  return end_ms, false
+end
+
+-- Returns wait_ms, used, remaining, reset_ms, next state, rebased. wait_ms: 0 admits, above 0 waiting exactly that long
+-- admits, below 0 no waiting ever does. The numbers are those after the decision. No next state: nothing is to be stored.
+-- rebased: units were dropped although their span had not ended.
+function fixed_window.plan(state, arguments, cost, now_ms)
+  local size, used, end_ms, counts, rebased = arguments.size, 0, nil, false, false
+  if state then
+    end_ms, counts = current_span(state.end_ms, arguments, now_ms)
+    if counts then
+      used = state.used
+    else
+      rebased = state.end_ms > now_ms
+    end
+  else
+    end_ms = current_span(0, arguments, now_ms)
+  end
+  local remaining, reset_ms = math.max(0, size - used), end_ms - now_ms
+  if cost > remaining then
+    return cost > size and -1 or reset_ms, used, remaining, reset_ms, nil, false
+  elseif cost == 0 then
+    return 0, used, remaining, reset_ms, nil, false
+  end
+  used = used + cost
+  return 0, used, size - used, reset_ms, { end_ms = end_ms, used = used }, rebased
+end
+
+-- Kept for the largest small step back beyond its end; from then on it means the same as no state.
+function fixed_window.save(key, state, server_ahead_ms)
+  local value = string.format('f %.0f %.0f', state.end_ms, state.used)
+  redis.call('SET', key, value, 'PXAT', state.end_ms + clock.step_back_ms_max + server_ahead_ms)
+end

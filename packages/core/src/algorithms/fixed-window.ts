@@ -1,0 +1,74 @@
+import type { PeriodBoundaries } from '../policy/calendar.ts'
+import { type Plan, stepBackMsMax } from './plan.ts'
+
+/** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */
+
+export interface FixedWindowState {
+  readonly endMs: number
+  readonly used: number
+}
+
+export interface FixedWindowArguments {
+  readonly size: number
+  readonly span:
+    | { readonly kind: 'window'; readonly ms: number }
+    | { readonly kind: 'period'; readonly boundaries: PeriodBoundaries }
+}
+
+interface Ends {
+  readonly endMs: number
+  /** End of the period after that. */
+  readonly horizonMs: number
+}
+
+function calendarEnds([startMs, nextMs, afterNextMs]: PeriodBoundaries, nowMs: number): Ends {
+  const lastMs = afterNextMs - nextMs
+  if (nowMs >= afterNextMs) {
+    const endMs = afterNextMs + (Math.floor((nowMs - afterNextMs) / lastMs) + 1) * lastMs
+    return { endMs, horizonMs: endMs + lastMs }
+  }
+  if (nowMs >= nextMs) return { endMs: afterNextMs, horizonMs: afterNextMs + lastMs }
+  if (nowMs >= startMs) return { endMs: nextMs, horizonMs: afterNextMs }
+  const firstMs = nextMs - startMs
+  const endMs = startMs - Math.floor((startMs - 1 - nowMs) / firstMs) * firstMs
+  return { endMs, horizonMs: endMs + firstMs }
+}
+
+interface CurrentSpan {
+  readonly endMs: number
+  /** Whether the stored units count in it. */
+  readonly counts: boolean
+}
+
+function currentSpan(storedEndMs: number, { span }: FixedWindowArguments, nowMs: number): CurrentSpan {
+  if (span.kind === 'window') {
+    const endMs = nowMs - (nowMs % span.ms) + span.ms
+    if (storedEndMs <= nowMs) return { endMs, counts: false }
+    if (storedEndMs <= endMs) return { endMs, counts: true }
+    const aheadMs = storedEndMs - span.ms - nowMs
+    return aheadMs <= stepBackMsMax ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
+  }
+  const { endMs, horizonMs } = calendarEnds(span.boundaries, nowMs)
+  const running = storedEndMs > nowMs && storedEndMs <= horizonMs
+  return running ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
+}
+
+/** Plans one request on one limit; charges nothing. */
+export function planFixedWindow(
+  state: FixedWindowState | undefined,
+  limit: FixedWindowArguments,
+  cost: number,
+  nowMs: number,
+): Plan<FixedWindowState> {
+  const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
+  const used = state !== undefined && counts ? state.used : 0
+  const rebased = state !== undefined && !counts && state.endMs > nowMs
+  const remaining = Math.max(0, limit.size - used)
+  const resetMs = endMs - nowMs
+  if (cost > remaining) {
+    return { waitMs: cost > limit.size ? -1 : resetMs, used, remaining, resetMs, next: undefined, rebased: false }
+  }
+  if (cost === 0) return { waitMs: 0, used, remaining, resetMs, next: undefined, rebased: false }
+  const next = { endMs, used: used + cost }
+  return { waitMs: 0, used: next.used, remaining: limit.size - next.used, resetMs, next, rebased }
+}

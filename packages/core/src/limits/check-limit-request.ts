@@ -1,0 +1,21 @@
+import type { Decision } from './decision.ts'
+import { limitsPerDecisionMax } from './limit.ts'
+import type { LimitRequest } from './limit-store.ts'
+
+/** Throws for a request that no border should have let through; it must not take the others of its call with it. */
+export function checkLimitRequest({ cost, limits }: LimitRequest): void {
+  if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost ${cost} is not a non-negative safe integer`)
+  if (limits.length > limitsPerDecisionMax) {
+    throw new RangeError(`${limits.length} limits in one decision, at most ${limitsPerDecisionMax}`)
+  }
+}
+
+/** What a request that no limit applies to gets, without asking anyone. */
+export const unlimitedDecision: Decision = {
+  allowed: true,
+  reason: 'ok',
+  deniedBy: '',
+  charged: 'no',
+  retryAfterMs: 0,
+  limits: [],
+}

@@ -1,0 +1,21 @@
+import type { Charged, Decision } from './decision.ts'
+import type { LimitRequest } from './limit-store.ts'
+
+/** When to try again while the store is gone: as long as a reconnect may take, so that waiting clients do not add to it. */
+const unavailableRetryAfterMs = 1_000
+
+/**
+ * The decision when Redis did not give one. Admits only if every limit says `allow`; otherwise the first that does not
+ * names the denial. `charged` is `no` only if the request certainly never counted.
+ */
+export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {
+  const denying = request.limits.find((limit) => limit.onUnavailable !== 'allow')
+  return {
+    allowed: denying === undefined,
+    reason: 'unavailable',
+    deniedBy: denying?.name ?? '',
+    charged: request.peek ? 'no' : charged,
+    retryAfterMs: denying === undefined ? 0 : unavailableRetryAfterMs,
+    limits: [],
+  }
+}

@@ -1,0 +1,37 @@
+const include = /^-- @include (\S+)[ \t]*\n/gm
+
+/** `../lib/clock.lua` beside `scripts/decide.lua` is `lib/clock.lua`. */
+function resolveBeside(file: string, path: string): string {
+  const parts = file.split('/').slice(0, -1)
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '.') parts.push(part)
+  }
+  return parts.join('/')
+}
+
+/**
+ * One script from its files: every `-- @include PATH` line becomes that file, each once, in order of first mention and
+ * before whoever needs it. Throws with the trail of includes for a cycle or a missing file.
+ */
+export function assemble(entry: string, read: (file: string) => string | undefined): string {
+  const done = new Set<string>()
+  const visit = (file: string, trail: readonly string[]): string => {
+    if (trail.includes(file)) throw new Error(`Lua files include each other: ${[...trail, file].join(' -> ')}`)
+    if (done.has(file)) return ''
+    const text = read(file)
+    if (text === undefined) throw new Error(`no such Lua file: ${[...trail, file].join(' -> ')}`)
+    const body = text.replace(include, (_, path: string) => visit(resolveBeside(file, path), [...trail, file]))
+    done.add(file)
+    return body
+  }
+  return visit(entry, [])
+}
+
+/**
+ * From Redis 7 on a shebang makes the server refuse the script before its first line when it is out of memory; below 7 it
+ * is a syntax error.
+ */
+export function withShebang(source: string, redisMajor: number): string {
+  return redisMajor >= 7 ? `#!lua\n${source}` : source
+}

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { encodeKeyPart } from '@weir/core/key-encoding.ts'
+import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
+import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+
+/**
+ * The key of one limit's count: `weir:1:{SUBJECT}:LIMIT[:SCOPE…]`.
+ *
+ * - 1 is the layout's version.
+ * - SUBJECT is the hash tag: the caller's subject if the limit counts by subject or key, else `ip:ADDRESS` if by ip, else
+ *   `_global`. The policy refuses subjects that begin with `ip:` or `_`.
+ * - LIMIT is the limit's name: editing anything but the scope keeps the count.
+ * - SCOPE is `kind=value`, or `kind.name=value` for what carries a name, in the order of `scopeKinds` and then by name.
+ *
+ * Every text is encoded, so that `:`, `=`, `.`, `{` and `}` are only ever the key's own.
+ */
+
+/** Longer texts are cut and told apart by their hash: a header's value must not make a key of kilobytes. */
+const textLengthMax = 128
+const prefixLength = 32
+
+/** `~` is in no encoded text, so a shortened text equals no other. */
+function encodeBounded(text: string): string {
+  if (text.length <= textLengthMax) return encodeKeyPart(text)
+  const hash = createHash('sha256').update(text).digest('base64url')
+  return `${encodeKeyPart(text.slice(0, prefixLength))}~${hash}`
+}
+
+/** Encoded texts kept; an address costs more to encode than to look up. Dropped whole when full: refilling takes a second. */
+const encodedMax = 10_000
+const encoded = new Map<string, string>()
+
+function encode(text: string): string {
+  const known = encoded.get(text)
+  if (known !== undefined) return known
+  if (encoded.size >= encodedMax) encoded.clear()
+  const result = encodeBounded(text)
+  encoded.set(text, result)
+  return result
+}
+
+const scopeKinds = ['key', 'ip', 'route', 'method', 'header', 'query', 'attribute'] as const
+
+function scopeValue(part: ScopePart, values: ScopeValues): string {
+  switch (part.kind) {
+    case 'subject':
+    case 'global':
+      return ''
+    case 'key':
+      return values.keyId
+    case 'ip':
+      return values.ip
+    case 'route':
+      return values.route
+    case 'method':
+      return values.method
+    case 'header':
+    case 'query':
+    case 'attribute':
+      return values.named?.get(`${part.kind}:${part.name}`) ?? ''
+  }
+}
+
+const partName = (part: ScopePart) => ('name' in part ? `${part.kind}.${encode(part.name)}` : part.kind)
+
+/** The parts that are written behind the limit's name: all but those that the hash tag already says. */
+function writtenParts(by: readonly ScopePart[], tag: TagKind): { readonly name: string; readonly part: ScopePart }[] {
+  return scopeKinds.flatMap((kind) => {
+    const parts = by.filter((part) => part.kind === kind && part.kind !== tag)
+    const named = new Map(parts.map((part) => [partName(part), part]))
+    return [...named].map(([name, part]) => ({ name, part })).sort((a, b) => (a.name < b.name ? -1 : 1))
+  })
+}
+
+type TagKind = 'subject' | 'ip' | 'global'
+
+function tagKind(by: readonly ScopePart[]): TagKind {
+  const has = (kind: ScopePart['kind']) => by.some((part) => part.kind === kind)
+  if (has('subject') || has('key')) return 'subject'
+  return has('ip') ? 'ip' : 'global'
+}
+
+function tagOf(kind: TagKind, values: ScopeValues): string {
+  if (kind === 'subject') return values.subject
+  return kind === 'ip' ? `ip:${values.ip}` : '_global'
+}
+
+/** Whole keys kept per limit, for limits that the tag alone tells apart; dropped whole when full. */
+const keysPerLimitMax = 10_000
+
+type MakeKey = (values: ScopeValues) => string
+
+function keyMaker(limit: Limit): MakeKey {
+  const tag = tagKind(limit.by)
+  const parts = writtenParts(limit.by, tag)
+  const name = encode(limit.name)
+  if (parts.length > 0) {
+    return (values) => {
+      let key = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
+      for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values))}`
+      return key
+    }
+  }
+  const known = new Map<string, string>()
+  return (values) => {
+    const text = tag === 'ip' ? values.ip : tag === 'subject' ? values.subject : ''
+    const key = known.get(text)
+    if (key !== undefined) return key
+    if (known.size >= keysPerLimitMax) known.clear()
+    const made = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
+    known.set(text, made)
+    return made
+  }
+}
+
+/** By the limit's identity: a policy change brings new limits, and the old ones' keys go with them. */
+const makers = new WeakMap<Limit, MakeKey>()
+
+/** The key under which this limit counts for these values. Costs a look-up when the subject was seen before. */
+export function limitKey(limit: Limit, values: ScopeValues): string {
+  let make = makers.get(limit)
+  if (make === undefined) {
+    make = keyMaker(limit)
+    makers.set(limit, make)
+  }
+  return make(values)
+}
