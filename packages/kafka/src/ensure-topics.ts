@@ -82,9 +82,16 @@ export async function ensureTopics(options: KafkaOptions, specs: readonly TopicS
     const differences =
       present.length === 0
         ? []
-        : [...(await partitionDifferences(admin, present)), ...(await configDifferences(admin, present, brokers.length))]
+        : [
+            ...(await partitionDifferences(admin, present)),
+            ...(await configDifferences(admin, present, brokers.length)),
+          ]
     const copiesMax = Math.max(...specs.map((spec) => spec.replicationFactor))
-    return { created: missing.map((spec) => spec.name), differences, replicationFactor: Math.min(copiesMax, brokers.length) }
+    return {
+      created: missing.map((spec) => spec.name),
+      differences,
+      replicationFactor: Math.min(copiesMax, brokers.length),
+    }
   } catch (error) {
     throw kafkaFault(`creating topics at ${options.brokers.join(',')}`, error)
   } finally {

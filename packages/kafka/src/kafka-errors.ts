@@ -20,10 +20,25 @@ export function isKafkaError(error: unknown): boolean {
   return error instanceof kafkajs.KafkaJSError
 }
 
-/** Whether the same attempt may succeed later by itself. */
+/** Whether the group has moved on: only joining it again helps. */
+export function isLostMembership(error: unknown): boolean {
+  return lostTypes.has(typeOf(rootOf(error)))
+}
+
+/** kafkajs's errors that a person has to mend. Many others it calls final too, such as "no coordinator found" of a broker that restarts. */
+const finalNames = new Set([
+  'KafkaJSSASLAuthenticationError',
+  'KafkaJSServerDoesNotSupportApiKey',
+  'KafkaJSNotImplemented',
+  'KafkaJSUnsupportedMagicByteInMessageSet',
+])
+
+/** Whether the same attempt may succeed later by itself; true for everything that is not known to be final. */
 export function isTransient(error: unknown): boolean {
   const root = rootOf(error)
-  return root instanceof kafkajs.KafkaJSError && (root.retriable || lostTypes.has(typeOf(root)))
+  if (!(root instanceof kafkajs.KafkaJSError)) return true
+  if (finalNames.has(root.name)) return false
+  return !(root instanceof kafkajs.KafkaJSProtocolError) || root.retriable || lostTypes.has(typeOf(root))
 }
 
 /** One line for people: what the root of the fault said. */
@@ -36,8 +51,12 @@ export function reasonOf(error: unknown): string {
 export function kafkaFault(what: string, error: unknown): WeirError {
   if (error instanceof WeirError) return error
   const reason = reasonOf(error)
-  if (lostTypes.has(typeOf(rootOf(error)))) {
-    return new WeirError('PARTITION_LOST', `${what}: the group has moved on (${reason}); the new owner reads it again`, error)
+  if (isLostMembership(error)) {
+    return new WeirError(
+      'PARTITION_LOST',
+      `${what}: the group has moved on (${reason}); the new owner reads it again`,
+      error,
+    )
   }
   return isTransient(error)
     ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; try again, and see whether the brokers are up`, error)

@@ -37,7 +37,8 @@ export function createProducer(options: KafkaOptions): ReconnectingProducer {
 
   return {
     async send(topic, messages) {
-      const mine = (connecting ??= connect())
+      connecting ??= connect()
+      const mine = connecting
       try {
         const producer = await mine
         const answer = await producer.send({ topic, messages, acks: -1, timeout: requestTimeoutMs })

@@ -1,0 +1,167 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Consumer, ConsumerCrashEvent } from 'kafkajs'
+import { createClient, type KafkaOptions } from './connect.ts'
+import { Assignment, type ConsumerStatus } from './consumer-status.ts'
+import { isTransient, reasonOf } from './kafka-errors.ts'
+import { handleBatch, type RecordBatch } from './record-batch.ts'
+import { retryDelayMs } from './retry-delay.ts'
+
+export type { ConsumerStatus } from './consumer-status.ts'
+export type { ConsumedRecord, RecordBatch } from './record-batch.ts'
+
+export interface ConsumeOptions extends KafkaOptions {
+  readonly groupId: string
+  readonly topics: readonly string[]
+  /** A member that is silent for so long loses its partitions; the broker allows 6 s to 30 min by default. */
+  readonly sessionTimeoutMs: number
+  /** How long a fetch waits for `minBytes`. Well below the session timeout, since nothing else happens meanwhile. */
+  readonly maxWaitMs: number
+  readonly minBytes: number
+  /** Of one fetch; what a process holds is about twice that. */
+  readonly maxBytes: number
+  readonly partitionsAtOnce: number
+  /** Returning means the batch is done with and the next one may come, whatever was committed. See RecordBatch. */
+  readonly onBatch: (batch: RecordBatch) => Promise<void>
+  /** The consumer has ended for good and will not come back: the process should exit. Called at most once. */
+  readonly onCrash: (error: unknown) => void
+}
+
+export interface BatchConsumer {
+  readonly status: ConsumerStatus
+  /** Waits for the batches in hand, leaves the group and disconnects. */
+  stop(): Promise<void>
+}
+
+/** kafkajs tries so often by itself, about 30 s, in which the member keeps its place; after that it starts as a new member. */
+const attemptsInPlace = 10
+
+/** A handler gets so long to finish at a stop; below the deadline of the whole process. */
+const stopDeadlineMs = 10_000
+
+async function missingTopics(options: ConsumeOptions): Promise<string[]> {
+  const admin = createClient(options).admin()
+  try {
+    await admin.connect()
+    const existing = new Set(await admin.listTopics())
+    return options.topics.filter((topic) => !existing.has(topic))
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+function createConsumer(options: ConsumeOptions): Consumer {
+  const { groupId, sessionTimeoutMs, maxWaitMs, minBytes, maxBytes, partitionsAtOnce } = options
+  return createClient(options).consumer({
+    groupId,
+    sessionTimeout: sessionTimeoutMs,
+    rebalanceTimeout: sessionTimeoutMs, // who does not come back within the session is lost anyway
+    heartbeatInterval: Math.floor(sessionTimeoutMs / 6), // several may be late before the session ends
+    maxWaitTimeInMs: maxWaitMs,
+    minBytes,
+    maxBytes,
+    maxBytesPerPartition: Math.ceil(maxBytes / partitionsAtOnce), // so that one fetch has work for all of them
+    metadataMaxAge: 60_000, // a raised partition count is seen within a minute
+    allowAutoTopicCreation: false,
+    retry: {
+      initialRetryTime: 200,
+      maxRetryTime: 5_000, // nobody should wait longer once Kafka is back
+      multiplier: 2,
+      factor: 0.2,
+      retries: attemptsInPlace,
+      restartOnFailure: async () => false, // the loop below starts afresh, with a new client
+    },
+  })
+}
+
+class GroupConsumer implements BatchConsumer {
+  readonly #options: ConsumeOptions
+  readonly #assignment: Assignment
+  readonly #stopping = new AbortController()
+  readonly #ended: Promise<void>
+  #consumer: Consumer | undefined
+
+  constructor(options: ConsumeOptions) {
+    this.#options = options
+    this.#assignment = new Assignment(options.sessionTimeoutMs)
+    this.#ended = this.#run()
+  }
+
+  get status(): ConsumerStatus {
+    return this.#assignment.status()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    const finished = Promise.all([this.#ended, this.#consumer?.disconnect().catch(() => undefined)])
+    const patience = new AbortController()
+    await Promise.race([finished, delay(stopDeadlineMs, undefined, { signal: patience.signal }).catch(() => undefined)])
+    patience.abort()
+  }
+
+  #crash(error: unknown): void {
+    if (this.#assignment.crashed !== undefined || this.#stopping.signal.aborted) return
+    this.#assignment.crash(reasonOf(error))
+    this.#options.onCrash(error)
+  }
+
+  /** A new client and member each time, until a stop or a fault that no retry mends. Kafka being away is none. */
+  async #run(): Promise<void> {
+    const { log, groupId } = this.#options
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const missing = await missingTopics(this.#options)
+        if (this.#stopping.signal.aborted) return
+        if (missing.length === 0) {
+          const joinsBefore = this.#assignment.joins
+          const error = await this.#runOnce()
+          if (this.#stopping.signal.aborted || this.#assignment.crashed !== undefined) return
+          if (!isTransient(error)) return this.#crash(error)
+          if (this.#assignment.joins > joinsBefore) failures = 1
+          this.#assignment.wait(reasonOf(error))
+        } else {
+          this.#assignment.wait(`topics ${missing.join(', ')}, which do not exist`)
+        }
+      } catch (error) {
+        if (!isTransient(error)) return this.#crash(error)
+        this.#assignment.wait(`Kafka at ${this.#options.brokers.join(',')}: ${reasonOf(error)}`)
+      }
+      log.warn({ groupId, failures, waitingFor: this.#assignment.waitingFor }, 'consumer not running, trying again')
+      await delay(retryDelayMs(failures), undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+      if (this.#stopping.signal.aborted) return
+    }
+  }
+
+  /** Runs one kafkajs consumer to its end and says what ended it. */
+  async #runOnce(): Promise<unknown> {
+    const { topics, partitionsAtOnce, onBatch, log } = this.#options
+    const consumer = createConsumer(this.#options)
+    this.#consumer = consumer
+    const { promise: ended, resolve: end } = Promise.withResolvers<unknown>()
+    const { signal } = this.#stopping
+    signal.addEventListener('abort', () => end(signal.reason), { once: true })
+    consumer.on('consumer.crash', ({ payload }: ConsumerCrashEvent) => end(payload.error))
+    consumer.on('consumer.group_join', ({ payload }) => this.#assignment.join(payload.memberAssignment))
+    consumer.on('consumer.heartbeat', () => this.#assignment.progress())
+    const onHandlerFault = (error: unknown) => this.#crash(error)
+    await consumer.connect()
+    await consumer.subscribe({ topics: [...topics], fromBeginning: true })
+    if (!signal.aborted) {
+      await consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: false,
+        partitionsConsumedConcurrently: partitionsAtOnce,
+        eachBatch: (payload) => handleBatch(payload, { onBatch, assignment: this.#assignment, onHandlerFault, log }),
+      })
+    }
+    if (signal.aborted) await consumer.disconnect() // the stop may have come before there was anything to stop
+    return ended
+  }
+}
+
+/**
+ * Consumes topics in batches of one partition, each offset committed only when the handler says so. Starts by itself as soon as Kafka and
+ * the topics are there, outlives Kafka's absence, and reads a group without offsets from the beginning.
+ */
+export function consumeBatches(options: ConsumeOptions): BatchConsumer {
+  return new GroupConsumer(options)
+}

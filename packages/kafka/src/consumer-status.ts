@@ -1,0 +1,81 @@
+export interface PartitionPosition {
+  readonly topic: string
+  readonly partition: number
+  /** The offset after the last batch that was handled here. */
+  readonly nextOffset: string
+  /** Records in the partition beyond that, when the batch was fetched. */
+  readonly lag: number
+}
+
+/** For readiness, liveness and metrics. */
+export interface ConsumerStatus {
+  /** `running`: a member of the group, and heard by Kafka within the session timeout. `crashed` is final. */
+  readonly state: 'connecting' | 'running' | 'crashed'
+  /** What a consumer that is not running waits for or died of; empty while it runs. */
+  readonly waitingFor: string
+  /** Partitions by topic; empty between assignments. */
+  readonly assigned: Readonly<Record<string, readonly number[]>>
+  /** Of the assigned partitions that a batch was handled of. */
+  readonly positions: readonly PartitionPosition[]
+  /** When Kafka last took a heartbeat or a batch was finished, in milliseconds since the epoch; 0 for never. */
+  readonly lastProgressMs: number
+}
+
+/** What a consumer knows about its place in the group. Written by its events, read by its status. */
+export class Assignment {
+  readonly #sessionTimeoutMs: number
+  #assigned: Readonly<Record<string, readonly number[]>> = {}
+  readonly #positions = new Map<string, PartitionPosition>()
+  #lastProgressMs = 0
+  waitingFor = 'the first connection to Kafka'
+  crashed: string | undefined
+  /** How often the group was joined. */
+  joins = 0
+
+  constructor(sessionTimeoutMs: number) {
+    this.#sessionTimeoutMs = sessionTimeoutMs
+  }
+
+  join(assigned: Readonly<Record<string, readonly number[]>>): void {
+    this.#assigned = assigned
+    this.#positions.clear()
+    this.waitingFor = ''
+    this.joins += 1
+    this.progress()
+  }
+
+  /** Not a member of the group until the next join. */
+  wait(reason: string): void {
+    this.#assigned = {}
+    this.#positions.clear()
+    this.waitingFor = reason
+  }
+
+  crash(reason: string): void {
+    this.wait(reason)
+    this.crashed = reason
+  }
+
+  progress(): void {
+    this.#lastProgressMs = Date.now()
+  }
+
+  moveTo(position: PartitionPosition): void {
+    this.#positions.set(`${position.topic}:${position.partition}`, position)
+    this.progress()
+  }
+
+  status(): ConsumerStatus {
+    const silentMs = Date.now() - this.#lastProgressMs
+    const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
+    const waitingFor = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : this.waitingFor
+    const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'
+    return {
+      state,
+      waitingFor,
+      assigned: this.#assigned,
+      positions: [...this.#positions.values()],
+      lastProgressMs: this.#lastProgressMs,
+    }
+  }
+}

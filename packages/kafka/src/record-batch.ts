@@ -1,0 +1,140 @@
+import { WeirError } from '@weir/core/errors.ts'
+import type { EachBatchPayload, IHeaders, KafkaMessage } from 'kafkajs'
+import type { KafkaLog } from './connect.ts'
+import type { Assignment } from './consumer-status.ts'
+import { isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
+import { isStillAssigned, kafkajs } from './kafkajs-fixes.ts'
+
+export interface ConsumedRecord {
+  readonly offset: string
+  readonly key: Buffer | null
+  /** Shares its memory with the whole fetch: copy what is to outlive the batch. */
+  readonly value: Buffer | null
+  /** Texts; a header that came more than once is its last value. */
+  readonly headers: Readonly<Record<string, string>>
+  /** When the broker appended the record, in milliseconds since the epoch. */
+  readonly timestampMs: number
+}
+
+/**
+ * Records of one partition in order. A handler that returns is done with all of them; one that throws an error of `heartbeat` or `commit`
+ * gets them again if the partition is still ours; any other error ends the consumer.
+ */
+export interface RecordBatch {
+  readonly topic: string
+  readonly partition: number
+  /** Never empty. */
+  readonly records: readonly ConsumedRecord[]
+  /** To be called at least every third of the session timeout while the handler works. Rejects with `PARTITION_LOST` or `KAFKA_UNAVAILABLE`. */
+  heartbeat(): Promise<void>
+  /**
+   * Commits for this partition: the next start reads from `nextOffset`, with at most 4,096 bytes of `metadata` kept beside it. Rejects with
+   * `PARTITION_LOST` when the partition is not ours any more, even if Kafka would have taken it; with `KAFKA_UNAVAILABLE` it may or may not
+   * stand. Does not change what is read next here.
+   */
+  commit(nextOffset: string, metadata?: string): Promise<void>
+  /** The partition was lost, or the assignment renewed: whatever is kept from before is void, and nothing may be written for it. */
+  isStale(): boolean
+}
+
+const noHeaders: Readonly<Record<string, string>> = {}
+
+function textHeaders(headers: IHeaders | undefined): Readonly<Record<string, string>> {
+  if (headers === undefined) return noHeaders
+  const texts: Record<string, string> = {}
+  for (const name in headers) {
+    const value = headers[name]
+    const last = Array.isArray(value) ? value.at(-1) : value
+    if (last !== undefined && last !== null) texts[name] = last.toString()
+  }
+  return texts
+}
+
+function toRecord({ offset, key, value, headers, timestamp }: KafkaMessage): ConsumedRecord {
+  return { offset, key, value, headers: textHeaders(headers), timestampMs: Number(timestamp) }
+}
+
+function openBatch(
+  { batch, heartbeat, commitOffsetsIfNecessary }: EachBatchPayload,
+  assignment: Assignment,
+): RecordBatch {
+  const { topic, partition } = batch
+  const what = `partition ${partition} of ${topic}`
+  const isStale = () => !isStillAssigned(batch)
+  const refuseIfStale = () => {
+    if (isStale()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
+  }
+  return {
+    topic,
+    partition,
+    records: batch.messages.map(toRecord),
+    isStale,
+    async heartbeat() {
+      refuseIfStale()
+      try {
+        await heartbeat()
+        assignment.progress()
+      } catch (error) {
+        throw kafkaFault(`heartbeat for ${what}`, error)
+      }
+    },
+    async commit(nextOffset, metadata) {
+      refuseIfStale()
+      const commit = { partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }
+      try {
+        await commitOffsetsIfNecessary({ topics: [{ topic, partitions: [commit] }] })
+      } catch (error) {
+        throw kafkaFault(`committing ${nextOffset} for ${what}`, error)
+      }
+    },
+  }
+}
+
+export interface HandlingOptions {
+  readonly onBatch: (batch: RecordBatch) => Promise<void>
+  readonly assignment: Assignment
+  readonly onHandlerFault: (error: unknown) => void
+  readonly log: KafkaLog
+}
+
+/** Ends the consumer: kafkajs would run the handler five times more, or for a TypeError stop without a word. */
+class HandlerFault extends Error {
+  readonly retriable = false
+}
+
+/**
+ * A lost membership is given back to kafkajs, which re-joins. Kafka being away becomes an error that makes it wait and fetch the
+ * same records again. A fault of the handler ends the consumer.
+ */
+function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): void {
+  const cause = error instanceof WeirError ? error.cause : error
+  if (isLostMembership(cause)) throw cause
+  const isRefused = error instanceof WeirError && error.code === 'KAFKA_REFUSED'
+  if (isKafkaError(cause) && !isRefused) throw new kafkajs.KafkaJSError(reasonOf(cause))
+  if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
+    options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')
+    return
+  }
+  options.onHandlerFault(error)
+  throw new HandlerFault('the handler failed', { cause: error })
+}
+
+/** One batch through the handler: on to the next only if the handler returned and the partition is still ours. */
+export async function handleBatch(payload: EachBatchPayload, options: HandlingOptions): Promise<void> {
+  const { batch } = payload
+  const open = openBatch(payload, options.assignment)
+  if (open.isStale()) return
+  try {
+    await options.onBatch(open)
+  } catch (error) {
+    return passOn(error, open, options)
+  }
+  if (open.isStale()) return
+  payload.resolveOffset(batch.lastOffset())
+  options.assignment.moveTo({
+    topic: batch.topic,
+    partition: batch.partition,
+    nextOffset: String(BigInt(batch.lastOffset()) + 1n),
+    lag: Number(BigInt(batch.highWatermark) - BigInt(batch.lastOffset()) - 1n),
+  })
+}
