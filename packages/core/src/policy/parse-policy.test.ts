@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parsePolicy } from './parse-policy.ts'
+import type { Policy } from './policy.ts'
+import { formatProblem } from './policy-problem.ts'
+
+const hash = '0123456789abcdef'.repeat(4)
+
+function parsed(text: string): Policy {
+  const result = parsePolicy(text, 'weir.yaml')
+  if (result.kind === 'problems') throw new Error(result.problems.map(formatProblem).join('\n'))
+  return result.policy
+}
+
+const shipped = readFileSync(new URL('../../../../weir.yaml', import.meta.url), 'utf8')
+
+test('the shipped policy is valid and has the plans, ceilings and demo subjects it promises', () => {
+  const policy = parsed(shipped)
+  const sizes = [...policy.plans.values()].map(({ name, limits }) => [name, ...limits.map(({ size }) => size)])
+  expect(sizes).toEqual([
+    ['free', 100, 5000],
+    ['starter', 3000],
+    ['top', 20_000],
+    ['trial', 20],
+  ])
+  expect(policy.limitsForAll.map(({ name, size, by }) => ({ name, size, by }))).toEqual([
+    { name: 'per-ip', size: 50_000, by: [{ kind: 'ip' }] },
+  ])
+  expect(policy.subjects.get('demo')?.plan.name).toBe('free')
+  expect(policy.subjects.get('demo-small')?.plan.limits[0]?.thresholds).toEqual([80, 100])
+  expect(policy.keys.size).toBe(0)
+  expect(policy.routes).toEqual([
+    { method: 'POST', path: '/v1/search', template: 'POST /v1/search', cost: 5, upstream: 'demo' },
+  ])
+  expect(policy.endpoints.get('demo')?.secretEnv).toBe('WEIR_DEMO_WEBHOOK_SECRET')
+})
+
+test('what is left out has its documented default', () => {
+  const policy = parsed(`
+version: 1
+plans: { free: { limits: [m] } }
+limits: { m: { algorithm: fixed_window, size: 5, window: 1500ms } }
+routes: [ { match: GET /a } ]
+upstreams: { a: { url: "HTTP://A:80/" } }
+subjects: { acme: { plan: free, keys: [ { sha256: ${hash.toUpperCase()} } ] } }
+endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
+`)
+  const limit = {
+    name: 'm',
+    algorithm: 'fixed_window',
+    size: 5,
+    span: { kind: 'window', ms: 1500 },
+    by: [{ kind: 'subject' }],
+    applies: 'plan',
+    mode: 'enforce',
+    onUnavailable: 'allow',
+    thresholds: [],
+  }
+  const subject = { id: 'acme', plan: { name: 'free', limits: [limit] }, timeZone: 'UTC', anchor: 1 }
+  expect(policy).toEqual({
+    plans: new Map([['free', { name: 'free', limits: [limit] }]]),
+    limits: new Map([['m', limit]]),
+    limitsForAll: [],
+    routes: [{ method: 'GET', path: '/a', template: 'GET /a', cost: 1, upstream: undefined }],
+    upstreams: new Map([['a', { name: 'a', url: 'http://a', hosts: ['*'] }]]),
+    subjects: new Map([['acme', subject]]),
+    keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject }]]),
+    endpoints: new Map([
+      ['ops', { name: 'ops', url: 'https://ops.example.com/hook?a=1', secretEnv: 'OPS', allowPrivate: false }],
+    ]),
+  })
+})
+
+test.each([
+  ['minute', []],
+  ['hour', []],
+  ['day', [80, 100]],
+  ['week', [80, 100]],
+  ['month', [80, 100]],
+])('a quota of a %s has the thresholds %j unless it says otherwise', (period, thresholds) => {
+  const limit = (more: string) =>
+    parsed(`{ version: 1, limits: { q: { algorithm: fixed_window, size: 5, period: ${period}${more} } } }`).limits.get(
+      'q',
+    )
+  expect(limit('')?.thresholds).toEqual(thresholds)
+  expect(limit(', thresholds: [1%, 50%, 99%]')?.thresholds).toEqual([1, 50, 99])
+  expect(limit(', thresholds: []')?.thresholds).toEqual([])
+})
+
+test('every key that this version has is taken as written', () => {
+  const policy = parsed(`
+version: 1
+limits:
+  a: { algorithm: fixed_window, size: 1, window: 7d, by: [subject, key, ip, route, method, global], mode: enforce }
+  b: { algorithm: fixed_window, size: 1e3, period: month, by: [key], applies: all, onUnavailable: deny }
+plans: { p: { limits: [a] } }
+subjects:
+  acme@example.com:
+    plan: p
+    timeZone: Asia/Kathmandu
+    anchor: 31
+    keys: [ { sha256: ${hash}, id: first }, { sha256: ${'9'.repeat(64)} } ]
+`)
+  expect(
+    policy.limits
+      .get('a')
+      ?.by.map(({ kind }) => kind)
+      .join(),
+  ).toBe('subject,key,ip,route,method,global')
+  expect(policy.limits.get('b')).toMatchObject({ size: 1000, applies: 'all', onUnavailable: 'deny' })
+  expect(policy.subjects.get('acme@example.com')).toMatchObject({ timeZone: 'Asia/Kathmandu', anchor: 31 })
+  expect([...policy.keys.values()].map(({ id }) => id)).toEqual(['first', '999999999999'])
+})
+
+test('a policy may as well be JSON, indented with tabs', () => {
+  const json = JSON.stringify(
+    { version: 1, plans: { free: { limits: [] } }, subjects: { a: { plan: 'free' } } },
+    null,
+    '\t',
+  )
+  expect(parsed(json).subjects.get('a')?.plan.name).toBe('free')
+})
+
+test('sections may be empty or left out, and Windows line ends are line ends', () => {
+  expect(parsed('version: 1\r\nplans:\r\nlimits:\r\n  # none yet\r\nsubjects:\r\n').plans.size).toBe(0)
+})
+
+test('names that objects have of their own are names like any other', () => {
+  const policy = parsed(
+    '{ version: 1, plans: { constructor: { limits: [] } }, subjects: { toString: { plan: constructor } } }',
+  )
+  expect(policy.subjects.get('toString')?.plan.name).toBe('constructor')
+  expect(policy.subjects.get('valueOf')).toBeUndefined()
+})
