@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { ClickHouseError } from '@clickhouse/client'
 import type { ClickHouseClient } from './connect.ts'
 
 /** One block of rows, whole or not at all. */
@@ -36,3 +37,29 @@ export async function insertBlock(client: ClickHouseClient, block: Block): Promi
     clickhouse_settings: { ...settings, insert_deduplication_token: block.token },
   })
 }
+
+/**
+ * Codes by which ClickHouse says that the data itself is wrong: parse errors, values out of range, a violated constraint.
+ * Everything else (memory, disk, network, a broken view) may go away, and must never turn records into dead letters.
+ */
+const dataErrorCodes = new Set([
+  '6',
+  '26',
+  '27',
+  '33',
+  '38',
+  '41',
+  '53',
+  '69',
+  '72',
+  '117',
+  '131',
+  '321',
+  '376',
+  '469',
+  '636',
+])
+
+/** Whether an insert failed because of its rows, so that the same rows will fail again. */
+export const isDataError = (error: unknown): boolean =>
+  error instanceof ClickHouseError && dataErrorCodes.has(error.code)

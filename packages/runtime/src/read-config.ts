@@ -41,9 +41,12 @@ export const choice = <T extends string>(named: Named & { readonly of: readonly 
 })
 
 /** A URL with one of these protocols (`redis:`), returned as it was written. */
-export const url = (named: Named & { readonly protocols: readonly string[] }): Variable<string> => ({
+export const url = (
+  named: Named & { readonly protocols: readonly string[]; readonly emptyAllowed?: boolean },
+): Variable<string> => ({
   ...named,
   parse: (value) => {
+    if (value === '' && named.emptyAllowed === true) return { value }
     const parsed = URL.canParse(value) ? new URL(value) : undefined
     if (parsed && named.protocols.includes(parsed.protocol)) return { value }
     return { problem: `must be a URL that begins with ${named.protocols.map((one) => `${one}//`).join(' or ')}` }

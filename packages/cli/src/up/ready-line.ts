@@ -1,3 +1,4 @@
+import type { DemoSubject } from '@weir/core/policy/apply-demo.ts'
 import type { DataDir } from './data-dir.ts'
 import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'
@@ -29,11 +30,10 @@ export function readyLine(options: {
   readonly data: DataDir
   readonly ports: Ports
   readonly servers: Servers
-  readonly hasDemo: boolean
-  readonly hasDemoSmall: boolean
+  readonly demoSubjects: readonly DemoSubject[]
   readonly pids: Readonly<Record<string, number>>
 }): ReadyLine {
-  const { data, ports, servers, hasDemo, hasDemoSmall, pids } = options
+  const { data, ports, servers, demoSubjects, pids } = options
   const at = (port: number) => `http://127.0.0.1:${port}`
   return {
     ready: true,
@@ -42,8 +42,8 @@ export function readyLine(options: {
     grpc: null,
     console: at(ports.console),
     ...servers.addresses,
-    demoKey: hasDemo ? data.secrets.demoKey : null,
-    demoSmallKey: hasDemoSmall ? data.secrets.demoSmallKey : null,
+    demoKey: demoSubjects.includes('demo') ? data.secrets.demoKey : null,
+    demoSmallKey: demoSubjects.includes('demo-small') ? data.secrets.demoSmallKey : null,
     adminToken: data.secrets.adminToken,
     state: data.stateFile,
     upstream: at(ports.upstream),

@@ -42,12 +42,12 @@ export function unusedServerPorts(environment: Environment): PortName[] {
 }
 
 /** Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker. */
-export function requirePrograms(environment: Environment, dockerRuns: boolean): void {
+export function requirePrograms(environment: Environment, dockerRuns: () => boolean): void {
   const problems = ours(environment).flatMap(({ server }) => {
     const missing = missingPrograms(server.needs, environment.PATH)
     if (missing.length === 0) return []
     const lines = missing.map(({ program, install }) => `${server.name} needs ${program}: ${install}`)
-    if (dockerRuns) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
+    if (dockerRuns()) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
     return lines
   })
   if (problems.length > 0) throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n  ${problems.join('\n  ')}`)

@@ -1,0 +1,99 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { applyDemo } from '@weir/core/policy/apply-demo.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { hasDocker } from '../docker.ts'
+import { inProject, type Surroundings } from '../project.ts'
+import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
+import { choosePorts, type Ports } from '../up/ports.ts'
+import { readyLine, readyScreen } from '../up/ready-line.ts'
+import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
+import { demoParts, serviceParts } from '../up/services.ts'
+import { createSupervisor, type Supervisor } from '../up/supervisor.ts'
+import { applyMigrations } from './migrate.ts'
+import { createTopics } from './topics.ts'
+
+export interface UpOptions {
+  readonly policy: string
+  readonly data: string
+  readonly ports: 'fixed' | 'auto'
+  readonly ingress: number
+  readonly json: boolean
+  readonly watch: boolean
+}
+
+/** Writes the policy that the services read: the person's, with the demo's generated keys and chosen ports filled in. */
+function writeEffectivePolicy(file: string, text: string, data: DataDir, ports: Ports) {
+  const demo = applyDemo(text, {
+    demoKeySha256: sha256Hex(data.secrets.demoKey),
+    demoSmallKeySha256: sha256Hex(data.secrets.demoSmallKey),
+    upstreamUrl: `http://127.0.0.1:${ports.upstream}`,
+    receiverUrl: `http://127.0.0.1:${ports.receiver}/`,
+  })
+  writeFileSync(file, demo.text, { mode: 0o600 })
+  return demo
+}
+
+/** Stops in the order in which nothing is lost: the doors first, then those who work off what they wrote, servers last. */
+async function stopInOrder(supervisor: Supervisor): Promise<void> {
+  const names = Object.keys(supervisor.pids())
+  const ingress = names.filter((name) => name.startsWith('ingress'))
+  await supervisor.stop(ingress)
+  await supervisor.stop(['metering', 'alerting', 'console'])
+  await supervisor.stop(['upstream', 'receiver', 'kafka', 'clickhouse'])
+  await supervisor.stop(['redis'])
+}
+
+/**
+ * Starts everything and keeps it running until the signal; whatever fails on the way up stops all that was started. The
+ * order: what can be wrong without anything running is checked first.
+ */
+export async function up(options: UpOptions, around: Surroundings): Promise<void> {
+  const { environment, say, signal } = around
+  const policyText = readFileSync(options.policy, 'utf8')
+  requirePolicy(policyText, options.policy)
+  requirePrograms(environment, () => hasDocker(environment))
+  const data = openDataDir(options.data)
+  data.writeState({ ready: false, launcher: process.pid })
+  const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))
+  const servers = await planServers({ environment, dir: data.dir, ports, progress: say })
+  const policyFile = join(data.dir, 'policy.yaml')
+  const demo = writeEffectivePolicy(policyFile, policyText, data, ports)
+  const moreOpsPorts = await freePorts(options.ingress - 1)
+
+  const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, pids: supervisor.pids() })
+  const supervisor = createSupervisor({
+    logDir: join(data.dir, 'logs'),
+    environment,
+    say,
+    onPids: () => data.writeState(line()),
+  })
+  try {
+    if (servers.parts.length > 0) say(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
+    await supervisor.start(servers.parts, signal)
+    await createTopics(servers.addresses.kafka, say)
+    await applyMigrations(servers.addresses.clickhouse, say)
+    const parts = {
+      data,
+      ports,
+      servers,
+      policyFile,
+      watch: options.watch,
+      ingressOpsPorts: [ports.ingressOps, ...moreOpsPorts],
+    }
+    say('starting ingress, metering, alerting, console and the demo …')
+    await supervisor.start([...demoParts(parts), ...serviceParts(parts)], signal)
+    data.writeState(line())
+    around.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    say('stopping …')
+  } finally {
+    await stopInOrder(supervisor)
+    data.release()
+  }
+  say(`stopped. The data stays in ${data.dir}`)
+}
+
+/** Where `weir up` keeps its data unless told otherwise. */
+export const defaultDataDir = inProject('.weir', 'data')

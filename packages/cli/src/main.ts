@@ -1,0 +1,113 @@
+import { resolve } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { bench } from './commands/bench.ts'
+import { check } from './commands/check.ts'
+import { applyMigrations } from './commands/migrate.ts'
+import { test } from './commands/test.ts'
+import { createTopics } from './commands/topics.ts'
+import { defaultDataDir, up } from './commands/up.ts'
+import { inProject, type Surroundings } from './project.ts'
+
+/** Ingress processes on one machine; more than this is a mistake. */
+const ingressMax = 64
+
+const stop = new AbortController()
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
+
+/** npm does not hand on its own death: started by it, we end when our parent has become another. */
+function stopWithNpm(): void {
+  const npm = process.ppid
+  const look = setInterval(() => process.ppid !== npm && stop.abort(), 500)
+  look.unref()
+}
+if (process.env.npm_lifecycle_event !== undefined) stopWithNpm()
+
+const around: Surroundings = {
+  environment: process.env,
+  // npm and the launcher may stand elsewhere than the person who typed.
+  cwd: process.env.INIT_CWD ?? process.cwd(),
+  say: (line) => process.stderr.write(`weir: ${line}\n`),
+  print: (text) => process.stdout.write(`${text}\n`),
+  signal: stop.signal,
+}
+
+const inCwd = (path: string) => resolve(around.cwd, path)
+
+const wholeNumber = (min: number, max: number) => (value: string) => {
+  const number = Number(value)
+  if (/^\d+$/.test(value) && number >= min && number <= max) return number
+  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+}
+
+const given = (name: string, fallback: string) => {
+  const value = process.env[name]
+  if (value) return value
+  if (fallback !== '') return fallback
+  throw new WeirError('CONFIG_INVALID', `${name} is not set.`)
+}
+
+const program = new Command('weir')
+  .description('Decides, records, meters and alerts on API usage.')
+  .showHelpAfterError('(./weir help tells what there is)')
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'weir: ')) })
+
+const policyOption = () => new Option('--policy <file>', 'the policy').default(inProject('weir.yaml')).argParser(inCwd)
+
+program
+  .command('up')
+  .description('Start everything on this machine and keep it running.')
+  .addOption(policyOption())
+  .addOption(new Option('--data <dir>', 'where data, logs and keys are kept').default(defaultDataDir).argParser(inCwd))
+  .addOption(new Option('--ports <mode>', 'fixed ports, or free ones').choices(['fixed', 'auto']).default('fixed'))
+  .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
+  .option('--json', 'print one line of JSON when all is ready', false)
+  .option('--watch', 'restart a service when its sources change', false)
+  .action((options) => up(options, around))
+
+program
+  .command('check')
+  .description('Try the policy and the environment without starting anything.')
+  .addOption(policyOption())
+  .option('--json', 'print {ok, problems}', false)
+  .action((options) => {
+    if (!check(options, around).ok) process.exitCode = 2
+  })
+
+program
+  .command('test')
+  .description('Run the tests: all that need no name, or the tiers named.')
+  .argument('[tier...]')
+  .action(async (tiers: string[]) => {
+    if (!(await test(tiers, around))) process.exitCode = 1
+  })
+
+program
+  .command('bench')
+  .description('Measure: ./weir bench NAME. Without a name, list what can be measured.')
+  .argument('[name]')
+  .option('--rounds <n>', 'interleaved rounds', wholeNumber(1, 100), 5)
+  .option('--json', 'print the report as JSON', false)
+  .action((name: string | undefined, options) => bench(name, options, around))
+
+program
+  .command('topics')
+  .description('Create the topics in the Kafka of WEIR_KAFKA_BROKERS.')
+  .action(() => createTopics(given('WEIR_KAFKA_BROKERS', ''), around.say))
+
+program
+  .command('migrate')
+  .description('Bring the tables of WEIR_CLICKHOUSE_URL up to date.')
+  .action(() => applyMigrations(given('WEIR_CLICKHOUSE_URL', ''), around.say))
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (stop.signal.aborted) around.say('stopped while starting')
+  else if (error instanceof WeirError) around.say(`${error.message} [${error.code}]`)
+  else if (error instanceof Error && 'code' in error && error.code === 'ENOENT') around.say(error.message)
+  else throw error
+  process.exitCode = error instanceof WeirError && error.code.endsWith('_INVALID') ? 2 : 1
+}
+// Nothing that a command opened may keep the process; what it had to wait for, it has waited for.
+process.exit()

@@ -1,0 +1,35 @@
+import type { ChainableCommander, Redis } from 'ioredis'
+import type { ClaimState, ClaimStore } from './ports.ts'
+
+/** Claims in Redis: `pending` with an expiry where there is nothing, `done` in its place when the alert is out. */
+export function createClaimStore(redis: Redis): ClaimStore {
+  return {
+    async claim(claims) {
+      const pipeline = redis.pipeline()
+      for (const { key, lifetimeMs } of claims) pipeline.set(key, 'pending', 'PX', lifetimeMs, 'NX')
+      // What stands there now: ours if the SET took, else what the first claimant left.
+      for (const { key } of claims) pipeline.get(key)
+      const answers = await run(pipeline)
+      return claims.map((_, at) => claimState(answers[at], answers[claims.length + at]))
+    },
+    async finish(keys) {
+      const pipeline = redis.pipeline()
+      for (const key of keys) pipeline.set(key, 'done', 'KEEPTTL')
+      await run(pipeline)
+    },
+  }
+}
+
+const claimState = (taken: unknown, stands: unknown): ClaimState => {
+  if (taken === 'OK') return 'acquired'
+  return stands === 'done' ? 'done' : 'pending'
+}
+
+/** The replies of a pipeline; the first error in it is thrown, and the caller repeats its whole step. */
+async function run(pipeline: ChainableCommander): Promise<unknown[]> {
+  const results = await pipeline.exec()
+  return (results ?? []).map(([error, reply]) => {
+    if (error !== null) throw error
+    return reply
+  })
+}

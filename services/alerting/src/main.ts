@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseAlert } from '@weir/contracts/alert.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { systemClock } from '@weir/core/clock.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { consumeBatches, type RecordBatch } from '@weir/kafka/consume-batches.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { connectRedis } from '@weir/redis/connect.ts'
+import { readConfig } from '@weir/runtime/read-config.ts'
+import { startService } from '@weir/runtime/start-service.ts'
+import { createAlertTopic } from './alert-topic.ts'
+import { createClaimStore } from './claim-store.ts'
+import { alertingVariables } from './config.ts'
+import { createDispatcher } from './dispatch.ts'
+import { readEndpointSecrets } from './endpoint-secrets.ts'
+import { type Counters, registerMetrics } from './metrics.ts'
+import { patiently } from './patiently.ts'
+import { createAlertRaiser } from './raise-alerts.ts'
+import { createWatcher } from './watch-decisions.ts'
+import { createWebhookSender } from './webhooks/deliver-webhook.ts'
+
+/** Both consumers: an alert is out within half a second, and a member that died is replaced within half a minute. */
+const consuming = { sessionTimeoutMs: 30_000, maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+
+await startService(
+  'alerting',
+  () => readConfig(alertingVariables, process.env),
+  async (config, { run, log, metrics, checkReady }) => {
+    const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
+    const secrets = readEndpointSecrets(policy, process.env)
+    const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-alerting', log }
+    const counters: Counters = {
+      read: 0,
+      unreadable: 0,
+      raised: 0,
+      superseded: 0,
+      late: 0,
+      delivered: 0,
+      failedAttempts: 0,
+    }
+    registerMetrics(metrics, counters)
+
+    const onError = (error: Error) => log.warn({ err: error }, 'redis')
+    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'claims', onError }), (one) =>
+      one.disconnect(),
+    )
+    checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
+    const queueUrl = config.queueRedisUrl || config.redisUrl
+    const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', onError }), (one) =>
+      one.disconnect(),
+    )
+    const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
+    const webhooks = await run.own('webhooks', createWebhookSender(), (one) => one.close())
+    const dispatcher = await run.own(
+      'dispatcher',
+      createDispatcher({ policy, secrets, sender: webhooks, connection: queueRedis, counters, log }),
+      (one) => one.close(),
+    )
+
+    const watch = createWatcher(policy, counters)
+    const claims = createClaimStore(redis)
+    const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters })
+    const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
+
+    const watchBatch = async (batch: RecordBatch) => {
+      const crossings = watch(batch.records)
+      await patiently(() => raise(crossings), { heartbeat: batch.heartbeat, pause, log })
+      await commitAll(batch)
+    }
+    const dispatchBatch = async (batch: RecordBatch) => {
+      for (const record of batch.records) {
+        const alert = parseAlert(record)
+        if (alert.kind === 'alert') await dispatcher.enqueue(alert.alert)
+        else log.error({ offset: record.offset, partition: batch.partition, why: alert.reason }, 'alert unreadable')
+      }
+      await commitAll(batch)
+    }
+    for (const { groupId, topic, minBytes, onBatch } of [
+      { groupId: 'weir-alerting', topic: topics.decisions, minBytes: 1_000_000, onBatch: watchBatch },
+      { groupId: 'weir-dispatcher', topic: topics.alerts, minBytes: 1, onBatch: dispatchBatch },
+    ]) {
+      const options = { ...kafka, ...consuming, groupId, topics: [topic], minBytes, onBatch, onCrash: run.fail }
+      const consumer = await run.own(groupId, consumeBatches(options), (one) => one.stop())
+      checkReady(groupId, () => (consumer.status.state === 'running' ? undefined : consumer.status.waitingFor))
+    }
+  },
+)

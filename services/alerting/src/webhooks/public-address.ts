@@ -1,0 +1,28 @@
+import { lookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/**
+ * Whether an address is somewhere on the public internet. Loopback, private, link-local, metadata, documentation,
+ * multicast and reserved ranges are not, nor are IPv4 addresses dressed as IPv6 (mapped, NAT64, 6to4).
+ */
+export function isPublicAddress(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false
+  return ipaddr.process(text).range() === 'unicast'
+}
+
+/**
+ * A lookup that hands a socket only public addresses. It runs at connect time, so there is no gap between check and use;
+ * if one address of several is not public, none is taken.
+ */
+export const publicLookup: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, found) => {
+    const refused = found?.find(({ address }) => !isPublicAddress(address))
+    const [first] = found ?? []
+    if (error !== null) callback(error, '')
+    else if (refused !== undefined || first === undefined) {
+      callback(new Error(`${hostname} is at ${refused?.address ?? 'no address'}, which is not public`), '')
+    } else if (options.all === true) callback(null, found)
+    else callback(null, first.address, first.family)
+  })
+}

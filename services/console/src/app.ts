@@ -1,0 +1,51 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { usageRowsMax } from '@weir/clickhouse/usage-queries.ts'
+import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { problemType, sendProblem, useProblems } from '@weir/runtime/problem.ts'
+import fastify, { type FastifyInstance } from 'fastify'
+import type { Ports } from './ports.ts'
+
+function mayRead(authorization: string | undefined, tokenSha256: string | undefined): boolean {
+  const token = /^bearer (.{1,256})$/i.exec(authorization ?? '')?.[1]
+  if (token === undefined || tokenSha256 === undefined) return false
+  return timingSafeEqual(hash('sha256', token, 'buffer'), Buffer.from(tokenSha256, 'hex'))
+}
+
+/** The usage API. Opens nothing: tests use `inject`. */
+export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
+  const app: FastifyInstance = fastify({ loggerInstance: logger, disableRequestLogging: true } as object)
+  useProblems(app, 'GET /v1/usage')
+
+  app.addHook('onRequest', async (request, reply) => {
+    if (mayRead(request.headers.authorization, adminTokenSha256)) return
+    reply.header('www-authenticate', 'Bearer')
+    return sendProblem(reply, {
+      type: problemType('unauthorized'),
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Send the admin token as "Authorization: Bearer TOKEN".',
+    })
+  })
+
+  app.get<{ Querystring: Record<string, string> }>('/v1/usage', async (request, reply) => {
+    const parsed = parseUsageQuestion(request.query, ports.clock.nowMs())
+    if (parsed.kind === 'problems') {
+      const detail = parsed.problems.join('; ')
+      return sendProblem(reply, { type: problemType('bad-request'), title: 'Bad request', status: 400, detail })
+    }
+    const { fromMs, toMs, step, timeZone } = parsed.question
+    try {
+      const rows = await ports.askUsage(parsed.question)
+      const from = new Date(fromMs).toISOString()
+      const to = new Date(toMs).toISOString()
+      return { from, to, step, time_zone: timeZone, cut_off: rows.length >= usageRowsMax, rows }
+    } catch (error) {
+      request.log.error({ err: error }, 'usage could not be read')
+      const detail = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
+      reply.header('retry-after', 5)
+      return sendProblem(reply, { type: problemType('usage-unavailable'), title: 'Unavailable', status: 503, detail })
+    }
+  })
+  return app
+}

@@ -1,0 +1,32 @@
+import { addresses, choice, port, sha256, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
+import { serviceVariables } from '@weir/runtime/start-service.ts'
+
+/** Everything the ingress reads from its environment. */
+export const ingressVariables = {
+  ...serviceVariables(9101),
+  policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
+  redisUrl: url({ name: 'WEIR_REDIS_URL', about: 'the Redis that decides', protocols: ['redis:', 'rediss:'] }),
+  kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are recorded, host:port,…' }),
+  ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
+  ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),
+  apiHost: text({ name: 'WEIR_API_HOST', about: 'address of the check API', fallback: '127.0.0.1' }),
+  apiPort: port({ name: 'WEIR_API_PORT', about: 'port of the check API', fallback: '8081' }),
+  sharePorts: choice({
+    name: 'WEIR_SHARE_PORTS',
+    about: 'whether several ingress processes listen on the same ports (SO_REUSEPORT)',
+    fallback: 'no',
+    of: ['yes', 'no'],
+  }),
+  adminTokenSha256: sha256({
+    name: 'WEIR_ADMIN_TOKEN_SHA256',
+    about: 'hash of the token that may check any subject and read usage; empty for none',
+    fallback: '',
+  }),
+  decisionDeadlineMs: wholeNumber({
+    name: 'WEIR_DECISION_DEADLINE_MS',
+    about: 'how long Redis may take before onUnavailable decides',
+    fallback: '25',
+    min: 1,
+    max: 5_000,
+  }),
+} as const

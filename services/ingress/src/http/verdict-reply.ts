@@ -1,0 +1,61 @@
+import {
+  rateLimitPolicy,
+  rateLimitState,
+  retryAfterSeconds,
+  unauthenticatedPolicy,
+  unauthenticatedState,
+} from '@weir/core/limits/rate-limit-headers.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { FastifyReply } from 'fastify'
+import type { Verdict } from '../gate.ts'
+
+/** The headers that every decided answer carries, through every door. */
+export function setVerdictHeaders(reply: FastifyReply, { id, decision, limits }: Verdict): void {
+  if (id !== undefined) reply.header('weir-decision', id)
+  reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))
+  reply.header('ratelimit', limits === undefined ? unauthenticatedState : rateLimitState(decision, limits))
+}
+
+const draftType = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
+
+/** What a refused request gets to read. Sets the headers that go with its status. */
+export function denialProblem(reply: FastifyReply, verdict: Verdict): Problem {
+  const { decision } = verdict
+  const { reason, deniedBy } = decision
+  if (reason === 'unauthorized') {
+    reply.header('www-authenticate', 'Bearer')
+    return {
+      type: problemType('unauthorized'),
+      title: 'Unauthorized',
+      status: 401,
+      detail: 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".',
+    }
+  }
+  const seconds = retryAfterSeconds(decision)
+  if (reason === 'cost_exceeds_limit') {
+    return {
+      type: problemType('cost-exceeds-limit'),
+      title: 'Cost exceeds limit',
+      status: 429,
+      detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
+      'violated-policies': [deniedBy],
+    }
+  }
+  reply.header('retry-after', seconds)
+  if (reason === 'unavailable' || reason === 'journal_full') {
+    return {
+      type: draftType('temporary-reduced-capacity'),
+      title: 'Temporarily reduced capacity',
+      status: 503,
+      detail: `The request could not be ${reason === 'unavailable' ? 'checked' : 'recorded'}. Try again in ${seconds} s.`,
+      'violated-policies': deniedBy === '' ? [] : [deniedBy],
+    }
+  }
+  return {
+    type: draftType('quota-exceeded'),
+    title: 'Quota exceeded',
+    status: 429,
+    detail: `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
+    'violated-policies': [deniedBy],
+  }
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { topics } from '@weir/contracts/topics.ts'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { openPublisher } from '@weir/kafka/publisher.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { connectRedis } from '@weir/redis/connect.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { readConfig } from '@weir/runtime/read-config.ts'
+import { startService } from '@weir/runtime/start-service.ts'
+import { buildApps } from './app.ts'
+import { ingressVariables } from './config.ts'
+import { registerMetrics } from './metrics.ts'
+
+/** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
+const drainMs = 10_000
+
+await startService(
+  'ingress',
+  () => readConfig(ingressVariables, process.env),
+  async (config, { run, log, metrics, checkReady }) => {
+    const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
+
+    const specs = await readTopics()
+    const partitionsWhenAway = specs.find(({ name }) => name === topics.decisions)?.partitions ?? 1
+    const records = await run.own(
+      'publisher',
+      openPublisher({
+        brokers: config.kafkaBrokers,
+        clientId: 'weir-ingress',
+        log,
+        topic: topics.decisions,
+        partitionsWhenAway,
+      }),
+      async (publisher) => {
+        const { lost } = await publisher.drain(drainMs)
+        if (lost > 0) log.error({ lost }, 'records lost: Kafka did not take them before the stop')
+      },
+    )
+
+    let redisError = ''
+    const onError = (error: Error) => {
+      if (redisError === error.message) return
+      redisError = error.message
+      log.warn({ err: error }, 'redis')
+    }
+    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'limiter', onError }), (client) =>
+      client.disconnect(),
+    )
+    checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status} ${redisError}`.trim()))
+    const store = await run.own(
+      'limits',
+      createRedisLimitStore({
+        redis,
+        clock: systemClock,
+        periodBoundaries: createBoundaryCache(),
+        deadlineMs: config.decisionDeadlineMs,
+      }),
+      (limits) => limits.close(),
+    )
+    registerMetrics(metrics, store, records)
+
+    const apps = await buildApps({ policy, store, log: records, clock: systemClock }, log, config.adminTokenSha256)
+    const reusePort = config.sharePorts === 'yes'
+    for (const [app, host, port] of [
+      [apps.proxy, config.ingressHost, config.ingressPort],
+      [apps.api, config.apiHost, config.apiPort],
+    ] as const) {
+      await run.own('http', app, (server) => server.close())
+      await app.listen({ host, port, reusePort } as object)
+    }
+  },
+)

@@ -1,0 +1,149 @@
+import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import type { Policy, Route } from '@weir/core/policy/policy.ts'
+import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import type { Gate, Verdict } from '../gate.ts'
+import { addressScope } from '../http/caller-address.ts'
+import { findKey, isAdminToken, readCredential } from '../http/identify.ts'
+import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
+import type { Ports } from '../ports.ts'
+
+/** Body of `POST /v1/check`, as it comes over the wire. */
+interface CheckBody {
+  readonly subject?: string
+  readonly key?: string
+  readonly ip?: string
+  readonly route?: string
+  readonly method?: string
+  readonly cost?: number
+  readonly peek?: boolean
+  readonly attributes?: unknown
+  readonly idempotency_key?: unknown
+}
+
+const bodySchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    subject: { type: 'string', minLength: 1, maxLength: 256 },
+    key: { type: 'string', minLength: 1, maxLength: 256 },
+    ip: { type: 'string', maxLength: 64 },
+    route: { type: 'string', maxLength: 2_048 },
+    method: { type: 'string', maxLength: 32 },
+    cost: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    peek: { type: 'boolean' },
+    attributes: {},
+    idempotency_key: {},
+  },
+}
+
+/** What the check API answers, for both outcomes with status 200. */
+function replyBody({ id, decision }: Verdict) {
+  return {
+    id: id ?? null,
+    allowed: decision.allowed,
+    reason: decision.reason,
+    denied_by: decision.deniedBy,
+    retry_after_ms: decision.retryAfterMs,
+    limits: decision.limits.map(({ name, size, used, remaining, resetMs }) => ({
+      name,
+      size,
+      used,
+      remaining,
+      reset_ms: resetMs,
+    })),
+  }
+}
+
+const bad = (detail: string, status = 400): Problem => ({
+  type: problemType('bad-request'),
+  title: 'Bad request',
+  status,
+  detail,
+})
+
+const notBuilt = (name: string) => bad(`${name} is not part of this version yet; leave it out.`)
+
+/** A request in the words of the policy: `route` is a path, or a method and a path. */
+function matchAsked(
+  matchRoute: ReturnType<typeof createRouteMatcher>,
+  body: CheckBody,
+): { route: Route; method: string } {
+  const words = (body.route ?? '').split(' ')
+  const path = words.at(-1) ?? ''
+  const method = (body.method ?? (words.length > 1 ? words[0] : '') ?? '').toUpperCase()
+  return { route: matchRoute(method, path) ?? unmatchedRoute, method }
+}
+
+type Who =
+  | {
+      readonly kind: 'subject'
+      readonly subject: NonNullable<ReturnType<Policy['subjects']['get']>>
+      readonly keyId: string
+    }
+  | { readonly kind: 'stranger' }
+  | { readonly kind: 'problem'; readonly problem: Problem }
+
+/** Whom the check is about. A subject's key speaks for itself; the admin token for anybody. */
+function whoIsAsked(policy: Policy, body: CheckBody, caller: ReturnType<typeof findKey>): Who {
+  if (caller !== undefined) {
+    const other = body.key !== undefined || (body.subject !== undefined && body.subject !== caller.subject.id)
+    if (other)
+      return {
+        kind: 'problem',
+        problem: {
+          ...bad('This key may check its own subject only.', 403),
+          title: 'Forbidden',
+          type: problemType('forbidden'),
+        },
+      }
+    return { kind: 'subject', subject: caller.subject, keyId: caller.id }
+  }
+  if (body.key !== undefined && body.subject !== undefined) {
+    return { kind: 'problem', problem: bad('Give subject or key, not both.') }
+  }
+  if (body.key !== undefined) {
+    const key = findKey(policy, body.key)
+    return key === undefined ? { kind: 'stranger' } : { kind: 'subject', subject: key.subject, keyId: key.id }
+  }
+  const subject = policy.subjects.get(body.subject ?? '')
+  if (subject !== undefined) return { kind: 'subject', subject, keyId: '' }
+  const detail =
+    body.subject === undefined ? 'Give subject or key.' : `The policy has no subject ${JSON.stringify(body.subject)}.`
+  return { kind: 'problem', problem: bad(detail) }
+}
+
+/** `POST /v1/check`: a decision without a proxied request. */
+export function addCheckRoute(
+  app: FastifyInstance,
+  ports: Ports,
+  gate: Gate,
+  adminTokenSha256: string | undefined,
+): void {
+  const { policy } = ports
+  const matchRoute = createRouteMatcher(policy.routes)
+
+  app.post<{ Body: CheckBody }>('/v1/check', { schema: { body: bodySchema } }, async (request, reply) => {
+    const { body } = request
+    const credential = readCredential(request.headers)
+    const caller = credential === undefined ? undefined : findKey(policy, credential.key)
+    const asked = { ...matchAsked(matchRoute, body), ip: addressScope(body.ip ?? '') }
+    if (caller === undefined && !isAdminToken(credential?.key ?? '', adminTokenSha256)) {
+      const verdict = gate.refuseStranger(asked)
+      setVerdictHeaders(reply, verdict)
+      return sendProblem(reply, denialProblem(reply, verdict))
+    }
+    if (body.attributes !== undefined) return sendProblem(reply, notBuilt('attributes'))
+    if (body.idempotency_key !== undefined) return sendProblem(reply, notBuilt('idempotency_key'))
+    if (body.ip !== undefined && asked.ip === '') return sendProblem(reply, bad('ip must be an IPv4 or IPv6 address.'))
+    const who = whoIsAsked(policy, body, caller)
+    if (who.kind === 'problem') return sendProblem(reply, who.problem)
+    const cost = body.cost ?? asked.route.cost
+    const verdict =
+      who.kind === 'stranger'
+        ? gate.refuseStranger(asked)
+        : await gate.decide({ ...asked, subject: who.subject, keyId: who.keyId, cost, peek: body.peek ?? false })
+    setVerdictHeaders(reply, verdict)
+    return reply.send(replyBody(verdict))
+  })
+}

@@ -1,0 +1,9 @@
+import { addresses, url } from '@weir/runtime/read-config.ts'
+import { serviceVariables } from '@weir/runtime/start-service.ts'
+
+/** Everything metering reads from its environment. */
+export const meteringVariables = {
+  ...serviceVariables(9102),
+  kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read, host:port,…' }),
+  clickhouseUrl: url({ name: 'WEIR_CLICKHOUSE_URL', about: 'where usage is kept', protocols: ['http:', 'https:'] }),
+} as const
