@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { type AlertV1, encodeAlert, parseAlert } from './alert.v1.ts'
+
+const alert: AlertV1 = {
+  id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  type: 'weir.quota.reached',
+  subject: 'acme',
+  time: '2026-01-02T03:04:05.006Z',
+  data: {
+    limit: 'day',
+    size: 5_000,
+    used: 4_000,
+    percent: 80,
+    period_start: '2026-01-02T00:00:00.000Z',
+    period_end: '2026-01-03T00:00:00.000Z',
+    decision_id: '019b7b5e-0000-7000-8000-000000000000',
+  },
+}
+
+test('an alert is a CloudEvent in binary mode: attributes in headers, data in the value, subject as key', () => {
+  expect(encodeAlert(alert)).toEqual({
+    key: 'acme',
+    value: JSON.stringify(alert.data),
+    headers: {
+      ce_specversion: '1.0',
+      ce_id: alert.id,
+      ce_source: '/weir',
+      ce_type: 'weir.quota.reached',
+      ce_subject: 'acme',
+      ce_time: '2026-01-02T03:04:05.006Z',
+      'content-type': 'application/json',
+    },
+  })
+})
+
+test('an alert is read back as it was raised', () => {
+  const { value, headers } = encodeAlert(alert)
+  expect(parseAlert(Buffer.from(value), headers)).toEqual({ kind: 'alert', alert })
+})
+
+test('what is no alert of Weir is unreadable, not an error', () => {
+  const { value, headers } = encodeAlert(alert)
+  expect(parseAlert(Buffer.from(value), {}).kind).toBe('unreadable')
+  expect(parseAlert(Buffer.from(value), { ...headers, ce_type: 'other' }).kind).toBe('unreadable')
+  expect(parseAlert(null, headers).kind).toBe('unreadable')
+  expect(parseAlert(Buffer.from('{"limit":1}'), headers).kind).toBe('unreadable')
+})

@@ -1,0 +1,91 @@
+import { reasons } from '@weir/core/limits/decision.ts'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type DecisionInput, encodeDecisionOpen, parseDecision } from './decision.v1.ts'
+
+const anyText = fc.string({ unit: 'binary', maxLength: 60 })
+/** Halves of surrogate pairs included: they come from nowhere but a bug, and must still not break the line. */
+const wildText = fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units))
+const text = fc.oneof(anyText, wildText)
+const count = fc.maxSafeNat()
+
+const input: fc.Arbitrary<DecisionInput> = fc.record({
+  id: fc.uuid({ version: 7 }),
+  tsMs: fc.integer({ min: 0, max: 4_102_444_800_000 }),
+  subject: text,
+  keyId: text,
+  plan: text,
+  route: text,
+  method: text,
+  cost: count,
+  count,
+  outcome: fc.constantFrom('allow', 'deny'),
+  reason: fc.constantFrom(...reasons),
+  mode: fc.constantFrom('enforce', 'shadow'),
+  charged: fc.constantFrom('yes', 'no', 'unknown'),
+  deniedBy: text,
+  limits: fc.array(fc.record({ name: text, size: count, used: count, remaining: count, resetMs: count }), {
+    maxLength: 16,
+  }),
+})
+
+const closed = (line: string) => `${line},"journal":"j","seq":7}`
+
+/** The record by the plain means: an object and JSON.stringify. */
+function byStringify(d: DecisionInput): string {
+  return JSON.stringify({
+    v: 1,
+    id: d.id,
+    ts: new Date(d.tsMs).toISOString().replace('T', ' ').replace('Z', ''),
+    subject: d.subject,
+    key_id: d.keyId,
+    plan: d.plan,
+    route: d.route,
+    method: d.method,
+    cost: d.cost,
+    count: d.count,
+    outcome: d.outcome,
+    reason: d.reason,
+    mode: d.mode,
+    charged: d.charged,
+    denied_by: d.deniedBy,
+    limits: d.limits.map(({ resetMs, ...rest }) => ({ ...rest, reset_ms: resetMs })),
+    journal: 'j',
+    seq: 7,
+  })
+}
+
+test('every decision is encoded, byte for byte, as JSON.stringify would', () => {
+  fc.assert(
+    fc.property(input, (d) => {
+      expect(closed(encodeDecisionOpen(d))).toBe(byStringify(d))
+    }),
+  )
+})
+
+test('what was encoded is read back whole', () => {
+  fc.assert(
+    fc.property(input, (d) => {
+      const parsed = parseDecision(Buffer.from(closed(encodeDecisionOpen(d))))
+      expect(parsed).toEqual({ kind: 'decision', decision: JSON.parse(byStringify(d)), tsMs: d.tsMs })
+    }),
+  )
+})
+
+test('no field can end the line or forge another record', () => {
+  fc.assert(
+    fc.property(input, (d) => {
+      expect(encodeDecisionOpen(d)).not.toMatch(/[\n\r]/)
+    }),
+  )
+})
+
+test.each([
+  ['not JSON', '{'],
+  ['field the whole value', '[]'],
+  ['field v', '{"v":2}'],
+  ['field id', '{"v":1}'],
+])('a value that is no decision is unreadable and says why: %s', (reason, value) => {
+  const parsed = parseDecision(Buffer.from(value))
+  expect(parsed).toMatchObject({ kind: 'unreadable', reason: expect.stringContaining(reason) })
+})

@@ -1,0 +1,138 @@
+import { type Charged, type LimitState, type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { jsonText } from './json-text.ts'
+import { formatTs, parseTs } from './timestamp.ts'
+
+/** One limit as the record carries it. */
+export interface LimitRecordV1 {
+  readonly name: string
+  readonly size: number
+  readonly used: number
+  readonly remaining: number
+  readonly reset_ms: number
+}
+
+/** The decision record as it stands in `weir.decisions.v1` and, column by column, in ClickHouse. Key = subject. */
+export interface DecisionRecordV1 {
+  readonly v: 1
+  /** UUID version 7. */
+  readonly id: string
+  /** `YYYY-MM-DD hh:mm:ss.SSS`, UTC, by the clock of the ingress. */
+  readonly ts: string
+  readonly subject: string
+  readonly key_id: string
+  readonly plan: string
+  /** The template, never the path that was asked for. */
+  readonly route: string
+  readonly method: string
+  readonly cost: number
+  /** 1 unless records were summed. */
+  readonly count: number
+  readonly outcome: 'allow' | 'deny'
+  readonly reason: Reason
+  readonly mode: 'enforce' | 'shadow'
+  readonly charged: Charged
+  /** Name of a limit, or empty. */
+  readonly denied_by: string
+  readonly limits: readonly LimitRecordV1[]
+  /** Process start that wrote the record. */
+  readonly journal: string
+  /** Contiguous per journal and partition. */
+  readonly seq: number
+}
+
+/** What the ingress knows of a decision. Texts are bounded and numbers are safe integers by the time they come here. */
+export interface DecisionInput {
+  readonly id: string
+  readonly tsMs: number
+  readonly subject: string
+  readonly keyId: string
+  readonly plan: string
+  readonly route: string
+  readonly method: string
+  readonly cost: number
+  readonly count: number
+  readonly outcome: 'allow' | 'deny'
+  readonly reason: Reason
+  readonly mode: 'enforce' | 'shadow'
+  readonly charged: Charged
+  readonly deniedBy: string
+  readonly limits: readonly LimitState[]
+}
+
+function encodeLimits(limits: readonly LimitState[]): string {
+  let text = ''
+  for (const { name, size, used, remaining, resetMs } of limits) {
+    const comma = text === '' ? '' : ','
+    text += `${comma}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
+  }
+  return text
+}
+
+/**
+ * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without the closing brace.
+ * By a template: half the time of JSON.stringify, and it runs for every request.
+ */
+export function encodeDecisionOpen(d: DecisionInput): string {
+  return `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":${d.count},"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]`
+}
+
+/** What became of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */
+export type ParsedDecision =
+  | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+const isOneOf = (known: readonly string[]) => (value: unknown) => isText(value) && known.includes(value)
+
+const limitFields = { name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount }
+
+const fields = {
+  v: (value: unknown) => value === 1,
+  id: isText,
+  ts: (value: unknown) => isText(value) && parseTs(value) !== undefined,
+  subject: isText,
+  key_id: isText,
+  plan: isText,
+  route: isText,
+  method: isText,
+  cost: isCount,
+  count: isCount,
+  outcome: isOneOf(['allow', 'deny']),
+  reason: isOneOf(reasons),
+  mode: isOneOf(['enforce', 'shadow']),
+  charged: isOneOf(['yes', 'no', 'unknown']),
+  denied_by: isText,
+  limits: (value: unknown) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
+  journal: isText,
+  seq: isCount,
+}
+
+/** The first field that is missing or not what it should be; more fields than we know are fine, for records of a later version. */
+function wrongField(value: unknown, checks: Readonly<Record<string, (value: unknown) => boolean>>): string | undefined {
+  if (!isFields(value)) return 'the whole value'
+  for (const name in checks) if (checks[name]?.(value[name]) !== true) return name
+  return undefined
+}
+
+function isDecision(value: unknown): value is DecisionRecordV1 {
+  return wrongField(value, fields) === undefined
+}
+
+/** Reads one record's value. Never throws. */
+export function parseDecision(value: Buffer): ParsedDecision {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(value.toString('utf8'))
+  } catch {
+    return { kind: 'unreadable', reason: 'not JSON' }
+  }
+  if (!isDecision(parsed))
+    return { kind: 'unreadable', reason: `field ${wrongField(parsed, fields)} is missing or wrong` }
+  return { kind: 'decision', decision: parsed, tsMs: parseTs(parsed.ts) ?? 0 }
+}
