@@ -63,7 +63,7 @@ local cells, whole_keys, whole_cells = {}, {}, {}
 local function cell_of(key, algorithm)
   local cell = cells[key]
   if not cell then
-    cell = { key = key, algorithm = algorithm }
+    cell = { key = key, algorithm = algorithm, state = false, expires_ms = false, loaded = false, changed = false, named_by = 0 }
     cells[key] = cell
     if algorithm.whole then
       whole_keys[#whole_keys + 1] = key
@@ -109,7 +109,7 @@ end
 if #whole_keys > 0 then
   local values = redis.call('MGET', unpack(whole_keys))
   for at = 1, #whole_keys do
-    whole_cells[at].value = values[at]
+    whole_cells[at].state = values[at]
   end
 end
 
@@ -117,7 +117,7 @@ end
 local function state_of(cell, algorithm)
   if not cell.loaded then
     cell.loaded = true
-    cell.state = cell.algorithm.load(cell.value, cell.key)
+    cell.state = cell.algorithm.load(cell.state, cell.key)
   end
   if cell.algorithm ~= algorithm then
     return nil
@@ -128,7 +128,7 @@ end
 local reply, rebased_count = { now_us, 0 }, 0
 local changed_cells = {}
 -- What the limits of the request at hand would become; overwritten by the next request.
-local next_states, rebases = {}, {}
+local next_states, expiries, rebases = {}, {}, {}
 
 -- Writes the request's part of the reply from `base` on. Charges nothing: returns whether it may be charged.
 local function plan(request, base)
@@ -138,15 +138,15 @@ local function plan(request, base)
   for at = 3, #request, 2 do
     local limit = request[at]
     local algorithm, arguments = limit.algorithm, limit.arguments
-    local wait, used, remaining, reset_ms, next_state, rebased =
+    local wait, used, remaining, reset_ms, next_state, expires_ms, rebased =
       algorithm.plan(state_of(request[at + 1], algorithm), arguments, cost, now_ms)
     if wait ~= 0 then
       refused_bits = refused_bits + bit
       never = never or wait < 0
-      wait_ms = math.max(wait_ms, wait)
+      wait_ms = wait > wait_ms and wait or wait_ms
     end
     at_limit = at_limit + 1
-    next_states[at_limit], rebases[at_limit] = next_state, rebased
+    next_states[at_limit], expiries[at_limit], rebases[at_limit] = next_state, expires_ms, rebased
     reply[at_reply], reply[at_reply + 1], reply[at_reply + 2] = used, remaining, reset_ms
     at_reply, bit = at_reply + 3, bit * 2
   end
@@ -165,6 +165,7 @@ local function charge(request)
     if next_state then
       local cell = request[at + 1]
       cell.state, cell.algorithm = next_state, request[at].algorithm
+      cell.expires_ms = expiries[at_limit] or cell.expires_ms
       if rebases[at_limit] then
         rebased_count = rebased_count + 1
       end
@@ -213,6 +214,6 @@ end
 reply[2] = rebased_count
 for at = 1, #changed_cells do
   local cell = changed_cells[at]
-  cell.algorithm.save(cell.key, cell.state, server_ahead_ms)
+  cell.algorithm.save(cell.key, cell.state, cell.expires_ms, server_ahead_ms)
 end
 return reply
