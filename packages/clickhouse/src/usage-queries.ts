@@ -62,9 +62,13 @@ export function usageQuery(question: UsageQuestion): { query: string; params: Re
   return { query: query.filter((line) => line !== '').join('\n'), params }
 }
 
+/** ClickHouse writes an offset as +0545; ISO 8601's extended form, which all readers take, has +05:45. */
+const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
+
 /** Answers from the rollups; rejects with ClickHouse's error. */
 export async function askUsage(client: ClickHouseClient, question: UsageQuestion): Promise<UsageRow[]> {
   const { query, params } = usageQuery(question)
   const answer = await client.query({ query, query_params: params, format: 'JSONEachRow' })
-  return answer.json<UsageRow>()
+  const rows = await answer.json<UsageRow>()
+  return rows.map((row) => (row.ts === undefined ? row : { ...row, ts: withColon(row.ts) }))
 }

@@ -1,4 +1,5 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
+import type { Logger } from './logger.ts'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of ours has a row in docs/errors.md. */
 export interface Problem {
@@ -21,22 +22,30 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(JSON.stringify(problem))
 }
 
-/** Every error that Fastify itself finds (bad JSON, a body too large, an unknown path) as a problem. */
-export function useProblems(app: FastifyInstance, paths: string): void {
-  app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, {
-      type: problemType('not-found'),
-      title: 'Not found',
-      status: 404,
-      detail: `There is no ${request.method} ${request.url.split('?')[0]} here. There is: ${paths}`,
-    }),
-  )
+/** What every listener is made with: no line per request, and our own logger. */
+export const listenerOptions = (
+  logger: Logger,
+): { loggerInstance: FastifyBaseLogger; logController: LogController } => ({
+  loggerInstance: logger,
+  logController: new LogController({ disableRequestLogging: true }),
+})
+
+/** Every error that Fastify itself finds (bad JSON, a body too large) as a problem; what is our fault is logged. */
+export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: error, request_id: request.id }, 'request failed')
-    const detail = status >= 500 ? `The request could not be served; the log names it as ${request.id}.` : error.message
+    const detail = status >= 500 ? `The request could not be served; the log names it ${request.id}.` : error.message
     const title = status >= 500 ? 'Internal error' : 'Bad request'
-    const word = status >= 500 ? 'internal' : 'bad-request'
-    return sendProblem(reply, { type: problemType(word), title, status, detail })
+    const type = status >= 500 ? problemType('internal') : problemType('bad-request')
+    return sendProblem(reply, { type, title, status, detail })
+  })
+}
+
+/** An unknown path as a problem that says which paths there are. */
+export function answerUnknownPaths(app: FastifyInstance, paths: string): void {
+  app.setNotFoundHandler((request, reply) => {
+    const detail = `There is no ${request.method} ${request.url.split('?')[0]} here. There is: ${paths}`
+    return sendProblem(reply, { type: problemType('not-found'), title: 'Not found', status: 404, detail })
   })
 }

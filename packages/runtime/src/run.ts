@@ -6,6 +6,8 @@ const stopDeadlineMs = 20_000
 export interface Run {
   /** Registers what was opened; it is closed in reverse order at the stop. */
   own<T>(name: string, thing: T | Promise<T>, close: (thing: T) => unknown): Promise<T>
+  /** Aborted when the stop begins: waits that could outlast it end. */
+  readonly stopping: AbortSignal
   /** Ends the run from inside: everything is closed and the process exits with 1. */
   fail(error: unknown): void
   /** Resolves when a signal came or something failed, after everything was closed in order. */
@@ -15,10 +17,17 @@ export interface Run {
 /** Owns start and stop of a process: SIGTERM and SIGINT close everything in reverse order, within a deadline. */
 export function createRun(log: Logger): Run {
   const owned: { name: string; close: () => unknown }[] = []
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<{ exitCode: number; why: string }>()
+  const stopping = new AbortController()
+  const { promise: stopped, resolve } = Promise.withResolvers<{ exitCode: number; why: string }>()
+  const stop = (how: { exitCode: number; why: string }) => {
+    stopping.abort(new Error('the process is stopping'))
+    resolve(how)
+  }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop({ exitCode: 0, why: signal }))
 
   const fail = (error: unknown) => {
+    // What breaks because of the stop is no failure of its own.
+    if (stopping.signal.aborted) return log.debug({ err: error }, 'broke off')
     log.fatal({ err: error }, 'failed')
     stop({ exitCode: 1, why: 'failure' })
   }
@@ -41,6 +50,7 @@ export function createRun(log: Logger): Run {
       owned.push({ name, close: () => close(opened) })
       return opened
     },
+    stopping: stopping.signal,
     fail,
     async untilStopped() {
       const { exitCode, why } = await stopped

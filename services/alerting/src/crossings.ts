@@ -2,7 +2,8 @@ import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
 import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
-import { periodBoundaries, periodStartLabel } from '@weir/core/policy/calendar.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { periodStartLabel } from '@weir/core/policy/calendar.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 
 /** One decision that found a limit's use at or above some of its thresholds. */
@@ -18,6 +19,9 @@ export interface Crossing {
   /** Highest first; each with the key that claims it. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
 }
+
+/** A subject at its limit is asked about for every decision. */
+const periodBoundaries = createBoundaryCache()
 
 interface Zone {
   readonly timeZone: string

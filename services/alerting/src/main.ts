@@ -63,14 +63,15 @@ await startService(
     const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters })
     const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 
+    const wait = (ms: number) => pause(ms, undefined, { signal: run.stopping })
     const watchBatch = async (batch: RecordBatch) => {
       const crossings = watch(batch.records)
-      await patiently(() => raise(crossings), { heartbeat: batch.heartbeat, pause, log })
+      await patiently(() => raise(crossings), { heartbeat: batch.heartbeat, pause: wait, log })
       await commitAll(batch)
     }
     const dispatchBatch = async (batch: RecordBatch) => {
       for (const record of batch.records) {
-        const alert = parseAlert(record)
+        const alert = parseAlert(record.value, record.headers)
         if (alert.kind === 'alert') await dispatcher.enqueue(alert.alert)
         else log.error({ offset: record.offset, partition: batch.partition, why: alert.reason }, 'alert unreadable')
       }

@@ -18,12 +18,13 @@ export interface AlertCounters {
   late: number
 }
 
-function alertOf(crossing: Crossing, percent: number, key: string): AlertV1 {
+function alertOf(crossing: Crossing, percent: number, key: string, nowMs: number): AlertV1 {
   const { subject, limit, size, used, decisionId, periodStartMs, periodEndMs } = crossing
   return {
     id: uuidv5(alertNamespace, key),
     type: 'weir.quota.reached',
     subject,
+    time: new Date(nowMs).toISOString(),
     data: {
       limit,
       size,
@@ -64,7 +65,7 @@ export function createAlertRaiser(options: {
       if (lower.length > 0) await claims.finish(lower.map(({ key }) => key))
       counters.superseded += lower.length
       // 3. Publish. A crash after it publishes again, under the same id.
-      await topic.publish(alertOf(crossing, highest.percent, highest.key))
+      await topic.publish(alertOf(crossing, highest.percent, highest.key, clock.nowMs()))
       // 4. Done. The batch's offset is committed after all of this.
       await claims.finish([highest.key])
       counters.raised += 1

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { usageRowsMax } from '@weir/clickhouse/usage-queries.ts'
 import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { problemType, sendProblem, useProblems } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnknownPaths, listenerOptions, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Ports } from './ports.ts'
 
@@ -14,8 +14,9 @@ function mayRead(authorization: string | undefined, tokenSha256: string | undefi
 
 /** The usage API. Opens nothing: tests use `inject`. */
 export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
-  const app: FastifyInstance = fastify({ loggerInstance: logger, disableRequestLogging: true } as object)
-  useProblems(app, 'GET /v1/usage')
+  const app: FastifyInstance = fastify(listenerOptions(logger))
+  answerErrors(app)
+  answerUnknownPaths(app, 'GET /v1/usage')
 
   app.addHook('onRequest', async (request, reply) => {
     if (mayRead(request.headers.authorization, adminTokenSha256)) return

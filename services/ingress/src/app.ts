@@ -1,5 +1,5 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { useProblems } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnknownPaths, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createGate } from './gate.ts'
 import type { Ports } from './ports.ts'
@@ -18,16 +18,20 @@ export async function buildApps(
   adminTokenSha256: string | undefined,
 ): Promise<{ proxy: FastifyInstance; api: FastifyInstance }> {
   const gate = createGate(ports)
-  const common = { loggerInstance: logger, disableRequestLogging: true, keepAliveTimeout: keepAliveTimeoutMs }
-  const proxy: FastifyInstance = fastify(common as object)
-  useProblems(proxy, 'whatever the upstream has')
-  await proxy.register(async (scope) => addProxyRoutes(scope, ports, gate))
+  const proxy: FastifyInstance = fastify({
+    ...listenerOptions(logger),
+    keepAliveTimeout: keepAliveTimeoutMs,
+  })
+  answerErrors(proxy)
+  await addProxyRoutes(proxy, ports, gate)
   const api: FastifyInstance = fastify({
-    ...(common as object),
+    ...listenerOptions(logger),
+    keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: checkBodyBytesMax,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: true } },
   })
-  useProblems(api, 'POST /v1/check')
+  answerErrors(api)
+  answerUnknownPaths(api, 'POST /v1/check')
   addCheckRoute(api, ports, gate, adminTokenSha256)
   return { proxy, api }
 }

@@ -34,7 +34,7 @@ await startService(
       deadLetters: createDeadLetterSink(sender, topics.decisionsDeadLetters),
       counters,
       log,
-      pause: (ms) => pause(ms),
+      pause: (ms) => pause(ms, undefined, { signal: run.stopping }),
     })
     const consumer = await run.own(
       'consumer',

@@ -1,10 +1,21 @@
 import { readdirSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
-import { type BenchModule, formatReport } from '@weir/test/bench/report.ts'
 import { inProject, type Surroundings } from '../project.ts'
 
 const folder = inProject('test', 'bench')
 const ending = '.bench.ts'
+
+/** What a file of test/bench exports, and what test/bench/report.ts makes of its result. */
+interface BenchModule {
+  run(options: {
+    readonly rounds: number
+    readonly json: boolean
+    readonly progress: (line: string) => void
+  }): Promise<object>
+}
+interface ReportModule {
+  formatReport(report: object): string
+}
 
 const names = () =>
   readdirSync(folder)
@@ -23,5 +34,6 @@ export async function bench(
   }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
   const report = await module.run({ ...options, progress: around.say })
+  const { formatReport }: ReportModule = await import(`${folder}/report.ts`)
   around.print(options.json ? JSON.stringify(report) : formatReport(report))
 }
