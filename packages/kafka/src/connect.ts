@@ -1,4 +1,4 @@
-import type { Kafka, LogEntry } from 'kafkajs'
+import type { Kafka, LogEntry, RetryOptions } from 'kafkajs'
 import { kafkajs } from './kafkajs-fixes.ts'
 
 /** The part of a pino logger that this package writes to: fields first, then the event's name. */
@@ -21,7 +21,7 @@ export interface KafkaOptions {
 export const requestTimeoutMs = 10_000
 
 /** Our own loops retry; kafkajs only bridges the moment in which a new leader or coordinator is being named. */
-const clientRetry = { initialRetryTime: 100, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 1 }
+const clientRetry: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 1 }
 
 /** kafkajs calls an error what is often the first of many attempts: what matters is said again by those who call it. */
 function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): void {
@@ -36,13 +36,13 @@ function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): 
  * A client of its own for every user: kafkajs keeps the committed offsets of a group in the client, so two consumers of one
  * group must not share one. Nothing is connected yet.
  */
-export function createClient({ brokers, clientId, log }: KafkaOptions): Kafka {
+export function createClient({ brokers, clientId, log }: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
   return new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,
     connectionTimeout: 3_000, // a listening broker accepts within a network round trip
     requestTimeout: requestTimeoutMs,
-    retry: clientRetry,
+    retry,
     logLevel: kafkajs.logLevel.INFO,
     logCreator: () => (entry) => writeEntry(log, entry),
   })

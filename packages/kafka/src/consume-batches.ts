@@ -32,8 +32,17 @@ export interface BatchConsumer {
   stop(): Promise<void>
 }
 
-/** kafkajs tries so often by itself, about 30 s, in which the member keeps its place; after that it starts as a new member. */
-const attemptsInPlace = 10
+/**
+ * How long kafkajs tries by itself, about 30 s, in which the member keeps its place in the group; after that it starts as a new member,
+ * which may join only when the session of the lost one has ended. The client needs the same, else its giving up ends the consumer.
+ */
+const retryInPlace = {
+  initialRetryTime: 200,
+  maxRetryTime: 5_000, // nobody should wait longer once Kafka is back
+  multiplier: 2,
+  factor: 0.2,
+  retries: 10,
+}
 
 /** A handler gets so long to finish at a stop; below the deadline of the whole process. */
 const stopDeadlineMs = 10_000
@@ -51,7 +60,7 @@ async function missingTopics(options: ConsumeOptions): Promise<string[]> {
 
 function createConsumer(options: ConsumeOptions): Consumer {
   const { groupId, sessionTimeoutMs, maxWaitMs, minBytes, maxBytes, partitionsAtOnce } = options
-  return createClient(options).consumer({
+  return createClient(options, retryInPlace).consumer({
     groupId,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: sessionTimeoutMs, // who does not come back within the session is lost anyway
@@ -62,14 +71,8 @@ function createConsumer(options: ConsumeOptions): Consumer {
     maxBytesPerPartition: Math.ceil(maxBytes / partitionsAtOnce), // so that one fetch has work for all of them
     metadataMaxAge: 60_000, // a raised partition count is seen within a minute
     allowAutoTopicCreation: false,
-    retry: {
-      initialRetryTime: 200,
-      maxRetryTime: 5_000, // nobody should wait longer once Kafka is back
-      multiplier: 2,
-      factor: 0.2,
-      retries: attemptsInPlace,
-      restartOnFailure: async () => false, // the loop below starts afresh, with a new client
-    },
+    // The loop below starts afresh, with a new client.
+    retry: { ...retryInPlace, restartOnFailure: async () => false },
   })
 }
 
