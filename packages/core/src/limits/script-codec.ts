@@ -4,7 +4,10 @@ import type { Limit } from './limit.ts'
 import type { LimitRequest, ScopeValues } from './limit-store.ts'
 import { decisionOf } from './verdict.ts'
 
-/** The wire format of lua/scripts/decide.lua, whose header is its only description. */
+/**
+ * The wire format of lua/scripts/decide.lua, whose header is its only description. ioredis's decoder rounds integers within
+ * 48 of 2^53, so counts up there are enforced exactly but may be reported one off.
+ */
 
 /** A call never takes more requests, so that one script run stays well below a millisecond. Also checked in the script. */
 export const requestsPerCallMax = 32

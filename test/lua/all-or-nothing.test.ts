@@ -1,0 +1,62 @@
+import { expect, inject, test } from 'vitest'
+import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
+import { createRedisEngine } from '../support/decide-engines.ts'
+import { createSeededRandom } from '../support/seeded-random.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const openEngine = async () => createRedisEngine(await openLimiterRedis(inject('redisUrl')))
+const nowMs = 1_790_000_000_000
+const [wide, narrow] = [buildLimit({ name: 'wide', size: 100 }), buildLimit({ name: 'narrow', size: 3 })]
+
+test('a request refused by its last limit leaves the keys of all others byte for byte as they were', async () => {
+  const engine = await openEngine()
+  await engine.decide({ requests: [buildLimitRequest({ limits: [wide, narrow], cost: 3 })], nowMs })
+  const before = await engine.dump()
+  const refused = buildLimitRequest({ limits: [wide, narrow] })
+  const { outcomes } = await engine.decide({ requests: [refused, refused], nowMs: nowMs + 1 })
+  expect(outcomes).toMatchObject([{ deniedBy: 'narrow' }, { deniedBy: 'narrow' }])
+  expect(before.size).toBe(2)
+  expect(await engine.dump()).toEqual(before)
+})
+
+test('a refusal, a look, a cost of 0 and a cost that never fits create no key', async () => {
+  const engine = await openEngine()
+  const limits = [wide, narrow]
+  const requests = [
+    buildLimitRequest({ limits, cost: 4 }),
+    buildLimitRequest({ limits, peek: true }),
+    buildLimitRequest({ limits, cost: 0 }),
+    buildLimitRequest({ limits, cost: 101 }),
+  ]
+  await engine.decide({ requests, nowMs })
+  expect(await engine.keys()).toEqual([])
+})
+
+test('a refused request between two admitted ones takes nothing from either', async () => {
+  const engine = await openEngine()
+  const requests = [2, 2, 1].map((cost) => buildLimitRequest({ limits: [wide, narrow], cost }))
+  const { outcomes } = await engine.decide({ requests, nowMs })
+  expect(outcomes).toMatchObject([{ allowed: true }, { allowed: false, deniedBy: 'narrow' }, { allowed: true }])
+  expect(outcomes[2]).toMatchObject({ limits: [{ used: 3 }, { used: 3 }] })
+})
+
+test('over random requests, only a charged one changes any key', async () => {
+  const random = createSeededRandom()
+  const engine = await openEngine()
+  const limits = [3, 7, 12, 20].map((size) => buildLimit({ name: `of-${size}`, size }))
+  for (let at = 0; at < 300; at += 1) {
+    const [first, ...rest] = limits
+    const chosen = rest.filter(() => random.oneIn(2))
+    const request = buildLimitRequest({
+      limits: first === undefined || random.oneIn(3) ? limits : [...chosen, first],
+      cost: random.integer(0, 5),
+      peek: random.oneIn(4),
+    })
+    const before = await engine.dump()
+    const { outcomes } = await engine.decide({ requests: [request], nowMs: nowMs + at * 700 })
+    const charged = outcomes.some((outcome) => 'charged' in outcome && outcome.charged === 'yes')
+    const context = `WEIR_TEST_SEED=${random.seed}, step ${at}`
+    if (charged && request.cost > 0) expect(await engine.dump(), context).not.toEqual(before)
+    else expect(await engine.dump(), context).toEqual(before)
+  }
+})

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import type { Redis } from 'ioredis'
+import { describe, expect, inject, test } from 'vitest'
+import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
+import { createRedisEngine, decideSource } from '../support/decide-engines.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const nowMs = 1_790_000_000_000
+const nowText = String(nowMs * 1_000)
+
+/** What the codec would never send. */
+async function evalRaw(redis: Redis, keys: readonly string[], argv: readonly string[]): Promise<unknown> {
+  return redis.eval(decideSource, keys.length, ...keys, ...argv)
+}
+
+test('32 requests in one call see each other in their order', async () => {
+  const engine = createRedisEngine(await openLimiterRedis(inject('redisUrl')))
+  const limits = [buildLimit({ size: 31 })]
+  const requests = Array.from({ length: 32 }, () => buildLimitRequest({ limits }))
+  const { outcomes } = await engine.decide({ requests, nowMs })
+  const used = outcomes.map((outcome) => ('limits' in outcome ? outcome.limits[0]?.used : undefined))
+  expect(used).toEqual([...Array.from({ length: 31 }, (_, at) => at + 1), 31])
+  expect(outcomes.at(-1)).toMatchObject({ allowed: false, reason: 'limit' })
+})
+
+test('16 limits are decided together, and the 16th can refuse', async () => {
+  const engine = createRedisEngine(await openLimiterRedis(inject('redisUrl')))
+  const limits = Array.from({ length: 16 }, (_, at) => buildLimit({ name: `limit-${at}`, size: 20 - at }))
+  const requests = [buildLimitRequest({ limits, cost: 5 }), buildLimitRequest({ limits })]
+  const { outcomes } = await engine.decide({ requests, nowMs })
+  expect(outcomes).toMatchObject([{ allowed: true }, { allowed: false, deniedBy: 'limit-15' }])
+})
+
+describe('a malformed request fails alone', () => {
+  const limits =
+    '[["fixed_window",0,10,60000],["fixed_window",1,10,60000],["no_such",0,1,1],["fixed_window",0,0,60000],7]'
+  test.each([
+    ['a cost below 0', '[0,-1,1,1]', -2],
+    ['a broken cost', '[0,1.5,1,1]', -2],
+    ['a cost above 2^53 - 1', '[0,9007199254740992,1,1]', -2],
+    ['a cost that is text', '[0,"1",1,1]', -2],
+    ['no cost', '[0]', -2],
+    ['no limits', '[0,1]', -1],
+    ['half a pair', '[0,1,1]', -1],
+    ['an unknown operation', '[7,1,1,1]', -1],
+    ['no list', '"x"', -1],
+    ['17 limits', `[0,1${',1,1'.repeat(17)}]`, -1],
+    ['an unknown position of a limit', '[0,1,9,1]', -3],
+    ['a reserved mode', '[0,1,2,1]', -3],
+    ['an unknown algorithm', '[0,1,3,1]', -3],
+    ['a size of 0', '[0,1,4,1]', -3],
+    ['a limit that is no list', '[0,1,5,1]', -3],
+    ['an unknown position of a key', '[0,1,1,3]', -4],
+    ['one key twice', '[0,1,1,1,1,1]', -4],
+  ])('%s', async (_, malformed, code) => {
+    const redis = await openLimiterRedis(inject('redisUrl'))
+    const key = `test:${randomUUID()}`
+    const reply = await evalRaw(redis, [key, `${key}:2`], [nowText, limits, `[[0,1,1,1],${malformed},[0,2,1,1]]`])
+    const resetMs = 60_000 - (nowMs % 60_000)
+    expect(reply).toEqual([nowMs * 1_000, 0, 1, 0, 0, 1, 9, resetMs, code, 1, 0, 0, 3, 7, resetMs])
+  })
+})
+
+test.each([
+  ['33 requests', [nowText, '[["fixed_window",0,1,1]]', `[${Array(33).fill('[0,1,1,1]').join(',')}]`]],
+  ['no request', [nowText, '[]', '[]']],
+  ['text that is no JSON', [nowText, '[', '[[0,1,1,1]]']],
+  ['a time that is none', ['yesterday', '[]', '[[0,1,1,1]]']],
+  ['an argument too few', [nowText, '[]']],
+  ['an argument too many', [nowText, '[]', '[[0,1,1,1]]', '']],
+])('a call with %s is refused whole, by code', async (_, argv) => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  await expect(evalRaw(redis, [`test:${randomUUID()}`], argv)).rejects.toThrow(/^DECIDEARGS /)
+})
+
+test('a script that Redis forgot is sent again, and every request still gets its own reply in order', async () => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const store = createRedisLimitStore({
+    redis,
+    clock: systemClock,
+    periodBoundaries: createBoundaryCache(),
+    deadlineMs: 10_000,
+  })
+  const limits = [buildLimit({ size: 1_000, span: { kind: 'window', ms: 86_400_000 } })]
+  const scope = buildScope({ subject: randomUUID() })
+  for (let round = 0; round < 3; round += 1) {
+    await redis.script('FLUSH')
+    const decisions = await Promise.all(
+      Array.from({ length: 80 }, () => store.decide(buildLimitRequest({ scope, limits }))),
+    )
+    const used = decisions.map((decision) => decision.limits[0]?.used)
+    expect(used).toEqual(Array.from({ length: 80 }, (_, at) => round * 80 + at + 1))
+  }
+  expect(store.counters).toMatchObject({ calls: 9, decisions: 240, unavailable: 0, scriptErrors: {} })
+})
