@@ -1,0 +1,40 @@
+import { mkdirSync } from 'node:fs'
+import { Connection } from './connection.ts'
+import { loadNative } from './native.ts'
+
+/** What every answer's headers say about the server. */
+export interface ServerFacts {
+  readonly version: string
+  readonly timezone: string
+}
+
+/** The engine on its one data directory. */
+export interface Engine {
+  readonly facts: ServerFacts
+  /** A connection of its own: settings, parameters, temporary tables and the current database stay in it and end with it. */
+  connect(settings?: Readonly<Record<string, string>>): Connection
+  /** Closes the directory. No connection may be in use any more. */
+  close(): void
+}
+
+/**
+ * Opens the directory for this process alone. Throws when another process holds it; the engine itself then writes the
+ * reason to stderr.
+ */
+export async function openEngine(path: string): Promise<Engine> {
+  mkdirSync(path, { recursive: true })
+  const native = loadNative()
+  const connect = (settings: Readonly<Record<string, string>> = {}) =>
+    new Connection(
+      native,
+      native.CreateConnection(
+        path,
+        Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
+      ),
+    )
+  // The directory is open as long as one connection is: this one lasts as long as the server.
+  const keeper = connect()
+  const { bytes } = await keeper.query('SELECT version(), serverTimezone()', 'TabSeparatedRaw')
+  const [version = '', timezone = 'UTC'] = bytes.toString().trimEnd().split('\t')
+  return { facts: { version, timezone }, connect, close: () => keeper.close() }
+}

@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { resolve } from 'node:path'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { createRun } from '@weir/runtime/run.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { directoryHolder } from './directory-holder.ts'
+import { openEngine } from './engine/engine.ts'
+import { createHttpServer, type RequestEnd } from './http/http-server.ts'
+import { poolThreads, QueryServer } from './query/query-server.ts'
+import { Spool } from './query/spool.ts'
+import { readFlags, usage } from './read-flags.ts'
+
+/** How long running statements may go on after a signal; the whole stop has 20 s. */
+const finishMs = 10_000
+
+function refuse(problem: string, exitCode: number): never {
+  process.stderr.write(`clickhouse: ${problem}\n`)
+  process.exit(exitCode)
+}
+
+function listen(http: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolved, rejected) => {
+    http.once('error', rejected)
+    http.listen(port, host, () => resolved())
+  })
+}
+
+async function stop(http: Server, server: QueryServer): Promise<void> {
+  http.close()
+  http.closeIdleConnections()
+  await waitUntil(() => server.runningCount === 0, { deadlineMs: finishMs })
+  await server.stopRunning()
+  http.closeAllConnections()
+  if (server.runningCount > 0) return // Closing the engine under them would end in an abort; the exit does it.
+  server.sessions.close()
+  server.engine.close()
+}
+
+// The pool starts with its first use, which is later than this line.
+process.env.UV_THREADPOOL_SIZE ??= String(poolThreads)
+const read = readFlags(process.argv.slice(2))
+if (read.kind === 'wrong') refuse(`${read.problem}\n${usage}`, 2)
+const { port, host, passwordFile } = read.flags
+const path = resolve(read.flags.path)
+
+const holder = directoryHolder(path)
+if (holder !== undefined) {
+  refuse(`the data directory ${path} is in use by process ${holder}; stop it, or give another directory with --path`, 1)
+}
+const log = createLogger('clickhouse', 'info')
+const logEnd = (end: RequestEnd) => {
+  if (end.code === undefined) log.debug(end, 'query')
+  else log.info(end, 'query failed')
+}
+const { http, serve } = createHttpServer(logEnd)
+await listen(http, port, host).catch((error: NodeJS.ErrnoException) => {
+  const reason =
+    error.code === 'EADDRINUSE'
+      ? 'is in use by another program; give another with --port'
+      : `cannot be used (${error.message})`
+  refuse(`port ${port} on ${host} ${reason}`, 1)
+})
+const engine = await openEngine(path).catch((error: Error) =>
+  refuse(`the data directory ${path} cannot be opened (${error.message}); another process may hold it`, 1),
+)
+const spool = await Spool.open(path).catch((error: Error) => refuse(error.message, 1))
+const password = passwordFile === undefined ? '' : readFileSync(passwordFile, 'utf8').trimEnd()
+
+const run = createRun(log)
+const server = new QueryServer(engine, spool)
+await run.own('http', http, () => stop(http, server))
+serve({ server, spool, password })
+log.info({ host, port, path, version: engine.facts.version }, 'listening')
+const { exitCode } = await run.untilStopped()
+process.exit(exitCode)

@@ -1,0 +1,78 @@
+import type { Connection, ResultChunk } from '../engine/connection.ts'
+
+/** What the engine tells about a statement. The rows it read from tables are not among it. */
+export interface Summary {
+  readonly resultRows: number
+  readonly resultBytes: number
+  readonly writtenRows: number
+  readonly writtenBytes: number
+  readonly elapsedMs: number
+}
+
+/** A statement's outcome: complete, or its beginning with the rest to come. */
+export type Answer =
+  | { readonly kind: 'whole'; readonly format: string; readonly bytes: Buffer; readonly summary: Summary }
+  | {
+      readonly kind: 'stream'
+      readonly format: string
+      readonly begun: readonly Buffer[]
+      readonly rest: AsyncGenerator<ResultChunk, void, undefined>
+    }
+
+/** Held back before an answer begins, so that most failures still get their status; a server's default too. */
+const heldBytesMax = 1024 ** 2
+
+/** Formats without head, foot or separators: the engine formats every block on its own, and these may simply follow. */
+const cuttable = new Set([
+  ...['JSONEachRow', 'JSONLines', 'NDJSON', 'JSONStringsEachRow', 'JSONCompactEachRow', 'JSONCompactStringsEachRow'],
+  ...['TabSeparated', 'TSV', 'TabSeparatedRaw', 'TSVRaw', 'TSKV', 'CSV', 'LineAsString', 'Native', 'RowBinary', 'Null'],
+])
+
+/** Totals and extremes stand behind the rows; an array of rows has brackets. */
+const uncuttable = /\btotals\b|\bextremes\b|array_of_rows/i
+
+/** Whether the blocks of this result may be sent one by one. */
+export function canStream(format: string, sql: string, settings: Readonly<Record<string, string>>): boolean {
+  return cuttable.has(format) && !uncuttable.test(sql) && !uncuttable.test(Object.keys(settings).join(' '))
+}
+
+const noRows: Summary = { resultRows: 0, resultBytes: 0, writtenRows: 0, writtenBytes: 0, elapsedMs: 0 }
+
+/** The whole result in memory. */
+export async function answerWhole(connection: Connection, sql: string, format: string): Promise<Answer> {
+  const { bytes, rows, elapsedMs } = await connection.query(sql, format)
+  return {
+    kind: 'whole',
+    format,
+    bytes,
+    summary: { ...noRows, resultRows: rows, resultBytes: bytes.length, elapsedMs },
+  }
+}
+
+/** An INSERT that reads its rows from a query or a file. */
+export async function answerInsert(connection: Connection, sql: string, format: string): Promise<Answer> {
+  const { rows, bytes, elapsedMs } = await connection.insert(sql)
+  const summary = { ...noRows, writtenRows: rows, writtenBytes: bytes, elapsedMs }
+  return { kind: 'whole', format, bytes: Buffer.alloc(0), summary }
+}
+
+/** A small result whole, a larger one as it comes. The caller ends `rest` in every case. */
+export async function answerStream(connection: Connection, sql: string, format: string): Promise<Answer> {
+  const startedAt = performance.now()
+  const rest = connection.stream(sql, format)
+  const begun: Buffer[] = []
+  let held = 0
+  let rows = 0
+  while (held < heldBytesMax) {
+    const step = await rest.next()
+    if (step.done) {
+      const elapsedMs = performance.now() - startedAt
+      const summary = { ...noRows, resultRows: rows, resultBytes: held, elapsedMs }
+      return { kind: 'whole', format, bytes: Buffer.concat(begun), summary }
+    }
+    begun.push(step.value.bytes)
+    held += step.value.bytes.length
+    rows += step.value.rows
+  }
+  return { kind: 'stream', format, begun, rest }
+}

@@ -1,0 +1,58 @@
+import { serverException } from '../engine/exception.ts'
+
+export interface SlotBounds {
+  readonly runningMax: number
+  readonly waitingMax: number
+}
+
+/** So many at once; the rest wait in order, and beyond that are refused as ClickHouse refuses them. */
+export class Slots {
+  readonly #bounds: SlotBounds
+  readonly #waiting: (() => void)[] = []
+  #running = 0
+
+  constructor(bounds: SlotBounds) {
+    this.#bounds = bounds
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  /** Resolves with the function that gives the slot back. A caller that went away leaves the queue with its signal's reason. */
+  async take(signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted()
+    if (this.#running < this.#bounds.runningMax) {
+      this.#running++
+    } else {
+      if (this.#waiting.length >= this.#bounds.waitingMax) {
+        throw serverException(202, `Too many simultaneous queries. Maximum: ${this.#bounds.runningMax}`)
+      }
+      await this.#turn(signal)
+    }
+    let given = false
+    return () => {
+      if (given) return
+      given = true
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#running--
+      else next()
+    }
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const turn = () => {
+        signal.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = () => {
+        const index = this.#waiting.indexOf(turn)
+        if (index >= 0) this.#waiting.splice(index, 1)
+        reject(signal.reason)
+      }
+      this.#waiting.push(turn)
+      signal.addEventListener('abort', leave, { once: true })
+    })
+  }
+}

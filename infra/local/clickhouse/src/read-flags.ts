@@ -1,0 +1,33 @@
+import { parseArgs } from 'node:util'
+
+export interface Flags {
+  readonly port: number
+  readonly host: string
+  readonly path: string
+  readonly passwordFile: string | undefined
+}
+
+export const usage = 'usage: main.ts --port PORT --path DIRECTORY [--host ADDRESS] [--password-file FILE]'
+
+/** The command line, or what is wrong with it. */
+export function readFlags(
+  args: readonly string[],
+): { kind: 'flags'; flags: Flags } | { kind: 'wrong'; problem: string } {
+  const options = {
+    port: { type: 'string', default: '8123' },
+    host: { type: 'string', default: '127.0.0.1' },
+    path: { type: 'string' },
+    'password-file': { type: 'string' },
+  } as const
+  try {
+    const { values } = parseArgs({ args: [...args], options })
+    const port = Number(values.port)
+    if (!/^\d+$/.test(values.port) || port > 65_535)
+      return { kind: 'wrong', problem: `--port ${values.port} is no port` }
+    if (!values.path) return { kind: 'wrong', problem: '--path is missing' }
+    const flags = { port, host: values.host, path: values.path, passwordFile: values['password-file'] }
+    return { kind: 'flags', flags }
+  } catch (error) {
+    return { kind: 'wrong', problem: error instanceof Error ? error.message : String(error) }
+  }
+}
