@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import type { Limit } from './limit.ts'
+import { unavailableDecision } from './unavailable.ts'
+
+const limitWith = (name: string, onUnavailable: Limit['onUnavailable']): Limit => ({
+  name,
+  algorithm: 'fixed_window',
+  size: 1,
+  span: { kind: 'window', ms: 1_000 },
+  by: [{ kind: 'subject' }],
+  applies: 'plan',
+  mode: 'enforce',
+  onUnavailable,
+  thresholds: [],
+})
+
+const requestOn = (...limits: Limit[]) => ({
+  scope: { subject: 'a', keyId: '', ip: '', route: '', method: '' },
+  cost: 1,
+  peek: false,
+  limits,
+  timeZone: 'UTC',
+  anchor: 1,
+})
+
+test('every limit must say allow, or the request is refused in the name of the first that does not', () => {
+  const [open, strict, stricter] = [limitWith('open', 'allow'), limitWith('strict', 'deny'), limitWith('x', 'deny')]
+  expect(unavailableDecision(requestOn(open, open), 'no')).toMatchObject({ allowed: true, deniedBy: '' })
+  const refused = unavailableDecision(requestOn(open, strict, stricter), 'unknown')
+  expect(refused).toMatchObject({ allowed: false, reason: 'unavailable', deniedBy: 'strict', charged: 'unknown' })
+  expect(refused.retryAfterMs).toBeGreaterThan(0)
+})
+
+test('a look was charged in no case', () => {
+  expect(unavailableDecision({ ...requestOn(limitWith('a', 'allow')), peek: true }, 'unknown').charged).toBe('no')
+})

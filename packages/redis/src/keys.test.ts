@@ -1,0 +1,78 @@
+import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
+import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { expect, test } from 'vitest'
+import { limitKey } from './keys.ts'
+
+const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
+  name,
+  algorithm: 'fixed_window',
+  size: 1,
+  span: { kind: 'window', ms: 1_000 },
+  by,
+  applies: 'plan',
+  mode: 'enforce',
+  onUnavailable: 'allow',
+  thresholds: [],
+})
+
+const values: ScopeValues = {
+  subject: 'acme',
+  keyId: 'k1',
+  ip: '2001:db8::/64',
+  route: 'GET /v1/users/:id',
+  method: 'GET',
+  named: new Map([
+    ['header:x-tenant', 'a:b'],
+    ['header:x-area', 'eu'],
+  ]),
+}
+
+test.each<[string, ScopePart[], string]>([
+  ['a subject', [{ kind: 'subject' }], 'weir:1:{acme}:minute'],
+  ['a key is in its subject’s slot', [{ kind: 'key' }], 'weir:1:{acme}:minute:key=k1'],
+  ['an address alone is the tag', [{ kind: 'ip' }], 'weir:1:{ip%3A2001%3Adb8%3A%3A%2F64}:minute'],
+  ['everybody', [{ kind: 'global' }], 'weir:1:{_global}:minute'],
+  ['a route for everybody', [{ kind: 'route' }], 'weir:1:{_global}:minute:route=GET%20%2Fv1%2Fusers%2F%3Aid'],
+  ['an address of a subject', [{ kind: 'ip' }, { kind: 'subject' }], 'weir:1:{acme}:minute:ip=2001%3Adb8%3A%3A%2F64'],
+  [
+    'named parts, in an order of their own, an absent one empty',
+    [
+      { kind: 'query', name: 'q' },
+      { kind: 'header', name: 'x-tenant' },
+      { kind: 'header', name: 'x-area' },
+      { kind: 'method' },
+      { kind: 'subject' },
+    ],
+    'weir:1:{acme}:minute:method=GET:header.x-area=eu:header.x-tenant=a%3Ab:query.q=',
+  ],
+])('%s', (_, by, key) => {
+  expect(limitKey(limitBy(by), values)).toBe(key)
+  expect(limitKey(limitBy([...by].reverse()), values)).toBe(key)
+})
+
+test('the text of a scope cannot pass for a part of the key', () => {
+  const limit = limitBy([{ kind: 'subject' }, { kind: 'header', name: 'a' }])
+  const named = new Map([['header:a', 'x:header.a=y}']])
+  const key = limitKey(limit, { ...values, subject: 'a}:minute:{b', named })
+  expect(key).toBe('weir:1:{a%7D%3Aminute%3A%7Bb}:minute:header.a=x%3Aheader%2Ea%3Dy%7D')
+})
+
+test('long texts make short keys, and different ones different keys', () => {
+  const limit = limitBy([{ kind: 'subject' }, { kind: 'header', name: 'a' }])
+  const keyOf = (header: string) => limitKey(limit, { ...values, named: new Map([['header:a', header]]) })
+  const long = '{'.repeat(100_000)
+  expect(keyOf(long).length).toBeLessThan(250)
+  expect(keyOf(`${long}1`)).not.toBe(keyOf(`${long}2`))
+  expect(keyOf(long)).toBe(keyOf(long))
+})
+
+test('editing a limit keeps its key', () => {
+  const limit = limitBy([{ kind: 'subject' }])
+  expect(limitKey({ ...limit, size: 9, span: { kind: 'period', unit: 'day' } }, values)).toBe(limitKey(limit, values))
+})
+
+test('keys stay right when more subjects were seen than are kept', () => {
+  const limit = limitBy([{ kind: 'ip' }])
+  for (let at = 0; at < 25_000; at += 1) limitKey(limit, { ...values, ip: `10.0.${at >> 8}.${at & 255}` })
+  expect(limitKey(limit, { ...values, ip: '10.0.0.1' })).toBe('weir:1:{ip%3A10%2E0%2E0%2E1}:minute')
+})
