@@ -22,7 +22,7 @@ test('every key expires with its span and a step back of the clock, however ofte
   const redis = await openLimiterRedis(inject('redisUrl'))
   const engine = createRedisEngine(redis)
   const request = buildLimitRequest({ limits: [windowed, daily] })
-  for (const requests of [[request], [request, request], [request]]) {
+  for (const requests of [[request, request], [request], [request, request]]) {
     await engine.decide({ requests, nowMs, boundaries })
     const keys = await engine.keys()
     expect(keys.length).toBe(2)
