@@ -7,6 +7,8 @@ const tier = (name: string, include: string[], timeoutMs: number, servers: strin
     include,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
+    // Whoever starts whole stacks or kills servers does it alone; two cores are few.
+    fileParallelism: !['servers', 'smoke', 'failure'].includes(name),
     globalSetup: servers.map((server) => `test/support/servers/provide-${server}.ts`),
   },
 })
@@ -17,6 +19,7 @@ export default defineConfig({
       tier('unit', ['{packages,services,infra}/**/*.test.ts'], 5_000),
       tier('lua', ['test/lua/**/*.test.ts'], 30_000, ['redis']),
       tier('servers', ['test/servers/**/*.test.ts'], 120_000, ['redis', 'kafka', 'clickhouse']),
+      tier('smoke', ['test/smoke/**/*.test.ts'], 300_000),
       tier('failure', ['test/failure/**/*.test.ts'], 300_000),
       tier('repo', ['test/repo/**/*.test.ts'], 60_000),
     ],

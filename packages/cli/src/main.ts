@@ -1,12 +1,6 @@
 import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { bench } from './commands/bench.ts'
-import { check } from './commands/check.ts'
-import { applyMigrations } from './commands/migrate.ts'
-import { test } from './commands/test.ts'
-import { createTopics } from './commands/topics.ts'
-import { defaultDataDir, up } from './commands/up.ts'
 import { inProject, type Surroundings } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
@@ -40,13 +34,13 @@ const wholeNumber = (min: number, max: number) => (value: string) => {
   throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
 }
 
-const given = (name: string, fallback: string) => {
+const given = (name: string): string => {
   const value = process.env[name]
   if (value) return value
-  if (fallback !== '') return fallback
   throw new WeirError('CONFIG_INVALID', `${name} is not set.`)
 }
 
+// Each command is loaded when it is called: none waits for the libraries of the others.
 const program = new Command('weir')
   .description('Decides, records, meters and alerts on API usage.')
   .showHelpAfterError('(./weir help tells what there is)')
@@ -58,19 +52,24 @@ program
   .command('up')
   .description('Start everything on this machine and keep it running.')
   .addOption(policyOption())
-  .addOption(new Option('--data <dir>', 'where data, logs and keys are kept').default(defaultDataDir).argParser(inCwd))
+  .addOption(
+    new Option('--data <dir>', 'where data, logs and keys are kept')
+      .default(inProject('.weir', 'data'))
+      .argParser(inCwd),
+  )
   .addOption(new Option('--ports <mode>', 'fixed ports, or free ones').choices(['fixed', 'auto']).default('fixed'))
   .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
   .option('--json', 'print one line of JSON when all is ready', false)
   .option('--watch', 'restart a service when its sources change', false)
-  .action((options) => up(options, around))
+  .action(async (options) => (await import('./commands/up.ts')).up(options, around))
 
 program
   .command('check')
   .description('Try the policy and the environment without starting anything.')
   .addOption(policyOption())
   .option('--json', 'print {ok, problems}', false)
-  .action((options) => {
+  .action(async (options) => {
+    const { check } = await import('./commands/check.ts')
     if (!check(options, around).ok) process.exitCode = 2
   })
 
@@ -79,6 +78,7 @@ program
   .description('Run the tests: all that need no name, or the tiers named.')
   .argument('[tier...]')
   .action(async (tiers: string[]) => {
+    const { test } = await import('./commands/test.ts')
     if (!(await test(tiers, around))) process.exitCode = 1
   })
 
@@ -88,17 +88,25 @@ program
   .argument('[name]')
   .option('--rounds <n>', 'interleaved rounds', wholeNumber(1, 100), 5)
   .option('--json', 'print the report as JSON', false)
-  .action((name: string | undefined, options) => bench(name, options, around))
+  .action(async (name: string | undefined, options) =>
+    (await import('./commands/bench.ts')).bench(name, options, around),
+  )
 
 program
   .command('topics')
   .description('Create the topics in the Kafka of WEIR_KAFKA_BROKERS.')
-  .action(() => createTopics(given('WEIR_KAFKA_BROKERS', ''), around.say))
+  .action(async () => {
+    const { createTopics } = await import('./commands/topics.ts')
+    await createTopics(given('WEIR_KAFKA_BROKERS'), around.say)
+  })
 
 program
   .command('migrate')
   .description('Bring the tables of WEIR_CLICKHOUSE_URL up to date.')
-  .action(() => applyMigrations(given('WEIR_CLICKHOUSE_URL', ''), around.say))
+  .action(async () => {
+    const { applyMigrations } = await import('./commands/migrate.ts')
+    await applyMigrations(given('WEIR_CLICKHOUSE_URL'), around.say)
+  })
 
 try {
   await program.parseAsync()

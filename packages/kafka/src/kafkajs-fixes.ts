@@ -28,6 +28,17 @@ interface Message {
   readonly partition?: number
 }
 
+interface Encoder {
+  buf: Buffer
+  offset: number
+  ensureAvailable(length: number): void
+}
+
+interface EncoderClass {
+  readonly prototype: Encoder
+  nextPowerOfTwo(value: number): number
+}
+
 type Grouped = Record<number, Message[]>
 type Partitioner = (of: { topic: string; partitionMetadata: unknown; message: Message }) => number
 
@@ -57,6 +68,29 @@ function groupMessagesPerPartition({ topic, partitionMetadata, messages, partiti
     else list.push(message)
   }
   return grouped
+}
+
+/**
+ * The original makes every record a zeroed buffer of its own, half of what sending a record costs. Here they come from Node's pool,
+ * unzeroed: an encoder hands out only what was written.
+ */
+function encodeIntoPool(path: string): void {
+  const original: EncoderClass = requireCjs(path)
+  function PooledEncoder(initialSize = 511): Encoder {
+    const encoder: Encoder = Object.create(original.prototype)
+    encoder.buf = Buffer.allocUnsafe(original.nextPowerOfTwo(initialSize))
+    encoder.offset = 0
+    return encoder
+  }
+  original.prototype.ensureAvailable = function (length) {
+    if (this.offset + length <= this.buf.length) return
+    const larger = Buffer.allocUnsafe(original.nextPowerOfTwo(this.offset + length))
+    this.buf.copy(larger, 0, 0, this.offset)
+    this.buf = larger
+  }
+  PooledEncoder.prototype = original.prototype
+  Object.setPrototypeOf(PooledEncoder, original) // for its static functions
+  replaceModule(path, PooledEncoder)
 }
 
 /** From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per connection. */
@@ -105,6 +139,7 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
   }
 }
 
+encodeIntoPool('kafkajs/src/protocol/encoder')
 replaceModule('kafkajs/src/producer/groupMessagesPerPartition', groupMessagesPerPartition)
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))

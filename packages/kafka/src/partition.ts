@@ -2,11 +2,10 @@ const multiplier = 0x5bd1e995
 const seed = 0x9747b28c
 
 /**
- * Java's murmur2 as Kafka's own clients hash keys, over the key's UTF-8 bytes. Every producer of a topic must agree on it, or a
+ * Java's murmur2 as Kafka's own clients hash keys, over the first `length` bytes of the key. Every producer of a topic must agree on it, or a
  * subject's records lose their order.
  */
-export function murmur2(key: Buffer): number {
-  const length = key.length
+export function murmur2(key: Buffer, length = key.length): number {
   let hash = seed ^ length
   let at = 0
   for (; at + 4 <= length; at += 4) {
@@ -24,13 +23,25 @@ export function murmur2(key: Buffer): number {
   return hash ^ (hash >>> 15)
 }
 
-/** Long enough for every subject that is not hostile; longer keys get a buffer of their own. */
+/** Holds the keys' bytes in turn; a longer key gets a buffer of its own. */
 const scratch = Buffer.allocUnsafe(1_024)
+
+/** The bytes of a key that is plain ASCII, as nearly all are, without a call out of JavaScript; -1 if it is not. */
+function asciiInto(target: Buffer, key: string): number {
+  const length = key.length
+  if (length > target.length) return -1
+  for (let at = 0; at < length; at += 1) {
+    const unit = key.charCodeAt(at)
+    if (unit > 0x7f) return -1
+    target[at] = unit
+  }
+  return length
+}
 
 /** The partition of a key among `count`, as Kafka's Java client chooses it. */
 export function partitionOf(key: Buffer | string, count: number): number {
   if (typeof key !== 'string') return (murmur2(key) & 0x7fffffff) % count
-  // A UTF-16 unit is at most three bytes of UTF-8.
-  const bytes = key.length * 3 <= scratch.length ? scratch.subarray(0, scratch.write(key)) : Buffer.from(key)
-  return (murmur2(bytes) & 0x7fffffff) % count
+  const length = asciiInto(scratch, key)
+  const hash = length >= 0 ? murmur2(scratch, length) : murmur2(Buffer.from(key))
+  return (hash & 0x7fffffff) % count
 }

@@ -44,6 +44,8 @@ class Publisher implements RecordLog {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
   #closed = false
+  /** Nothing is sent any more; what is left is lost. */
+  #ended = false
   #onEmpty: (() => void) | undefined
   readonly counters = { appended: 0, refused: 0, sent: 0, failedAttempts: 0 }
 
@@ -94,6 +96,7 @@ class Publisher implements RecordLog {
     await Promise.race([empty, delay(deadlineMs, undefined, { signal: deadline.signal }).catch(() => undefined)])
     deadline.abort()
     clearTimeout(this.#timer)
+    this.#ended = true
     await this.#producer.close()
     return { lost: this.#records }
   }
@@ -133,6 +136,7 @@ class Publisher implements RecordLog {
       else void this.#sendAgain(lane, failure)
     }
     if (this.#records === 0) this.#onEmpty?.()
+    else if (this.#ended) return
     else if (this.#timer === undefined) this.#wake(this.#closed || lanes.some((lane) => lane.isRipe) ? 0 : lingerMs)
   }
 
@@ -174,8 +178,8 @@ class Publisher implements RecordLog {
       }
       this.#log.warn({ ...fields, waiting: this.#records }, 'records not acknowledged, sending again')
     }
-    await delay(retryDelayMs(lane.failures), undefined, { ref: !this.#closed })
-    await this.#send([lane])
+    await delay(retryDelayMs(lane.failures))
+    if (!this.#ended) await this.#send([lane])
   }
 
   /** Asks Kafka for the partition count until it answers, and then spreads over that. */

@@ -50,7 +50,8 @@ export async function startService<C extends ServiceConfig>(
   const metrics = new Registry()
   collectDefaultMetrics({ register: metrics, prefix: 'weir_' })
   let wired = false
-  const readiness: Record<string, ReadinessCheck> = { start: () => (wired ? undefined : 'still starting') }
+  const stage = () => (run.stopping.aborted ? 'stopping' : wired ? undefined : 'still starting')
+  const readiness: Record<string, ReadinessCheck> = { process: stage }
   const checkReady = (part: string, check: ReadinessCheck) => {
     readiness[part] = check
   }

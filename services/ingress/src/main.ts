@@ -12,6 +12,7 @@ import { startService } from '@weir/runtime/start-service.ts'
 import { buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
 import { registerMetrics } from './metrics.ts'
+import { warmUp } from './warm-up.ts'
 
 /** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
 const drainMs = 10_000
@@ -61,6 +62,7 @@ await startService(
     )
     registerMetrics(metrics, store, records)
 
+    await warmUp(policy, store)
     const apps = await buildApps({ policy, store, log: records, clock: systemClock }, log, config.adminTokenSha256)
     const reusePort = config.sharePorts === 'yes'
     for (const [app, host, port] of [

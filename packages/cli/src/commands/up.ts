@@ -4,7 +4,7 @@ import { applyDemo } from '@weir/core/policy/apply-demo.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { hasDocker } from '../docker.ts'
-import { inProject, type Surroundings } from '../project.ts'
+import type { Surroundings } from '../project.ts'
 import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
 import { choosePorts, type Ports } from '../up/ports.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
@@ -75,6 +75,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     await createTopics(servers.addresses.kafka, say)
     await applyMigrations(servers.addresses.clickhouse, say)
     const parts = {
+      environment,
       data,
       ports,
       servers,
@@ -94,6 +95,3 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   }
   say(`stopped. The data stays in ${data.dir}`)
 }
-
-/** Where `weir up` keeps its data unless told otherwise. */
-export const defaultDataDir = inProject('.weir', 'data')

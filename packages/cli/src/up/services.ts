@@ -1,3 +1,4 @@
+import type { Environment } from '@weir/runtime/read-config.ts'
 import { inProject } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'
@@ -19,7 +20,14 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
+/**
+ * Here Redis shares a few cores with Kafka's virtual machine, ClickHouse and whatever else the person runs: it may be kept
+ * waiting for longer than a server of its own ever would, and a demo that lets requests through for that would mislead.
+ */
+const decisionDeadlineMs = 250
+
 export interface ServiceOptions {
+  readonly environment: Environment
   readonly data: DataDir
   readonly ports: Ports
   /** One ops port for each ingress process. */
@@ -52,7 +60,7 @@ export function demoParts({ ports, data }: ServiceOptions): Part[] {
 
 /** The four services, the ingress as many times as asked. */
 export function serviceParts(options: ServiceOptions): Part[] {
-  const { ports, servers, data, policyFile, watch, ingressOpsPorts } = options
+  const { environment, ports, servers, data, policyFile, watch, ingressOpsPorts } = options
   const common = {
     WEIR_POLICY_FILE: policyFile,
     WEIR_REDIS_URL: servers.addresses.redis,
@@ -72,6 +80,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
     service(index === 0 ? 'ingress' : `ingress-${index + 1}`, 'ingress', opsPort, {
       WEIR_INGRESS_PORT: String(ports.ingress),
       WEIR_API_PORT: String(ports.api),
+      WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),
       WEIR_SHARE_PORTS: ingressOpsPorts.length > 1 ? 'yes' : 'no',
     }),
   )

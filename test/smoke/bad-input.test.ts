@@ -1,0 +1,80 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningWeir, runWeir, weirUp } from '../support/weir-up.ts'
+
+let dir = ''
+let running: RunningWeir
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'weir-bad-'))
+  running = await weirUp()
+})
+afterAll(async () => {
+  await running?.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+const badPolicy = `version: 1
+plans:
+  free: { limits: [minute, hourly] }
+limits:
+  minute: { algorithm: leaky_cauldron, size: -5, window: 1m }
+  minute: { algorithm: fixed_window, size: 5, window: 1m }
+subjects:
+  acme: { plan: gold, timeZone: 7 }
+`
+
+describe('weir up with something wrong', () => {
+  it('names every problem of the policy with file and line, and starts nothing', async () => {
+    const file = join(dir, 'weir.yaml')
+    await writeFile(file, badPolicy)
+    const { code, stderr } = await runWeir(['up', '--policy', file, '--data', join(dir, 'data')])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`${file}:3:`)
+    expect(stderr).toContain('hourly')
+    expect(stderr).toContain(`${file}:5:`)
+    expect(stderr).toContain('leaky_cauldron')
+    expect(stderr).toContain(`${file}:6:`)
+    expect(stderr).toContain('gold')
+    expect(stderr).toContain('timeZone')
+    expect(stderr).not.toContain('starting')
+    expect(stderr).not.toMatch(/\n\s+at /)
+  })
+
+  it('says that the data directory is in use and by whom', async () => {
+    const { code, stderr } = await runWeir(['up', '--data', running.dir, '--ports', 'auto'])
+    expect(code).toBe(1)
+    expect(stderr).toContain(`${running.dir} is in use by process ${running.line.launcher}`)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+    expect((await fetch(`${running.line.receiver}/deliveries`)).status).toBe(200)
+  })
+
+  it('names the port that another program holds', async () => {
+    const other = createServer()
+    await new Promise<void>((done) => other.listen(8090, '127.0.0.1', done))
+    const { code, stderr } = await runWeir(['up', '--data', join(dir, 'ports')])
+    await new Promise((done) => other.close(done))
+    expect(code).toBe(1)
+    expect(stderr).toContain('8090 (console)')
+    expect(stderr).toContain('--ports auto')
+    expect(stderr).not.toContain('starting')
+  })
+
+  it('names a missing program with the command that installs it', async () => {
+    const bin = join(dir, 'bin')
+    await mkdir(bin)
+    for (const tool of ['sh', 'node', 'npx', 'readlink', 'dirname', 'cksum', 'uname', 'cat']) {
+      await symlink(execFileSync('which', [tool], { encoding: 'utf8' }).trim(), join(bin, tool))
+    }
+    const args = ['up', '--data', join(dir, 'programs'), '--ports', 'auto']
+    const { code, stderr } = await runWeir(args, { PATH: bin })
+    expect(code).toBe(1)
+    expect(stderr).toContain('redis needs redis-server: apt-get install -y redis-server')
+    expect(stderr).toContain('kafka needs java: ')
+    expect(stderr).toContain('kafka needs mvn: ')
+    expect(stderr).not.toContain('starting')
+  })
+})

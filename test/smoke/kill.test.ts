@@ -1,0 +1,100 @@
+import { createClient } from '@clickhouse/client'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type RunningWeir, weirUp } from '../support/weir-up.ts'
+
+let weir: RunningWeir | undefined
+afterEach(() => weir?.close())
+
+/** Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group joins. */
+const recoveryDeadlineMs = 60_000
+
+const send = async ({ line }: RunningWeir): Promise<number> => {
+  try {
+    const answer = await fetch(`${line.ingress}/hello`, { headers: { 'x-api-key': line.demoKey ?? '' } })
+    await answer.arrayBuffer()
+    return answer.headers.get('weir-decision') === null ? 0 : answer.status
+  } catch {
+    return 0
+  }
+}
+
+const decisions = async ({ line }: RunningWeir): Promise<number> => {
+  const client = createClient({ url: line.clickhouse })
+  try {
+    const answer = await client.query({
+      query: 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions',
+      format: 'JSONEachRow',
+    })
+    const [row] = await answer.json<{ n: number }>()
+    return row?.n ?? 0
+  } catch {
+    return -1
+  } finally {
+    await client.close()
+  }
+}
+
+/** A request is answered and its decision reaches ClickHouse. */
+const worksAgain = async (up: RunningWeir): Promise<boolean> => {
+  const before = await decisions(up)
+  if (before < 0 || (await send(up)) === 0) return false
+  return (await waitUntil(async () => (await decisions(up)) > before, { deadlineMs: 3_000 })) === true
+}
+
+describe('kill -9', () => {
+  it('of each part in turn: its supervisor starts it again, and a new request gets through to ClickHouse', async () => {
+    weir = await weirUp()
+    const up = weir
+    expect(await worksAgain(up)).toBe(true)
+    for (const name of Object.keys(up.line.pids)) {
+      const before = (await up.state()).pids[name]
+      process.kill(before ?? 0, 'SIGKILL')
+      const restarted = async () => {
+        const now = (await up.state()).pids[name]
+        return now !== undefined && now !== before
+      }
+      expect([name, await waitUntil(restarted, { deadlineMs: 10_000 })]).toEqual([name, true])
+      expect([name, await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })]).toEqual([name, true])
+      expect(up.said()).toContain(`${name} ended (SIGKILL)`)
+    }
+    expect(await up.end('SIGTERM')).toBe(0)
+    expect(up.processes()).toEqual([])
+  })
+
+  it('of the launcher: no process of the data directory is left, and the same data comes up again', async () => {
+    weir = await weirUp()
+    const up = weir
+    expect(up.processes().length).toBeGreaterThanOrEqual(7)
+    await send(up)
+    await waitUntil(async () => (await decisions(up)) === 1, { deadlineMs: 5_000 })
+    await up.end('SIGKILL')
+    expect(await waitUntil(() => up.processes().length === 0, { deadlineMs: 5_000 })).toBe(true)
+
+    const again = await weirUp(['--data', up.dir])
+    try {
+      expect(again.line.demoKey).toBe(up.line.demoKey)
+      expect(await decisions(again)).toBe(1)
+      expect(await worksAgain(again)).toBe(true)
+    } finally {
+      await again.close()
+    }
+  })
+
+  it('while a server is stopped, the ingress still answers, and the rest says what is missing', async () => {
+    weir = await weirUp()
+    const up = weir
+    const pids = (await up.state()).pids
+    process.kill(pids.clickhouse ?? 0, 'SIGSTOP')
+    process.kill(pids.kafka ?? 0, 'SIGSTOP')
+    expect(await send(up)).toBe(200)
+    const usage = await fetch(`${up.line.console}/v1/usage`, {
+      headers: { authorization: `Bearer ${up.line.adminToken}` },
+      signal: AbortSignal.timeout(30_000),
+    })
+    expect([usage.status, usage.headers.get('content-type')]).toEqual([503, 'application/problem+json; charset=utf-8'])
+    process.kill(pids.clickhouse ?? 0, 'SIGCONT')
+    process.kill(pids.kafka ?? 0, 'SIGCONT')
+    expect(await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })).toBe(true)
+  })
+})

@@ -1,0 +1,89 @@
+import type { ChildProcess } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { ReadyLine } from '@weir/cli/up/ready-line.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+export const projectRoot = resolve(import.meta.dirname, '../..')
+
+/** A start takes 7 s here; a machine that also runs other tests may need many times that. */
+const startDeadlineMs = 120_000
+
+export interface RunningWeir {
+  readonly line: ReadyLine
+  readonly dir: string
+  /** The state file as it is now: pids change when a part was started again. */
+  state(): Promise<ReadyLine>
+  /** What it said on standard error so far. */
+  said(): string
+  /** Sends a signal to the launcher and waits until it has ended; its exit code. */
+  end(signal: NodeJS.Signals): Promise<number | null>
+  /** Processes that name the data directory in their command line or environment. */
+  processes(): string[]
+  /** Ends it if it still runs, and removes its data. */
+  close(): Promise<void>
+}
+
+/** `./weir …` as a person would call it; resolves when it has ended. */
+export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const child = spawnBound([join(projectRoot, 'weir'), ...args], { env: { ...process.env, ...env }, stdio: 'pipe' })
+  const output = collect(child)
+  const code = await new Promise<number | null>((done) => child.once('close', done))
+  return { code, ...output }
+}
+
+function collect(child: ChildProcess): { stdout: string; stderr: string } {
+  const output = { stdout: '', stderr: '' }
+  child.stdout?.on('data', (data: Buffer) => (output.stdout += data.toString()))
+  child.stderr?.on('data', (data: Buffer) => (output.stderr += data.toString()))
+  return output
+}
+
+/** Everything, on free ports and an empty data directory, through the same launcher that people use. */
+export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<RunningWeir> {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-up-'))
+  const command = [join(projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
+  const child = spawnBound(command as [string, ...string[]], { env: { ...process.env, ...env }, stdio: 'pipe' })
+  const output = collect(child)
+  const ended = new Promise<number | null>((done) => child.once('exit', done))
+  const alive = () => child.exitCode === null && child.signalCode === null
+  const ready = await waitUntil(() => output.stdout.includes('\n') || !alive(), { deadlineMs: startDeadlineMs })
+  if (ready !== true || !alive()) throw new Error(`weir up did not come up:\n${output.stderr}`)
+  const line: ReadyLine = JSON.parse(output.stdout)
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    return ended
+  }
+  return {
+    line,
+    dir,
+    state: async () => JSON.parse(await readFile(line.state, 'utf8')),
+    said: () => output.stderr,
+    end,
+    processes: () => processesOf(dir),
+    async close() {
+      if (alive()) await end('SIGTERM')
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+const readProc = (pid: string, file: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return '' // It has ended meanwhile.
+  }
+}
+
+/** By /proc, because a service names its data directory in its environment only. This process is not among them. */
+function processesOf(dir: string): string[] {
+  return readdirSync('/proc')
+    .filter((pid) => /^\d+$/.test(pid) && Number(pid) !== process.pid)
+    .map((pid) => ({ pid, command: readProc(pid, 'cmdline'), environment: readProc(pid, 'environ') }))
+    .filter(({ command, environment }) => command.includes(dir) || environment.includes(dir))
+    .map(({ pid, command }) => `${pid} ${command}`)
+}
