@@ -1,3 +1,4 @@
+import { sessionVariable } from '@weir/kafka/session-variable.ts'
 import { addresses, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
@@ -5,6 +6,7 @@ import { serviceVariables } from '@weir/runtime/start-service.ts'
 export const alertingVariables = {
   ...serviceVariables(9103),
   policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
+  sessionMs: sessionVariable,
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read and alerts published' }),
   redisUrl: url({ name: 'WEIR_REDIS_URL', about: 'the Redis that holds the claims', protocols: ['redis:', 'rediss:'] }),
   queueRedisUrl: url({

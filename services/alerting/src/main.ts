@@ -20,8 +20,8 @@ import { createAlertRaiser } from './raise-alerts.ts'
 import { createWatcher } from './watch-decisions.ts'
 import { createWebhookSender } from './webhooks/deliver-webhook.ts'
 
-/** Both consumers: an alert is out within half a second, and a member that died is replaced within half a minute. */
-const consuming = { sessionTimeoutMs: 30_000, maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+/** Both consumers: an alert is out within half a second. */
+const consuming = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
 
 await startService(
   'alerting',
@@ -81,7 +81,17 @@ await startService(
       { groupId: 'weir-alerting', topic: topics.decisions, minBytes: 1_000_000, onBatch: watchBatch },
       { groupId: 'weir-dispatcher', topic: topics.alerts, minBytes: 1, onBatch: dispatchBatch },
     ]) {
-      const options = { ...kafka, ...consuming, groupId, topics: [topic], minBytes, onBatch, onCrash: run.fail }
+      const sessionTimeoutMs = config.sessionMs
+      const options = {
+        ...kafka,
+        ...consuming,
+        sessionTimeoutMs,
+        groupId,
+        topics: [topic],
+        minBytes,
+        onBatch,
+        onCrash: run.fail,
+      }
       const consumer = await run.own(groupId, consumeBatches(options), (one) => one.stop())
       checkReady(groupId, () => (consumer.status.state === 'running' ? undefined : consumer.status.waitingFor))
     }

@@ -16,14 +16,20 @@ const gatherMs = 300
 const gatherBytes = 4_000_000
 /** Of one fetch: about 40,000 decisions, a good insert and a bounded memory. */
 const fetchBytesMax = 20_000_000
+/** Of the session: an insert's time, with room for the heartbeat after it. */
+const insertShare = 2 / 3
 
 await startService(
   'metering',
   () => readConfig(meteringVariables, process.env),
   async (config, { run, log, metrics, checkReady }) => {
+    // An insert ends before its partition could pass to another process.
+    const insertMs = Math.floor(config.sessionMs * insertShare)
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-metering', log }
-    const clickhouse = await run.own('clickhouse', connectClickhouse(config.clickhouseUrl, 'weir-metering'), (client) =>
-      client.close(),
+    const clickhouse = await run.own(
+      'clickhouse',
+      connectClickhouse(config.clickhouseUrl, 'weir-metering', insertMs),
+      (client) => client.close(),
     )
     checkReady('clickhouse', () => clickhouseMissing(clickhouse))
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
@@ -42,7 +48,7 @@ await startService(
         ...kafka,
         groupId: 'weir-metering',
         topics: [topics.decisions],
-        sessionTimeoutMs: 30_000,
+        sessionTimeoutMs: config.sessionMs,
         maxWaitMs: gatherMs,
         minBytes: gatherBytes,
         maxBytes: fetchBytesMax,

@@ -26,6 +26,9 @@ async function answers(url: string): Promise<boolean> {
  */
 const decisionDeadlineMs = 250
 
+/** Short, so that usage goes on soon after a process was killed; long enough for a laptop that was busy for a while. */
+const kafkaSessionMs = 10_000
+
 export interface ServiceOptions {
   readonly environment: Environment
   readonly data: DataDir
@@ -68,6 +71,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse,
     WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
     WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret,
+    WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
   const service = (name: string, folder: string, opsPort: number, env: Record<string, string> = {}): Part => ({
     name,
