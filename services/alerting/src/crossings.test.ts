@@ -1,0 +1,71 @@
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { describe, expect, it } from 'vitest'
+import { findCrossings } from './crossings.ts'
+
+const policy = requirePolicy(
+  `
+version: 1
+plans: { free: { limits: [day, minute] } }
+limits:
+  day: { algorithm: fixed_window, size: 10, period: day, thresholds: [80%, 100%] }
+  minute: { algorithm: fixed_window, size: 5, window: 1m }
+subjects:
+  acme: { plan: free, timeZone: Asia/Kathmandu }
+`,
+  'weir.yaml',
+)
+
+const kathmanduMidnightMs = Date.parse('2026-11-20T18:15:00Z')
+const dayMs = 86_400_000
+
+const decision = (used: number, resetMs: number, subject = 'acme') => ({
+  v: 1 as const,
+  id: 'decision',
+  ts: '',
+  subject,
+  key_id: '',
+  plan: 'free',
+  route: '*',
+  method: 'GET',
+  cost: 1,
+  count: 1,
+  outcome: 'allow' as const,
+  reason: 'ok' as const,
+  mode: 'enforce' as const,
+  charged: 'yes' as const,
+  denied_by: '',
+  limits: [
+    { name: 'day', size: 10, used, remaining: 10 - used, reset_ms: resetMs },
+    { name: 'minute', size: 5, used: 5, remaining: 0, reset_ms: 100 },
+    { name: 'gone', size: 1, used: 1, remaining: 0, reset_ms: 100 },
+  ],
+  journal: 'journal',
+  seq: 0,
+})
+
+describe('findCrossings', () => {
+  it('finds nothing below the first threshold, and nothing for limits without thresholds', () => {
+    expect(findCrossings(policy, decision(7, 1_000), kathmanduMidnightMs + dayMs - 1_000)).toEqual([])
+  })
+
+  it('names the period by the local day of the subject', () => {
+    const tsMs = kathmanduMidnightMs + 1_000
+    const [crossing] = findCrossings(policy, decision(8, dayMs - 1_000), tsMs)
+    expect(crossing?.thresholds).toEqual([{ percent: 80, key: 'quota_alert:{acme}:day:10:80:2026-11-21' }])
+    expect([crossing?.periodStartMs, crossing?.periodEndMs]).toEqual([kathmanduMidnightMs, kathmanduMidnightMs + dayMs])
+  })
+
+  it('counts a decision to the day that Redis counted it in, though the clock of the ingress says another', () => {
+    const [ahead] = findCrossings(policy, decision(10, 500), kathmanduMidnightMs + 700) // Redis: 500 ms before midnight
+    expect(ahead?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-20')
+    expect(ahead?.periodEndMs).toBe(kathmanduMidnightMs)
+    const [behind] = findCrossings(policy, decision(10, dayMs - 300), kathmanduMidnightMs - 700) // Redis: 300 ms after it
+    expect(behind?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-21')
+    expect(behind?.periodStartMs).toBe(kathmanduMidnightMs)
+  })
+
+  it('keeps a subject that the policy no longer has, with days in UTC', () => {
+    const [crossing] = findCrossings(policy, decision(10, 1_000, 'stranger'), Date.parse('2026-11-21T23:59:59Z'))
+    expect(crossing?.thresholds[0]?.key).toBe('quota_alert:{stranger}:day:10:100:2026-11-21')
+  })
+})
