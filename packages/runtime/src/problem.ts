@@ -19,7 +19,8 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .code(problem.status)
     .header('content-type', 'application/problem+json')
     .header('cache-control', 'no-store')
-    .send(JSON.stringify(problem))
+    // Bytes, because to a text Fastify adds a charset, which this media type does not have.
+    .send(Buffer.from(JSON.stringify(problem)))
 }
 
 /** What every listener is made with: no line per request, and our own logger. */

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto'
+import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { describe, expect, it } from 'vitest'
+import { buildApp } from './app.ts'
+
+const nowMs = Date.parse('2026-11-21T12:00:00Z')
+
+function setUp(askUsage: (question: UsageQuestion) => Promise<[]> = async () => []) {
+  const questions: UsageQuestion[] = []
+  const ports = {
+    askUsage: (question: UsageQuestion) => {
+      questions.push(question)
+      return askUsage(question)
+    },
+    clock: { nowMs: () => nowMs },
+  }
+  const app = buildApp(ports, createLogger('test', 'silent'), createHash('sha256').update('token').digest('hex'))
+  const get = (url: string, authorization = 'Bearer token') => app.inject({ url, headers: { authorization } })
+  return { get, questions }
+}
+
+describe('GET /v1/usage', () => {
+  it('asks for the last 24 hours by hour in UTC unless told otherwise', async () => {
+    const { get, questions } = setUp()
+    const answer = await get('/v1/usage')
+    expect(answer.json()).toMatchObject({
+      from: '2026-11-20T12:00:00.000Z',
+      to: '2026-11-21T12:00:00.000Z',
+      step: 'hour',
+    })
+    expect(questions).toMatchObject([{ subject: undefined, by: [], timeZone: 'UTC' }])
+  })
+
+  it('takes everything that the contract names', async () => {
+    const { get, questions } = setUp()
+    const query =
+      'subject=acme&from=2026-11-01&to=2026-11-02T00:00:00Z&by=route,outcome&step=day&time_zone=Asia/Kathmandu'
+    await get(`/v1/usage?${query}`)
+    expect(questions).toEqual([
+      {
+        subject: 'acme',
+        fromMs: Date.parse('2026-11-01'),
+        toMs: Date.parse('2026-11-02'),
+        by: ['route', 'outcome'],
+        step: 'day',
+        timeZone: 'Asia/Kathmandu',
+      },
+    ])
+  })
+
+  it('names every wrong parameter at once', async () => {
+    const { get, questions } = setUp()
+    const answer = await get('/v1/usage?from=yesterday&by=colour&step=year&time_zone=Mars/Olympus&limit=3')
+    expect(answer.statusCode).toBe(400)
+    for (const word of ['yesterday', 'colour', 'step must be', 'Mars/Olympus', 'limit']) {
+      expect(answer.json().detail).toContain(word)
+    }
+    expect(questions).toEqual([])
+  })
+
+  it.each(['', 'Bearer wrong', 'Basic token', 'Bearer '])(
+    'tells nothing to a caller with "%s"',
+    async (authorization) => {
+      const answer = await setUp().get('/v1/usage', authorization)
+      expect([answer.statusCode, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+    },
+  )
+
+  it('says that ClickHouse is away, and not what it said', async () => {
+    const answer = await setUp(async () => Promise.reject(new Error('password in the message'))).get('/v1/usage')
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
+    expect(answer.body).not.toContain('password')
+  })
+})

@@ -1,0 +1,229 @@
+import { createHash } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import type { FastifyInstance } from 'fastify'
+import { parseList } from 'structured-headers'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildApps } from './app.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const acme = { 'x-api-key': 'acme-key' }
+const admin = { authorization: 'Bearer admin-token' }
+
+const policyText = (upstreamPort: number) => `
+version: 1
+plans: { free: { limits: [minute] }, other: { limits: [] } }
+limits:
+  minute: { algorithm: fixed_window, size: 6, window: 1m }
+  per-ip: { algorithm: fixed_window, size: 50, window: 1m, by: [ip], applies: all }
+routes:
+  - { match: "POST /v1/search", cost: 5, upstream: here }
+upstreams:
+  here: { url: "http://127.0.0.1:${upstreamPort}", hosts: [api.test, 127.0.0.1, "localhost"] }
+  gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
+subjects:
+  acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
+  globex: { plan: other, keys: [{ sha256: "${sha256('globex-key')}", id: k2 }] }
+`
+
+let upstream: Server
+let apps: { proxy: FastifyInstance; api: FastifyInstance }
+let records: { key: string; [field: string]: unknown }[]
+let upstreamSaw: { method: string | undefined; url: string | undefined; headers: object; body: string }[]
+let logIsFull: boolean
+
+beforeEach(async () => {
+  upstreamSaw = []
+  records = []
+  logIsFull = false
+  upstream = createServer(async (request, response) => {
+    const { method, url, headers } = request
+    upstreamSaw.push({ method, url, headers, body: await text(request) })
+    response.writeHead(201, { 'x-upstream': 'yes', ratelimit: '"forged";r=9' }).end('made')
+  })
+  await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done))
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const ports = {
+    policy: requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml'),
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    log: {
+      append(key: string, openLine: string) {
+        if (!logIsFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
+        return !logIsFull
+      },
+    },
+    clock,
+  }
+  apps = await buildApps(ports, createLogger('test', 'silent'), sha256('admin-token'))
+})
+afterEach(async () => {
+  await apps.proxy.close()
+  await apps.api.close()
+  upstream.closeAllConnections()
+  await new Promise((done) => upstream.close(done))
+})
+
+const get = (headers: Record<string, string> = acme, url = '/hello?a=b%20c') =>
+  apps.proxy.inject({ method: 'GET', url, headers: { host: 'api.test', ...headers } })
+const check = (payload: object, headers: Record<string, string> = admin) =>
+  apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload })
+
+describe('the reverse proxy', () => {
+  it('passes an allowed request on with its body and query, and without the key', async () => {
+    const answer = await apps.proxy.inject({
+      method: 'PUT',
+      url: '/hello?a=b%20c',
+      headers: { host: 'api.test', 'content-type': 'text/x-odd', ...acme },
+      payload: 'the body',
+    })
+    expect([answer.statusCode, answer.body, answer.headers['x-upstream']]).toEqual([201, 'made', 'yes'])
+    expect(upstreamSaw).toMatchObject([{ method: 'PUT', url: '/hello?a=b%20c', body: 'the body' }])
+    expect(upstreamSaw[0]?.headers).not.toHaveProperty('x-api-key')
+  })
+
+  it('carries Weir-Decision, RateLimit and RateLimit-Policy on every answer, and none of an upstream', async () => {
+    const answers = [
+      await get(),
+      await get({}),
+      await get({ ...acme, host: 'gone.test' }),
+      await get({ 'x-api-key': 'wrong' }),
+    ]
+    for (let n = 0; n < 6; n += 1) answers.push(await get())
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 401, 502, 401, 201, 201, 201, 201, 429, 429])
+    for (const { headers } of answers) {
+      expect(headers['weir-decision']).toMatch(/^[0-9a-f-]{36}$/)
+      expect(parseList(String(headers.ratelimit)).length).toBe(parseList(String(headers['ratelimit-policy'])).length)
+      expect(String(headers.ratelimit)).not.toContain('forged')
+    }
+  })
+
+  it('denies with 429, problem+json and a Retry-After that covers the rest of the window', async () => {
+    for (let n = 0; n < 6; n += 1) await get()
+    const answer = await get()
+    expect(answer.statusCode).toBe(429)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/problem+json',
+      'retry-after': '50',
+      'cache-control': 'no-store',
+      ratelimit: '"minute";r=0;t=50, "per-ip";r=44;t=50',
+    })
+    expect(answer.json()).toMatchObject({ status: 429, 'violated-policies': ['minute'] })
+    expect(upstreamSaw).toHaveLength(6)
+  })
+
+  it('records every decision, allowed or denied, with the route and never the path', async () => {
+    await apps.proxy.inject({ method: 'POST', url: '/v1/search?secret=1', headers: { host: 'api.test', ...acme } })
+    await apps.proxy.inject({ method: 'POST', url: '/v1/search', headers: { host: 'api.test', ...acme } })
+    await get({})
+    expect(records).toMatchObject([
+      { key: 'acme', subject: 'acme', key_id: 'k1', plan: 'free', route: 'POST /v1/search', cost: 5, outcome: 'allow' },
+      { key: 'acme', outcome: 'deny', reason: 'limit', denied_by: 'minute', charged: 'no' },
+      { subject: '_unauthenticated', key_id: '', outcome: 'deny', reason: 'unauthorized', route: '*' },
+    ])
+    expect(JSON.stringify(records)).not.toContain('secret')
+    expect(records[2]?.key).not.toContain('127.0.0.1')
+  })
+
+  it('answers 404 where no upstream has the host, and 502 where it cannot be reached', async () => {
+    const unknown = await get({ ...acme, host: 'other.test' })
+    expect([unknown.statusCode, unknown.json().type]).toEqual([404, 'urn:weir:problem:no-upstream'])
+    const gone = await get({ ...acme, host: 'gone.test' })
+    expect([gone.statusCode, gone.json().type]).toEqual([502, 'urn:weir:problem:upstream-unreachable'])
+  })
+
+  it('admits nothing that cannot be recorded', async () => {
+    logIsFull = true
+    const answer = await get()
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
+    expect(upstreamSaw).toHaveLength(0)
+  })
+})
+
+describe('POST /v1/check', () => {
+  it('answers both outcomes with 200 in the words of the contract', async () => {
+    const first = await check({ subject: 'acme', cost: 6 })
+    expect([first.statusCode, first.json()]).toEqual([
+      200,
+      {
+        id: first.headers['weir-decision'],
+        allowed: true,
+        reason: 'ok',
+        denied_by: '',
+        retry_after_ms: 0,
+        limits: [{ name: 'minute', size: 6, used: 6, remaining: 0, reset_ms: 50_000 }],
+      },
+    ])
+    const second = await check({ subject: 'acme' })
+    expect(second.json()).toMatchObject({
+      allowed: false,
+      reason: 'limit',
+      denied_by: 'minute',
+      retry_after_ms: 50_000,
+    })
+    expect(second.statusCode).toBe(200)
+  })
+
+  it('takes the cost of the route, and limits by address only when told an address', async () => {
+    const answer = await check({ subject: 'acme', route: 'POST /v1/search', ip: '2001:db8:1:2:3:4:5:6' })
+    const limits = answer.json().limits.map(({ name, used }: { name: string; used: number }) => [name, used])
+    expect(limits).toEqual([
+      ['minute', 5],
+      ['per-ip', 5],
+    ])
+  })
+
+  it('looks without charging or recording when asked to peek', async () => {
+    const peek = await check({ subject: 'acme', peek: true })
+    expect(peek.json()).toMatchObject({ id: null, allowed: true })
+    expect(peek.headers).not.toHaveProperty('weir-decision')
+    expect(records).toEqual([])
+    expect((await check({ subject: 'acme', cost: 6 })).json().allowed).toBe(true)
+  })
+
+  it('lets a key check its own subject only, and the admin token any', async () => {
+    expect((await check({}, acme)).json()).toMatchObject({ allowed: true })
+    expect((await check({ subject: 'acme' }, acme)).statusCode).toBe(200)
+    expect((await check({ subject: 'globex' }, acme)).statusCode).toBe(403)
+    expect((await check({ key: 'globex-key' }, acme)).statusCode).toBe(403)
+    expect((await check({ key: 'globex-key' })).json()).toMatchObject({ allowed: true })
+    expect((await check({ key: 'no such key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
+    expect(records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', '_unauthenticated'])
+  })
+
+  it('says that a cost above the limit is never admitted, without a time to try again', async () => {
+    const answer = await check({ subject: 'acme', cost: 7 })
+    expect(answer.json()).toMatchObject({ allowed: false, reason: 'cost_exceeds_limit', denied_by: 'minute' })
+    expect(answer.headers).not.toHaveProperty('retry-after')
+  })
+
+  it.each([
+    ['no credential', {}, {}, 401],
+    ['a wrong token', {}, { authorization: 'Bearer nope' }, 401],
+    ['a subject that the policy does not have', { subject: 'initech' }, admin, 400],
+    ['nobody at all', {}, admin, 400],
+    ['subject and key at once', { subject: 'acme', key: 'acme-key' }, admin, 400],
+    ['a negative cost', { subject: 'acme', cost: -1 }, admin, 400],
+    ['a cost that is text', { subject: 'acme', cost: '1' }, admin, 400],
+    ['a broken cost', { subject: 'acme', cost: 0.5 }, admin, 400],
+    ['an unknown field', { subject: 'acme', costs: 1 }, admin, 400],
+    ['an address that is none', { subject: 'acme', ip: 'here' }, admin, 400],
+    ['what is not built', { subject: 'acme', idempotency_key: 'x' }, admin, 400],
+  ])('refuses %s with a problem that says so', async (_, payload, headers, status) => {
+    const answer = await check(payload, headers as Record<string, string>)
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([status, 'application/problem+json'])
+    expect(answer.json().detail.length).toBeGreaterThan(10)
+  })
+
+  it('answers a body that is no JSON, and an unknown path, with a problem', async () => {
+    const headers = { ...admin, 'content-type': 'application/json' }
+    const bad = await apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{' })
+    expect([bad.statusCode, bad.json().type]).toEqual([400, 'urn:weir:problem:bad-request'])
+    const unknown = await apps.api.inject({ method: 'GET', url: '/v2' })
+    expect([unknown.statusCode, unknown.json().type]).toEqual([404, 'urn:weir:problem:not-found'])
+  })
+})
