@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
+import { migrate, schemaMissing } from '@weir/clickhouse/migrate.ts'
+import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { askUsage } from '@weir/clickhouse/usage-queries.ts'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { projectRoot } from '../support/weir-up.ts'
+
+const folder = join(projectRoot, 'infra/clickhouse/migrations')
+
+// The database's name is fixed, so these tests have a server of their own.
+let server: RunningServer
+let client: ClickHouseClient
+beforeAll(async () => {
+  server = await startServer(clickhouseServer)
+  client = connectClickhouse(server.address, 'test')
+})
+afterAll(async () => {
+  await client?.close()
+  await server?.close()
+})
+
+const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
+
+describe('migrations', () => {
+  it('are applied once, in order, by several at the same time', async () => {
+    expect(await schemaMissing(client, 4)).toContain('run the migrations')
+    const migrations = await readMigrations(folder)
+    const applied = await Promise.all([1, 2, 3].map(() => migrate(client, migrations)))
+    expect(applied.flat().sort()).toEqual(migrations.map(({ name }) => name).sort())
+    expect(await schemaMissing(client, migrations.length)).toBeUndefined()
+    expect(await migrate(client, migrations)).toEqual([])
+  })
+
+  it('refuse to go on when an applied file was edited, and name it', async () => {
+    const copy = await mkdtemp(join(tmpdir(), 'weir-migrations-'))
+    await cp(folder, copy, { recursive: true })
+    await writeFile(join(copy, '0001_decisions.sql'), 'SELECT 1;\n')
+    await expect(migrate(client, await readMigrations(copy))).rejects.toMatchObject({
+      code: 'MIGRATION_CHANGED',
+      message: expect.stringContaining('1 decisions'),
+    })
+    await writeFile(join(copy, '0009_hole.sql'), 'SELECT 1;\n')
+    await expect(readMigrations(copy)).rejects.toThrow('0009_hole.sql')
+    await rm(copy, { recursive: true })
+    expect(await rows("SELECT name FROM system.tables WHERE database = 'weir' AND name = 'schema_lock'")).toEqual([])
+  })
+})
+
+const journal = randomUUID()
+
+/** Lines as metering inserts them. */
+function lines(
+  subject: string,
+  decisions: readonly { ts: string; outcome?: 'allow' | 'deny'; cost?: number; count?: number }[],
+) {
+  const text = decisions.map(({ ts, outcome = 'allow', cost = 1, count = 1 }, seq) => {
+    const tsMs = Date.parse(ts)
+    const open = encodeDecisionOpen({
+      id: uuidv7(tsMs),
+      tsMs,
+      subject,
+      keyId: 'k1',
+      plan: 'free',
+      route: 'POST /v1/search',
+      method: 'POST',
+      cost,
+      count,
+      outcome,
+      reason: outcome === 'allow' ? 'ok' : 'limit',
+      mode: 'enforce',
+      charged: outcome === 'allow' ? 'yes' : 'no',
+      deniedBy: outcome === 'allow' ? '' : 'minute',
+      limits: [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }],
+    })
+    return `${open},"journal":"${journal}","seq":${seq},"partition":1,"offset":${seq}}\n`
+  })
+  return Buffer.from(text.join(''))
+}
+
+const sumsOf = (subject: string) =>
+  Promise.all(
+    ['decisions', 'usage_1m', 'usage_15m'].map(async (table) => {
+      const [row] = await rows<{ n: number; units: number }>(
+        `SELECT toUInt32(sum(count)) AS n, toUInt32(${table === 'decisions' ? 'sum(cost * count)' : 'sum(cost)'}) AS units FROM weir.${table} WHERE subject = '${subject}'`,
+      )
+      return [table, row?.n, row?.units]
+    }),
+  )
+
+describe('a block of decisions', () => {
+  it('is counted once in raw and in every rollup, though it is inserted twice', async () => {
+    const subject = `s-${randomUUID()}`
+    const block = {
+      table: 'weir.decisions',
+      token: randomUUID(),
+      lines: lines(subject, [
+        { ts: '2026-11-20T10:00:01Z', cost: 5 },
+        { ts: '2026-11-20T10:00:59Z', outcome: 'deny', count: 40 },
+        { ts: '2026-11-20T10:16:00Z' },
+      ]),
+    }
+    await insertBlock(client, block)
+    await insertBlock(client, block)
+    expect(await sumsOf(subject)).toEqual([
+      ['decisions', 42, 46],
+      ['usage_1m', 42, 46],
+      ['usage_15m', 42, 46],
+    ])
+  })
+
+  it('of other rows is counted, though it is equal to the last byte but for its token', async () => {
+    const subject = `s-${randomUUID()}`
+    const block = { table: 'weir.decisions', lines: lines(subject, [{ ts: '2026-11-20T10:00:01Z' }]) }
+    await insertBlock(client, { ...block, token: randomUUID() })
+    await insertBlock(client, { ...block, token: randomUUID() })
+    expect(await sumsOf(subject)).toEqual([
+      ['decisions', 2, 2],
+      ['usage_1m', 2, 2],
+      ['usage_15m', 2, 2],
+    ])
+  })
+
+  it.each([
+    ['broken JSON', '{"v":1,"ts":nonsense}\n'],
+    ['a broken time', '{"v":1,"ts":"some day","outcome":"allow","count":1}\n'],
+    ['an outcome that does not exist', '{"v":1,"ts":"2026-11-20 10:00:00.000","outcome":"maybe","count":1}\n'],
+    ['a count of nothing', '{"v":1,"ts":"2026-11-20 10:00:00.000","outcome":"allow","count":0}\n'],
+    ['a count below zero', '{"v":1,"ts":"2026-11-20 10:00:00.000","outcome":"allow","count":-1,"subject":7}\n'],
+  ])('is refused whole for %s, as the fault of the data', async (_, bad) => {
+    const subject = `s-${randomUUID()}`
+    const good = lines(subject, [{ ts: '2026-11-20T10:00:01Z' }])
+    const block = { table: 'weir.decisions', token: randomUUID(), lines: Buffer.concat([good, Buffer.from(bad)]) }
+    const error = await insertBlock(client, block).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )
+    expect([isDataError(error), String(error)]).toEqual([true, expect.any(String)])
+    expect((await sumsOf(subject)).map(([, n]) => n)).toEqual([0, 0, 0])
+  })
+
+  it('that meets a missing table is not the fault of the data', async () => {
+    const block = { table: 'weir.nowhere', token: '1', lines: Buffer.from('{}\n') }
+    const error = await insertBlock(client, block).catch((thrown: unknown) => thrown)
+    expect(isDataError(error)).toBe(false)
+  })
+})
+
+describe('usage', () => {
+  it('adds up quarter hours to the days of any time zone', async () => {
+    const subject = `s-${randomUUID()}`
+    // Midnight in Kathmandu is 18:15 UTC.
+    const decisions = [
+      { ts: '2026-11-20T18:14:59Z' },
+      { ts: '2026-11-20T18:15:00Z', cost: 3 },
+      { ts: '2026-11-21T18:14:00Z' },
+    ]
+    await insertBlock(client, { table: 'weir.decisions', token: subject, lines: lines(subject, decisions) })
+    const question = {
+      subject,
+      fromMs: Date.parse('2026-11-20T00:00:00Z'),
+      toMs: Date.parse('2026-11-22T00:00:00Z'),
+      by: ['route'] as const,
+      step: 'day' as const,
+      timeZone: 'Asia/Kathmandu',
+    }
+    const day = (ts: string, count: string, cost: string) =>
+      expect.objectContaining({ ts, route: 'POST /v1/search', count, allowed: count, denied: '0', cost })
+    expect(await askUsage(client, question)).toEqual([
+      day('2026-11-20T00:00:00+05:45', '1', '1'),
+      day('2026-11-21T00:00:00+05:45', '2', '4'),
+    ])
+    for (const step of ['minute', 'quarter_hour', 'hour', 'month', 'total'] as const) {
+      const answer = await askUsage(client, { ...question, by: [], step })
+      expect([step, answer.reduce((sum, row) => sum + Number(row.count), 0)]).toEqual([step, 3])
+    }
+  })
+
+  it('of a subject whose name is SQL is a question about that subject', async () => {
+    const question = { fromMs: 0, toMs: 1, by: [], step: 'total' as const, timeZone: 'UTC' }
+    const [row] = await askUsage(client, { ...question, subject: "x' OR 1=1 --" })
+    expect(row).toMatchObject({ count: '0' })
+  })
+})
