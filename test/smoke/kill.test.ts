@@ -1,4 +1,4 @@
-import { createClient } from '@clickhouse/client'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
@@ -20,7 +20,7 @@ const send = async ({ line }: RunningWeir): Promise<number> => {
 }
 
 const decisions = async ({ line }: RunningWeir): Promise<number> => {
-  const client = createClient({ url: line.clickhouse })
+  const client = connectClickhouse(line.clickhouse, 'smoke')
   try {
     const answer = await client.query({
       query: 'SELECT toUInt32(sum(count)) AS n FROM weir.decisions',
@@ -88,6 +88,8 @@ describe('kill -9', () => {
     process.kill(pids.clickhouse ?? 0, 'SIGSTOP')
     process.kill(pids.kafka ?? 0, 'SIGSTOP')
     expect(await send(up)).toBe(200)
+    const readyz = await fetch(`${up.line.ops.metering}/readyz`)
+    expect([readyz.status, await readyz.text()]).toEqual([503, expect.stringContaining('clickhouse: ')])
     const usage = await fetch(`${up.line.console}/v1/usage`, {
       headers: { authorization: `Bearer ${up.line.adminToken}` },
       signal: AbortSignal.timeout(30_000),

@@ -1,4 +1,4 @@
-import { createClient } from '@clickhouse/client'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -37,7 +37,7 @@ const topic = (name: string, count: number) => {
 }
 
 const sums = async (table: string, where: string) => {
-  const client = createClient({ url: weir.line.clickhouse })
+  const client = connectClickhouse(weir.line.clickhouse, 'smoke')
   const answer = await client.query({
     query: `SELECT toUInt32(sum(count)) AS decisions, toUInt32(sumIf(count, outcome = 'allow')) AS allowed FROM weir.${table} WHERE ${where}`,
     format: 'JSONEachRow',
@@ -61,9 +61,7 @@ describe('the whole pipeline', () => {
       expect(headers.get('weir-decision')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
       expect(headers.get('ratelimit-policy')).toContain('"minute";q=100;w=60')
       expect(headers.get('ratelimit')).toMatch(/"minute";r=\d+;t=\d+/)
-      expect(headers.get('content-type')).toBe(
-        status === 429 ? 'application/problem+json' : 'application/json',
-      )
+      expect(headers.get('content-type')).toBe(status === 429 ? 'application/problem+json' : 'application/json')
       if (status === 429) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     }
     const ids = new Set(answers.map((answer) => answer.headers.get('weir-decision')))

@@ -21,8 +21,11 @@ export function connectClickhouse(url: string, application: string, requestMs = 
   })
 }
 
+/** A server that is well answers a ping within milliseconds; whoever asks for readiness gives up after a second or two. */
+const pingMs = 1_000
+
 /** What is missing for readiness, or undefined. Never throws. */
 export async function clickhouseMissing(client: ClickHouseClient): Promise<string | undefined> {
-  const answer = await client.ping()
+  const answer = await client.ping({ select: false, abort_signal: AbortSignal.timeout(pingMs) })
   return answer.success ? undefined : `ClickHouse does not answer (${answer.error.message})`
 }

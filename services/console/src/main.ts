@@ -6,12 +6,17 @@ import { startService } from '@weir/runtime/start-service.ts'
 import { buildApp } from './app.ts'
 import { consoleVariables } from './config.ts'
 
+/** Somebody waits for the answer; a question to the rollups takes milliseconds. */
+const questionMs = 10_000
+
 await startService(
   'console',
   () => readConfig(consoleVariables, process.env),
   async (config, { run, log, checkReady }) => {
-    const clickhouse = await run.own('clickhouse', connectClickhouse(config.clickhouseUrl, 'weir-console'), (client) =>
-      client.close(),
+    const clickhouse = await run.own(
+      'clickhouse',
+      connectClickhouse(config.clickhouseUrl, 'weir-console', questionMs),
+      (client) => client.close(),
     )
     checkReady('clickhouse', () => clickhouseMissing(clickhouse))
     const ports = { askUsage: askUsage.bind(undefined, clickhouse), clock: systemClock }

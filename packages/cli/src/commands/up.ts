@@ -2,11 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { applyDemo } from '@weir/core/policy/apply-demo.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { hasDocker } from '../docker.ts'
 import type { Surroundings } from '../project.ts'
 import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
-import { choosePorts, type Ports } from '../up/ports.ts'
+import { choosePorts, opsPortsOf, type Ports } from '../up/ports.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
 import { demoParts, serviceParts } from '../up/services.ts'
@@ -60,9 +59,9 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   const servers = await planServers({ environment, dir: data.dir, ports, progress: say })
   const policyFile = join(data.dir, 'policy.yaml')
   const demo = writeEffectivePolicy(policyFile, policyText, data, ports)
-  const moreOpsPorts = await freePorts(options.ingress - 1)
+  const opsPorts = await opsPortsOf(ports, options.ingress)
 
-  const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, pids: supervisor.pids() })
+  const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
   const supervisor = createSupervisor({
     logDir: join(data.dir, 'logs'),
     environment,
@@ -81,7 +80,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
       servers,
       policyFile,
       watch: options.watch,
-      ingressOpsPorts: [ports.ingressOps, ...moreOpsPorts],
+      opsPorts,
     }
     say('starting ingress, metering, alerting, console and the demo …')
     await supervisor.start([...demoParts(parts), ...serviceParts(parts)], signal)

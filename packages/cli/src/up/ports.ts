@@ -43,3 +43,15 @@ export async function choosePorts(mode: 'auto' | 'fixed', unused: ReadonlySet<Po
   }
   return defaultPorts
 }
+
+/** The ops port of every service; of several ingress processes the first has the usual one, the others free ones. */
+export async function opsPortsOf(ports: Ports, ingressProcesses: number): Promise<Record<string, number>> {
+  const more = await freePorts(ingressProcesses - 1)
+  return {
+    ingress: ports.ingressOps,
+    ...Object.fromEntries(more.map((port, index) => [`ingress-${index + 2}`, port])),
+    metering: ports.meteringOps,
+    alerting: ports.alertingOps,
+    console: ports.consoleOps,
+  }
+}

@@ -22,6 +22,8 @@ export interface ReadyLine {
   readonly upstream: string
   readonly receiver: string
   readonly logs: string
+  /** Where each service tells how it is: /livez, /readyz, /metrics. */
+  readonly ops: Readonly<Record<string, string>>
   readonly launcher: number
   readonly pids: Readonly<Record<string, number>>
 }
@@ -31,9 +33,10 @@ export function readyLine(options: {
   readonly ports: Ports
   readonly servers: Servers
   readonly demoSubjects: readonly DemoSubject[]
+  readonly opsPorts: Readonly<Record<string, number>>
   readonly pids: Readonly<Record<string, number>>
 }): ReadyLine {
-  const { data, ports, servers, demoSubjects, pids } = options
+  const { data, ports, servers, demoSubjects, opsPorts, pids } = options
   const at = (port: number) => `http://127.0.0.1:${port}`
   return {
     ready: true,
@@ -49,6 +52,7 @@ export function readyLine(options: {
     upstream: at(ports.upstream),
     receiver: at(ports.receiver),
     logs: `${data.dir}/logs`,
+    ops: Object.fromEntries(Object.entries(opsPorts).map(([name, port]) => [name, at(port)])),
     launcher: process.pid,
     pids,
   }

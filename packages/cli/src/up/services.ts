@@ -33,8 +33,8 @@ export interface ServiceOptions {
   readonly environment: Environment
   readonly data: DataDir
   readonly ports: Ports
-  /** One ops port for each ingress process. */
-  readonly ingressOpsPorts: readonly number[]
+  /** By part; every part whose name begins with ingress is an ingress process. */
+  readonly opsPorts: Readonly<Record<string, number>>
   readonly servers: Servers
   readonly policyFile: string
   /** Restart a service when its sources change. */
@@ -63,7 +63,7 @@ export function demoParts({ ports, data }: ServiceOptions): Part[] {
 
 /** The four services, the ingress as many times as asked. */
 export function serviceParts(options: ServiceOptions): Part[] {
-  const { environment, ports, servers, data, policyFile, watch, ingressOpsPorts } = options
+  const { environment, ports, servers, data, policyFile, watch, opsPorts } = options
   const common = {
     WEIR_POLICY_FILE: policyFile,
     WEIR_REDIS_URL: servers.addresses.redis,
@@ -73,25 +73,24 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret,
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
-  const service = (name: string, folder: string, opsPort: number, env: Record<string, string> = {}): Part => ({
+  const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
+  const ingress = {
+    WEIR_INGRESS_PORT: String(ports.ingress),
+    WEIR_API_PORT: String(ports.api),
+    WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),
+    WEIR_SHARE_PORTS: ingressNames.length > 1 ? 'yes' : 'no',
+  }
+  const service = (name: string, folder: string, env: Record<string, string>): Part => ({
     name,
     command: program(`services/${folder}/src/main.ts`, watch),
-    env: { ...common, WEIR_OPS_PORT: String(opsPort), ...env },
-    ready: () => answers(`http://127.0.0.1:${opsPort}/readyz`),
+    env: { ...common, WEIR_OPS_PORT: String(opsPorts[name]), ...env },
+    ready: () => answers(`http://127.0.0.1:${opsPorts[name]}/readyz`),
     startDeadlineMs,
   })
-  const ingress = ingressOpsPorts.map((opsPort, index) =>
-    service(index === 0 ? 'ingress' : `ingress-${index + 1}`, 'ingress', opsPort, {
-      WEIR_INGRESS_PORT: String(ports.ingress),
-      WEIR_API_PORT: String(ports.api),
-      WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),
-      WEIR_SHARE_PORTS: ingressOpsPorts.length > 1 ? 'yes' : 'no',
-    }),
-  )
   return [
-    ...ingress,
-    service('metering', 'metering', ports.meteringOps),
-    service('alerting', 'alerting', ports.alertingOps),
-    service('console', 'console', ports.consoleOps, { WEIR_CONSOLE_PORT: String(ports.console) }),
+    ...ingressNames.map((name) => service(name, 'ingress', ingress)),
+    service('metering', 'metering', {}),
+    service('alerting', 'alerting', {}),
+    service('console', 'console', { WEIR_CONSOLE_PORT: String(ports.console) }),
   ]
 }
