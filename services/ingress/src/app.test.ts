@@ -36,15 +36,19 @@ let apps: { proxy: FastifyInstance; api: FastifyInstance }
 let records: { key: string; [field: string]: unknown }[]
 let upstreamSaw: { method: string | undefined; url: string | undefined; headers: object; body: string }[]
 let logIsFull: boolean
+let upstreamStatus: number
 
 beforeEach(async () => {
   upstreamSaw = []
   records = []
   logIsFull = false
+  upstreamStatus = 201
   upstream = createServer(async (request, response) => {
     const { method, url, headers } = request
     upstreamSaw.push({ method, url, headers, body: await text(request) })
-    response.writeHead(201, { 'x-upstream': 'yes', ratelimit: '"forged";r=9' }).end('made')
+    response
+      .writeHead(upstreamStatus, { 'x-upstream': 'yes', 'retry-after': '1', ratelimit: '"forged";r=9' })
+      .end('made')
   })
   await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done))
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
@@ -134,6 +138,12 @@ describe('the reverse proxy', () => {
     expect([unknown.statusCode, unknown.json().type]).toEqual([404, 'urn:weir:problem:no-upstream'])
     const gone = await get({ ...acme, host: 'gone.test' })
     expect([gone.statusCode, gone.json().type]).toEqual([502, 'urn:weir:problem:upstream-unreachable'])
+  })
+
+  it('asks the upstream once, also when it says 503 and when to come back', async () => {
+    upstreamStatus = 503
+    const answer = await get()
+    expect([answer.statusCode, answer.headers['retry-after'], upstreamSaw.length]).toEqual([503, '1', 1])
   })
 
   it('admits nothing that cannot be recorded', async () => {

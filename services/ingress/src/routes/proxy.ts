@@ -25,6 +25,13 @@ const noUpstream: Problem = {
   detail: 'No upstream of the policy answers for this host.',
 }
 
+const notAPath: Problem = {
+  type: problemType('bad-request'),
+  title: 'Bad request',
+  status: 400,
+  detail: 'The request line must carry a path that begins with a slash.',
+}
+
 function upstreamProblem(error: Error & { code?: string; statusCode?: number }): Problem {
   if (error.statusCode === 504 || /TIMEOUT/.test(error.code ?? '')) {
     const detail = `The upstream gave no answer within ${upstreamTimeoutMs / 1000} s.`
@@ -50,6 +57,8 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
     const upstream = resolveUpstream(request.headers.host ?? '', route)
     if (upstream === undefined) return sendProblem(reply, noUpstream)
     return reply.from(`${upstream.url}${request.raw.url ?? '/'}`, {
+      // A decision stands for one request to the upstream; whether to repeat it is the client's to say.
+      retryDelay: () => null,
       rewriteRequestHeaders: (_raw, headers) => {
         const { [credentialHeader]: _ours, ...others } = headers
         return others
@@ -72,6 +81,7 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
 
   const handle = async (request: FastifyRequest, reply: FastifyReply) => {
     const { method, url = '/' } = request.raw
+    if (!url.startsWith('/')) return sendProblem(reply, notAPath)
     const path = url.split('?', 1)[0] ?? '/'
     const route = matchRoute(request.method, path) ?? unmatchedRoute
     const ip = peerScope(request.raw.socket)
