@@ -1,0 +1,131 @@
+import { errorFacts } from '@weir/core/errors.ts'
+import { describe, expect, test } from 'vitest'
+import { readConfigs } from './read-configs.ts'
+import { textOf, tree } from './read-tree.ts'
+import { checkCommands } from './rules/commands-in-docs.ts'
+import { readMarkdown } from './rules/markdown.ts'
+import { compareRows, type Named } from './rules/named-rows.ts'
+import { argumentsOf, codeMetrics, codeVariables, textsIn, variablesIn } from './rules/names-in-code.ts'
+import { checkLinks, checkPaths } from './rules/paths-in-docs.ts'
+import { type Finding, formatFindings } from './rules/source-file.ts'
+
+const document = (path: string) => ({ path, text: textOf(path) })
+
+/** What stands in the tables as a default: the text itself, or that there is none. */
+const shownDefault = (fallback: string | undefined) => {
+  if (fallback === undefined) return 'required'
+  return fallback === '' ? 'empty' : fallback
+}
+
+describe('docs/configuration.md', async () => {
+  const configs = await readConfigs()
+  const declared = configs.flatMap(({ service, variables }) =>
+    Object.values(variables).map(({ name, fallback }) => ({ service, name: String(name), fallback })),
+  )
+  const names = [...new Set(declared.map(({ name }) => name))]
+  /** A row of a service's variable: name, services, meaning, default. Defaults that differ stand in the services' order. */
+  const serviceRow = (name: string): Named => {
+    const readers = declared.filter((one) => one.name === name)
+    const defaults = [...new Set(readers.map(({ fallback }) => shownDefault(fallback)))]
+    const isAll = readers.length === configs.length
+    const services = isAll ? 'all' : readers.map(({ service }) => service).join(', ')
+    return { name, cells: { 1: services, 3: defaults.join(', ') } }
+  }
+
+  test('has every variable of the code, with its services and its default, and no other', () => {
+    const others = codeVariables(tree).filter((name) => !names.includes(name))
+    const wanted = [...names.map(serviceRow), ...others.map((name) => ({ name }))]
+    const isVariable = (name: string) => name.startsWith('WEIR_')
+    expect(formatFindings(compareRows(document('docs/configuration.md'), wanted, isVariable))).toEqual([])
+  })
+
+  test('no document names a variable that nothing reads', () => {
+    const inTests = tree.filter(({ path }) => path.startsWith('test/') && path.endsWith('.ts'))
+    const known = new Set([...codeVariables(tree), ...names, ...inTests.flatMap(({ text }) => variablesIn(text))])
+    const found = tree
+      .filter(({ path }) => path.endsWith('.md'))
+      .flatMap(({ path, text }) =>
+        variablesIn(text)
+          .filter((name) => !known.has(name))
+          .map((what): Finding => ({ path, line: 0, rule: 'docs', what: `nothing reads ${what}` })),
+      )
+    expect(formatFindings(found)).toEqual([])
+  })
+})
+
+describe('docs/errors.md', () => {
+  test('has every error code, says whether to try again, and has no other', () => {
+    const wanted = Object.entries(errorFacts).map(([name, { retryable }]) => ({
+      name,
+      cells: { 1: retryable ? 'yes' : 'no' },
+    }))
+    const isCode = (name: string) => /^[A-Z]+(?:_[A-Z]+)+$/.test(name)
+    expect(formatFindings(compareRows(document('docs/errors.md'), wanted, isCode))).toEqual([])
+  })
+
+  test('no error code is left that nothing throws', () => {
+    const texts = textsIn(tree, 'packages/core/src/errors.ts')
+    expect(Object.keys(errorFacts).filter((code) => !texts.has(code))).toEqual([])
+  })
+
+  test('has every problem type that HTTP clients meet, and no other', () => {
+    const own = argumentsOf(tree, 'problemType').map((word) => ({ name: `urn:weir:problem:${word}` }))
+    const drafts = argumentsOf(tree, 'draftType').map((word) => ({
+      name: `https://iana.org/assignments/http-problem-types#${word}`,
+    }))
+    const isType = (name: string) => /^urn:|^https:/.test(name)
+    expect(formatFindings(compareRows(document('docs/errors.md'), [...own, ...drafts], isType))).toEqual([])
+  })
+})
+
+test('docs/operating.md has every metric that a service counts, and no other', () => {
+  const wanted = codeMetrics(tree).map((name) => ({ name }))
+  const isMetric = (name: string) => /^weir_[a-z0-9_]+$/.test(name)
+  expect(formatFindings(compareRows(document('docs/operating.md'), wanted, isMetric))).toEqual([])
+})
+
+test('every path that a document names is there', () => {
+  expect(formatFindings(checkPaths(tree))).toEqual([])
+})
+
+test('every link between documents leads somewhere', () => {
+  expect(formatFindings(checkLinks(tree))).toEqual([])
+})
+
+test('every command that a document shows can be called', () => {
+  const main = textOf('packages/cli/src/main.ts')
+  const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '')
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(textOf('package.json'))
+  const known = {
+    commands: all(main, /\.command\('([\w-]+)'\)/g),
+    flags: all(main, /'(--[a-z-]+)/g),
+    scripts: Object.keys(scripts),
+    tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check'],
+    benches: tree.flatMap(({ path }) => all(path, /^test\/bench\/([\w-]+)\.bench\.ts$/g)),
+  }
+  expect(known.commands).toContain('up')
+  expect(known.tiers).toContain('unit')
+  expect(formatFindings(checkCommands(tree, known))).toEqual([])
+})
+
+test("ARCHITECTURE.md's reading order leads through the services, the packages, the script and the tables", () => {
+  const { headings, rows } = readMarkdown(document('ARCHITECTURE.md'))
+  const [start, end] = headings.filter(({ text }, at) => {
+    return /file by file|reading order/i.test(text) || /file by file|reading order/i.test(headings[at - 1]?.text ?? '')
+  })
+  const order = rows
+    .filter(
+      ({ line }) => line > (start?.line ?? Number.POSITIVE_INFINITY) && line < (end?.line ?? Number.POSITIVE_INFINITY),
+    )
+    .flatMap(({ cells }) => /`([^`]+)`/.exec(cells[1] ?? '')?.[1] ?? [])
+  const paths = new Set(tree.map(({ path }) => path))
+  expect(order.filter((path) => !paths.has(path))).toEqual([])
+  for (const folder of ['services/', 'packages/', 'lua/', 'infra/']) {
+    expect(order.some((path) => path.startsWith(folder))).toBe(true)
+  }
+})
+
+test('CHANGELOG.md has a place for what is not released yet', () => {
+  const headings = readMarkdown(document('CHANGELOG.md')).headings.map(({ text }) => text)
+  expect(headings).toContain('Unreleased')
+})

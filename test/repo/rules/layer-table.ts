@@ -1,0 +1,73 @@
+/** What the running code of a package may import; its tests may import whatever its package.json names. */
+export interface Layer {
+  /** Packages of the workspace, or single modules of them. */
+  readonly packages: readonly string[]
+  /** Libraries. A server's client stands with the package that owns the server, so that it can be replaced in one place. */
+  readonly libraries: readonly string[]
+  /** Whether Node's own modules may be used; a pure package has none. `crypto` counts as pure for its hashes. */
+  readonly node: 'all' | 'hashes'
+}
+
+const shared = ['@weir/core', '@weir/contracts', '@weir/runtime']
+const local: Layer = { packages: ['@weir/runtime'], libraries: [], node: 'all' }
+
+/** Arrows point inwards: services → kafka, redis, clickhouse → contracts → core. Services meet in Kafka, never in an import. */
+export const layers: Readonly<Record<string, Layer>> = {
+  '@weir/core': { packages: [], libraries: ['yaml', 'temporal-polyfill'], node: 'hashes' },
+  '@weir/contracts': { packages: ['@weir/core'], libraries: [], node: 'hashes' },
+  // Runtime knows no domain: of core only what an operating fault is.
+  '@weir/runtime': { packages: ['@weir/core/errors.ts'], libraries: ['fastify', 'pino', 'prom-client'], node: 'all' },
+  '@weir/redis': { packages: shared, libraries: ['ioredis'], node: 'all' },
+  '@weir/kafka': { packages: shared, libraries: ['kafkajs'], node: 'all' },
+  '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
+
+  '@weir/ingress': {
+    packages: [...shared, '@weir/kafka', '@weir/redis'],
+    libraries: ['@fastify/reply-from', 'fastify', 'ipaddr.js', 'prom-client'],
+    node: 'all',
+  },
+  '@weir/metering': {
+    packages: [...shared, '@weir/kafka', '@weir/clickhouse'],
+    libraries: ['prom-client'],
+    node: 'all',
+  },
+  '@weir/alerting': {
+    packages: [...shared, '@weir/kafka', '@weir/redis'],
+    libraries: ['bullmq', 'ioredis', 'ipaddr.js', 'prom-client', 'standardwebhooks', 'undici'],
+    node: 'all',
+  },
+  '@weir/console': { packages: [...shared, '@weir/clickhouse'], libraries: ['fastify', 'prom-client'], node: 'all' },
+
+  '@weir/local-redis': local,
+  '@weir/local-kafka': local,
+  '@weir/local-clickhouse': { ...local, libraries: ['chdb'] },
+  '@weir/local-demo': { ...local, libraries: ['standardwebhooks'] },
+
+  // Of a service the command line knows its variables, and starts the rest as a program.
+  '@weir/cli': {
+    packages: [
+      ...shared,
+      '@weir/kafka',
+      '@weir/redis',
+      '@weir/clickhouse',
+      '@weir/ingress/config.ts',
+      '@weir/metering/config.ts',
+      '@weir/alerting/config.ts',
+      '@weir/console/config.ts',
+      '@weir/local-redis',
+      '@weir/local-kafka',
+      '@weir/local-clickhouse',
+    ],
+    libraries: ['commander', 'yaml'],
+    node: 'all',
+  },
+}
+
+/** The tests' own package: it may import every other, and no other may import it. */
+export const testPackage = '@weir/test'
+
+/** Where a module is worked out while running: the benches and service configurations are found by their file names. */
+export const computedImportsIn: readonly string[] = ['packages/cli/src/commands/bench.ts', 'test/']
+
+/** Beside main.ts files, what may end the process: the frame that every service's main.ts is, and its stop. */
+export const exitsIn: readonly string[] = ['packages/runtime/src/start-service.ts', 'packages/runtime/src/run.ts']

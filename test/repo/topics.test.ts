@@ -1,0 +1,21 @@
+import { topics } from '@weir/contracts/topics.ts'
+import { parseTopics } from '@weir/kafka/topics-file.ts'
+import { expect, test } from 'vitest'
+import { textOf } from './read-tree.ts'
+import { namedRows } from './rules/named-rows.ts'
+
+const specs = parseTopics(textOf('infra/kafka/topics.json'))
+
+test('topics.json creates exactly the topics that the code writes and reads', () => {
+  expect(specs.map(({ name }) => name).toSorted()).toEqual(Object.values(topics).toSorted())
+})
+
+test("infra/kafka/README.md names every topic's partitions as topics.json does", () => {
+  const path = 'infra/kafka/README.md'
+  const rows = namedRows({ path, text: textOf(path) }, (name) => name.startsWith('weir.') || name === '*.dlq')
+  const shown = rows.map(({ name, cells }) => [name, Number(cells[1])])
+  const letters = specs.filter(({ name }) => name.endsWith('.dlq')).map(({ partitions }) => ['*.dlq', partitions])
+  const others = specs.filter(({ name }) => !name.endsWith('.dlq')).map(({ name, partitions }) => [name, partitions])
+  expect(shown.toSorted()).toEqual([...others, ...letters.slice(0, 1)].toSorted())
+  expect(new Set(letters.map(String)).size).toBe(1)
+})
