@@ -1,6 +1,6 @@
 import type { Connection } from '../engine/connection.ts'
 import type { Engine } from '../engine/engine.ts'
-import { serverException } from '../engine/exception.ts'
+import { ServerException, serverException, toServerException } from '../engine/exception.ts'
 import { type InsertData, readingFromFile } from '../sql/insert-data.ts'
 import { killingByClientQueryId, withClientQueryIds } from '../sql/query-ids.ts'
 import type { Statement } from '../sql/statement.ts'
@@ -76,9 +76,15 @@ export class QueryServer {
 
   /** The upload goes to its file first, so that a slow client holds no slot. */
   async #insertData(job: Job, data: InsertData, respond: Respond): Promise<Complete> {
-    return await this.#spool.withFile(job.data, (file) =>
-      this.#inSlot(job, toUtf8(readingFromFile(job.sql, data, toLatin1(file))), respond),
-    )
+    return await this.#spool.withFile(job.data, async (file) => {
+      try {
+        return await this.#inSlot(job, toUtf8(readingFromFile(job.sql, data, toLatin1(file))), respond)
+      } catch (error) {
+        const { clickhouseCode, message } = toServerException(error)
+        // The client knows of no file.
+        throw new ServerException(clickhouseCode, message.replaceAll(`: (in file/uri ${file})`, ''))
+      }
+    })
   }
 
   async #inSlot(job: Job, sql: string, respond: Respond): Promise<Complete> {

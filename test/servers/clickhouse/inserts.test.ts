@@ -1,0 +1,144 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+
+let clickhouse: LocalClickhouse
+beforeAll(async () => {
+  clickhouse = await startClickhouse()
+})
+afterAll(() => clickhouse.close())
+
+async function createTable(columns = 'a Int32, s String', settings = ''): Promise<string> {
+  const table = randomTable()
+  await clickhouse.ask(`CREATE TABLE ${table} (${columns}) ENGINE = MergeTree ORDER BY tuple() ${settings}`)
+  return table
+}
+
+/** Text that the engine, left alone with it behind an INSERT, would end at and then run as SQL. */
+const hostile = 'x\n\n;SELECT 1;\n\nINSERT INTO t VALUES (1)\n\0\\'
+
+const formats = [
+  ...[
+    'JSONEachRow',
+    'JSONCompactEachRow',
+    'JSON',
+    'JSONColumns',
+    'TabSeparated',
+    'TSVWithNamesAndTypes',
+    'TSKV',
+    'CSV',
+  ],
+  ...['CSVWithNames', 'Values', 'Native', 'RowBinary', 'RowBinaryWithNamesAndTypes', 'Parquet', 'Arrow', 'ArrowStream'],
+  ...['ORC', 'Avro', 'MsgPack', 'BSONEachRow'],
+]
+
+describe('formats', () => {
+  it.each(formats)('stores rows in %s whatever bytes they hold, and never runs them', async (format) => {
+    const rows = `SELECT toInt32(number) AS a, concat({s:String}, toString(number)) AS s FROM numbers(1000)`
+    const settings = { param_s: hostile.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\0', '\\0') }
+    const data = await (
+      await clickhouse.post({ ...settings, default_format: format, output_format_arrow_string_as_string: '1' }, rows)
+    ).arrayBuffer()
+    const table = await createTable()
+    const answer = await clickhouse.post({ query: `INSERT INTO ${table} FORMAT ${format}` }, new Uint8Array(data))
+    expect(await answer.text()).toBe('')
+    expect(JSON.parse(answer.headers.get('x-clickhouse-summary') ?? '')).toMatchObject({ written_rows: '1000' })
+    const want = await clickhouse.ask(`SELECT count(), sum(cityHash64(a, s)) FROM (${rows})`, settings)
+    expect(await clickhouse.ask(`SELECT count(), sum(cityHash64(a, s)) FROM ${table}`)).toBe(want)
+  })
+})
+
+describe('shapes of an insert', () => {
+  it.each([
+    ['all in the body', '', 'INSERT INTO t FORMAT JSONEachRow\n{"a":1,"s":"x"}\n\n{"a":2,"s":"y"}'],
+    ['values in the body', '', "INSERT INTO t VALUES (1, 'x;\n\n'), (1 + 1, lower('Y'))"],
+    ['values behind the URL', 'INSERT INTO t (a, s) VALUES', "(1, 'x'), (2, 'y')"],
+    ['settings before the format', 'INSERT INTO t SETTINGS max_threads = 1 FORMAT CSV', '1,x\n2,"y\n\n"'],
+    ['columns and comments', '/* c */ INSERT INTO TABLE t (`s`, "a") -- c\n FORMAT TSV', 'x\t1\ny\t2\n'],
+    ['a query over input()', "INSERT INTO t SELECT n, v FROM input('n Int32, v String') FORMAT CSV", '1,x\n2,y\n'],
+    ['no line break at the end', 'INSERT INTO t FORMAT TSV', '1\tx\n2\ty'],
+  ])('%s', async (_, query, body) => {
+    const table = await createTable()
+    const named = (text: string) => text.replace(/\bt\b/, table)
+    const answer = await clickhouse.post(query === '' ? {} : { query: named(query) }, query === '' ? named(body) : body)
+    expect(await answer.text()).toBe('')
+    expect(await clickhouse.ask(`SELECT sum(a), count() FROM ${table}`)).toBe('3\t2')
+  })
+
+  it('takes a stream of rows and a chunked body larger than what is held in memory', async () => {
+    const table = await createTable()
+    const rows = function* () {
+      for (let a = 0; a < 100_000; a++) yield { a, s: 'x'.repeat(50) }
+    }
+    await clickhouse.client.insert({ table, values: Readable.from(rows()), format: 'JSONEachRow' })
+    expect(await clickhouse.ask(`SELECT count(), sum(a) FROM ${table}`)).toBe('100000\t4999950000')
+  })
+
+  it('stores nothing of an insert whose client went away halfway', async () => {
+    const table = await createTable()
+    const leaving = new AbortController()
+    const { promise: delayed, resolve: goOn } = Promise.withResolvers<void>()
+    const values = Readable.from(
+      (async function* () {
+        for (let a = 0; a < 10_000; a++) yield { a, s: 'x'.repeat(100) }
+        await delayed
+        yield { a: 1, s: 'y' }
+      })(),
+    )
+    const insert = clickhouse.client.insert({ table, values, format: 'JSONEachRow', abort_signal: leaving.signal })
+    const spooled = async () => (await readdir(join(clickhouse.server.dir, 'data/incoming'))).length
+    await expect.poll(spooled, { timeout: 10_000 }).toBe(1)
+    leaving.abort()
+    goOn()
+    await expect(insert).rejects.toThrow()
+    await expect.poll(spooled, { timeout: 10_000 }).toBe(0)
+    expect(await clickhouse.ask(`SELECT count() FROM ${table}`)).toBe('0')
+  })
+
+  it('names the row that cannot be read, and stores none', async () => {
+    const table = await createTable()
+    const answer = await clickhouse.post(
+      { query: `INSERT INTO ${table} FORMAT JSONEachRow` },
+      '{"a":1,"s":"x"}\n{"a":"zz"}\n',
+    )
+    expect(answer.status).toBe(400)
+    expect(await answer.text()).toContain('(at row 2)')
+    expect(await clickhouse.ask(`SELECT count() FROM ${table}`)).toBe('0')
+  })
+})
+
+describe('deduplication', () => {
+  async function createRollup(): Promise<{ table: string; counts: () => Promise<string> }> {
+    const table = await createTable('a Int32', 'SETTINGS non_replicated_deduplication_window = 100')
+    const view = `CREATE MATERIALIZED VIEW v_${table} TO r_${table} AS SELECT a % 10 AS k, count() AS n FROM ${table} GROUP BY k`
+    await clickhouse.ask(
+      `CREATE TABLE r_${table} (k Int32, n UInt64) ENGINE = SummingMergeTree ORDER BY k SETTINGS non_replicated_deduplication_window = 100`,
+    )
+    await clickhouse.ask(view)
+    return {
+      table,
+      counts: () => clickhouse.ask(`SELECT (SELECT count() FROM ${table}), (SELECT sum(n) FROM r_${table})`),
+    }
+  }
+  const data = Array.from({ length: 20_000 }, (_, a) => `{"a":${a}}\n`).join('')
+
+  it('drops a repeated token, given in the URL or in the statement, from the table and its view', async () => {
+    const { table, counts } = await createRollup()
+    const inUrl = { query: `INSERT INTO ${table} FORMAT JSONEachRow`, insert_deduplication_token: 'one' }
+    const inSql = { query: `INSERT INTO ${table} SETTINGS insert_deduplication_token = 'one' FORMAT JSONEachRow` }
+    for (const parameters of [inUrl, inUrl, inSql]) expect((await clickhouse.post(parameters, data)).status).toBe(200)
+    expect(await counts()).toBe('20000\t20000')
+    await clickhouse.post({ ...inUrl, insert_deduplication_token: 'two' }, data)
+    expect(await counts()).toBe('40000\t40000')
+  })
+
+  it('writes one block as one part', async () => {
+    const { table } = await createRollup()
+    await clickhouse.post({ query: `INSERT INTO ${table} FORMAT JSONEachRow` }, data)
+    expect(
+      await clickhouse.ask(`SELECT count(), sum(rows) FROM system.parts WHERE table = '${table}' AND active`),
+    ).toBe('1\t20000')
+  })
+})

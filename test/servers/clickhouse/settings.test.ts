@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type LocalClickhouse, randomTable, startClickhouse } from '../../support/servers/clickhouse.ts'
+
+let clickhouse: LocalClickhouse
+beforeAll(async () => {
+  clickhouse = await startClickhouse()
+})
+afterAll(() => clickhouse.close())
+
+const threads = (parameters = {}) => clickhouse.ask("SELECT getSetting('max_threads')", parameters)
+
+describe('what comes with a request ends with it', () => {
+  it('keeps a deduplication token to its own insert: the next insert without one is stored', async () => {
+    const table = randomTable()
+    await clickhouse.ask(
+      `CREATE TABLE ${table} (a Int32) ENGINE = MergeTree ORDER BY a SETTINGS non_replicated_deduplication_window = 100`,
+    )
+    const insert = (values: object[], token?: string) =>
+      clickhouse.client.insert({
+        table,
+        values,
+        format: 'JSONEachRow',
+        ...(token === undefined ? {} : { clickhouse_settings: { insert_deduplication_token: token } }),
+      })
+    await insert([{ a: 1 }], 'one')
+    await insert([{ a: 2 }])
+    await insert([{ a: 3 }], 'one')
+    expect(await clickhouse.ask(`SELECT a FROM ${table} ORDER BY a`)).toBe('1\n2')
+  })
+
+  it('keeps settings of the URL, SET, USE and parameters to their request, also with many at once', async () => {
+    const before = await threads()
+    expect(await threads({ max_threads: '7' })).toBe('7')
+    await clickhouse.ask('SET max_threads = 9')
+    await clickhouse.ask('USE system')
+    await clickhouse.ask('SELECT {p:Int32}', { param_p: '1' })
+    const seen = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => (index % 2 ? threads() : threads({ max_threads: '5' }))),
+    )
+    expect(new Set(seen)).toEqual(new Set([before, '5']))
+    expect(await threads()).toBe(before)
+    expect(await clickhouse.ask('SELECT currentDatabase()')).toBe('default')
+    await expect(clickhouse.ask('SELECT {p:Int32}')).rejects.toThrow('Code: 456')
+  })
+
+  it('takes settings from the statement, and lets the engine word its refusals', async () => {
+    expect(await clickhouse.ask("SELECT getSetting('max_block_size') SETTINGS max_block_size = 77")).toBe('77')
+    const unknown = await clickhouse.post({ no_such_setting: '1' }, 'SELECT 1')
+    expect([unknown.status, await unknown.text()]).toEqual([
+      404,
+      expect.stringContaining("Code: 115. DB::Exception: Unknown setting 'no_such_setting'"),
+    ])
+    expect(
+      (await clickhouse.post({ database: 'no_such_database' }, 'SELECT 1')).headers.get('x-clickhouse-exception-code'),
+    ).toBe('81')
+  })
+})
+
+describe('sessions', () => {
+  it('keep SET, USE and temporary tables, and only for their own requests', async () => {
+    const session_id = randomTable()
+    await clickhouse.ask('SET max_threads = 3', { session_id })
+    await clickhouse.ask('CREATE TEMPORARY TABLE kept (a Int32)', { session_id })
+    await clickhouse.ask('INSERT INTO kept VALUES (5)', { session_id })
+    await clickhouse.ask('USE system', { session_id })
+    expect(
+      await clickhouse.ask("SELECT a, getSetting('max_threads'), currentDatabase() FROM kept", { session_id }),
+    ).toBe('5\t3\tsystem')
+    await expect(clickhouse.ask('SELECT a FROM kept')).rejects.toThrow('Code: 60')
+  })
+
+  it('give up the settings, database and parameters of one request after it', async () => {
+    const session_id = randomTable()
+    await clickhouse.ask('SET max_threads = 3', { session_id })
+    expect(await threads({ session_id, max_threads: '6', database: 'system', param_x: '1' })).toBe('6')
+    expect(await threads({ session_id })).toBe('3')
+    expect(await clickhouse.ask('SELECT currentDatabase()', { session_id })).toBe('default')
+    await expect(clickhouse.ask('SELECT {x:Int32}', { session_id })).rejects.toThrow('Code: 456')
+  })
+
+  it('run one request at a time, and must exist when the client says so', async () => {
+    const session_id = randomTable()
+    const slow = clickhouse.ask('SELECT sleep(1)', { session_id, query_id: session_id })
+    const busy = async () =>
+      (await clickhouse.ask(`SELECT count() FROM system.processes WHERE query_id = '${session_id}'`)) === '1'
+    await expect.poll(busy, { timeout: 10_000 }).toBe(true)
+    await expect(clickhouse.ask('SELECT 1', { session_id })).rejects.toThrow('Code: 373')
+    await slow
+    await expect(clickhouse.ask('SELECT 1', { session_id: 'unknown', session_check: '1' })).rejects.toThrow('Code: 372')
+  })
+})

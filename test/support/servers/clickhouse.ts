@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+import { type ClickHouseClient, createClient } from '@clickhouse/client'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { type RunningServer, startServer } from './start-server.ts'
+
+export interface LocalClickhouse {
+  readonly server: RunningServer
+  readonly url: string
+  readonly client: ClickHouseClient
+  /** A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the body. */
+  post(
+    parameters: Readonly<Record<string, string>>,
+    body?: string | Uint8Array<ArrayBuffer>,
+    headers?: Record<string, string>,
+  ): Promise<Response>
+  /** The text that a statement answers; throws what the server said when it refused. */
+  ask(sql: string, parameters?: Readonly<Record<string, string>>): Promise<string>
+  close(): Promise<void>
+}
+
+/** The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`. */
+export async function startClickhouse(): Promise<LocalClickhouse> {
+  const server = await startServer(clickhouseServer)
+  const url = server.address
+  const client = createClient({ url, keep_alive: { idle_socket_ttl: 2_500 } })
+  const post: LocalClickhouse['post'] = (parameters, body, headers = {}) =>
+    fetch(`${url}/?${new URLSearchParams(parameters)}`, {
+      method: 'POST',
+      headers,
+      ...(body === undefined ? {} : { body }),
+    })
+  return {
+    server,
+    url,
+    client,
+    post,
+    async ask(sql, parameters = {}) {
+      const answer = await post(parameters, sql)
+      const text = await answer.text()
+      if (!answer.ok) throw new Error(text)
+      return text.replace(/\n$/, '')
+    },
+    async close() {
+      await client.close()
+      await server.close()
+    },
+  }
+}
+
+/** A table name that no other test uses. */
+export const randomTable = (): string => `t_${randomUUID().replaceAll('-', '')}`
