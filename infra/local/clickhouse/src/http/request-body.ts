@@ -15,7 +15,7 @@ const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>
 }
 
 /** Compressions that Node lacks and the engine has. */
-export const engineDecodings = new Set(['lz4', 'xz', 'bz2', 'snappy'])
+const engineDecodings = new Set(['lz4', 'xz', 'bz2', 'snappy'])
 
 /** The request's encoding, if the engine must undo it. */
 export function engineDecoding(request: IncomingMessage): string | undefined {

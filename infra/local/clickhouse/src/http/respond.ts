@@ -41,7 +41,7 @@ function summaryHeader(summary: Summary): string {
 }
 
 /** The text of an exception with the version behind it, as servers end it. */
-export const exceptionText = (error: ServerException, facts: ServerFacts): string =>
+const exceptionText = (error: ServerException, facts: ServerFacts): string =>
   `${error.message} (version ${facts.version} (official build))\n`
 
 /** An exception in place of an answer. */

@@ -12,7 +12,7 @@ import type { Spool } from './spool.ts'
 import { type Surroundings, withConnection } from './with-connection.ts'
 
 /** Statements at once. Each holds a thread of Node's pool while it runs; the engine itself spreads over the processors. */
-export const runningMax = 16
+const runningMax = 16
 /** Threads in Node's pool: the running statements, cancelling them, files and compression. */
 export const poolThreads = 32
 /** A few hundred waiting requests are a burst; more are a client in a loop. */

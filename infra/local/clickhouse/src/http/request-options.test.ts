@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { authenticate } from './authenticate.ts'
+import { contentType } from './content-type.ts'
+import { readOptions } from './request-options.ts'
+
+const read = (query: string, headers = {}) => readOptions(new URLSearchParams(query), headers)
+
+describe('readOptions', () => {
+  it('tells parameters, settings and its own words apart', () => {
+    const options = read(
+      'query=SELECT+1&param_x=5&max_threads=2&database=d&user=default&wait_end_of_query=1&log_comment=x',
+    )
+    expect(options).toMatchObject({
+      query: 'SELECT 1',
+      params: { x: '5' },
+      settings: { max_threads: '2' },
+      database: 'd',
+      whole: true,
+    })
+  })
+
+  it('prefers the URL to the headers, and takes an empty query id for none', () => {
+    const headers = { 'x-clickhouse-database': 'h', 'x-clickhouse-format': 'CSV' }
+    expect(read('database=u&query_id=', headers)).toMatchObject({
+      database: 'u',
+      defaultFormat: 'CSV',
+      queryId: undefined,
+    })
+  })
+
+  it('refuses what could break out of a SET, and session times without sense', () => {
+    expect(() => read('a%20=%201,%20b=1')).toThrow('Code: 36')
+    expect(() => read('session_id=s&session_timeout=99999')).toThrow('Code: 374')
+    expect(() => read('compress=1')).toThrow('Code: 48')
+  })
+})
+
+it('lets in the one user with the right password only', () => {
+  const basic = { authorization: `Basic ${btoa('default:pw')}` }
+  expect(() => authenticate(new URLSearchParams(), basic, 'pw')).not.toThrow()
+  expect(() => authenticate(new URLSearchParams('user=default&password=pw'), {}, 'pw')).not.toThrow()
+  expect(() => authenticate(new URLSearchParams(), {}, 'pw')).toThrow('Code: 516')
+  expect(() => authenticate(new URLSearchParams(), { 'x-clickhouse-user': 'root' }, '')).toThrow(
+    'root: Authentication failed',
+  )
+})
+
+it.each([
+  ['JSON', 'application/json'],
+  ['JSONEachRow', 'application/x-ndjson'],
+  ['TSVWithNames', 'text/tab-separated-values'],
+  ['CSVWithNames', 'text/csv; charset=UTF-8; header=present'],
+  ['Native', 'application/octet-stream'],
+  ['Pretty', 'text/plain'],
+])('%s is %s', (format, type) => {
+  expect(contentType(format)).toContain(type)
+})
