@@ -1,5 +1,7 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Variables } from '@weir/runtime/read-config.ts'
-import { tree } from './read-tree.ts'
+import { root, tree } from './read-tree.ts'
 
 /** The environment variables of one service. */
 export interface ServiceVariables {
@@ -15,7 +17,7 @@ export async function readConfigs(): Promise<ServiceVariables[]> {
   const files = tree.filter(({ path }) => /^services\/[^/]+\/src\/config\.ts$/.test(path))
   const configs = await Promise.all(
     files.map(async ({ path }) => {
-      const module: Record<string, unknown> = await import(`../../${path}`)
+      const module: Record<string, unknown> = await import(pathToFileURL(join(root, path)).href)
       const [variables, more] = Object.values(module).filter(isVariables)
       if (variables === undefined || more !== undefined) throw new Error(`${path} must export one set of variables`)
       return { service: path.split('/')[1] ?? '', variables }

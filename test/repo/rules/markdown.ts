@@ -20,6 +20,8 @@ export interface Markdown {
   readonly rows: readonly { readonly cells: readonly string[]; readonly line: number }[]
 }
 
+const codeSpan = /`([^`\n]+)`/g
+
 const isRule = (line: string | undefined) => /^\s*\|[\s|:-]+\|\s*$/.test(line ?? '')
 
 const cellsOf = (line: string) =>
@@ -51,8 +53,8 @@ export function readMarkdown({ path, text }: SourceFile): Markdown {
   return {
     path,
     headings: spotsOf(whole, /^#+ +(.+?) *$/gm),
-    codeSpans: spotsOf(whole, /`([^`\n]+)`/g),
-    links: spotsOf(whole, /\]\(([^)\s]+)\)/g),
+    codeSpans: spotsOf(whole, codeSpan),
+    links: spotsOf(whole.replaceAll(codeSpan, ''), /\]\(([^)\s]+)\)/g),
     codeLines,
     rows,
   }

@@ -1,0 +1,154 @@
+import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { describe, expect, test } from 'vitest'
+import { images } from '../support/servers/start-container.ts'
+import { compose, composeFile, composeServices, valueWithout, waitsFor } from './read-compose.ts'
+import { readConfigs } from './read-configs.ts'
+import { textOf, tree } from './read-tree.ts'
+
+const servers = [redisServer, kafkaServer, clickhouseServer]
+const configs = await readConfigs()
+const paths = new Set(tree.map(({ path }) => path))
+const main = textOf('packages/cli/src/main.ts')
+
+/** Commands of `./weir` that work on one server and end, with the variable that each must be given. */
+const once = new Map(
+  [...main.matchAll(/\.command\('(\w+)'\)(?:(?!\.command\()[\s\S])*?given\('(WEIR_\w+)'/g)].map((match) => [
+    match[1],
+    match[2],
+  ]),
+)
+
+const policy = parsePolicy(textOf('weir.yaml'), 'weir.yaml')
+const secretNames: readonly string[] =
+  policy.kind === 'policy' ? [...policy.policy.endpoints.values()].map(({ secretEnv }) => secretEnv) : []
+
+test('has the three servers, the commands that prepare them, and every service', () => {
+  const wanted = [...servers.map(({ name }) => name), ...once.keys(), ...configs.map(({ service }) => service)]
+  expect(Object.keys(compose.services).toSorted()).toEqual(wanted.toSorted())
+})
+
+test.each(servers)(
+  '$name is the same version here, in the containers of the tests and where the launcher offers it',
+  (server) => {
+    const { image } = compose.services[server.name] ?? {}
+    expect(image).toBe(images[server.name])
+    expect(server.docker.command.split(' ')).toContain(image)
+  },
+)
+
+test('Kafka in a container is the version whose jars run without one', () => {
+  const [, version] =
+    /<artifactId>kafka_[\d.]+<\/artifactId>\s*<version>([\d.]+)</.exec(textOf('infra/local/kafka/pom.xml')) ?? []
+  expect(images.kafka).toBe(`apache/kafka:${version}`)
+})
+
+describe.each(configs)('$service', ({ service, variables }) => {
+  const { environment = {}, ports = [], build } = compose.services[service] ?? {}
+  const declared = Object.values(variables)
+  const set = (name: string) => valueWithout(environment[name] ?? '')
+
+  test('is given variables that it reads, and all that it must have', () => {
+    const known = [...declared.map(({ name }) => name), ...(service === 'alerting' ? secretNames : [])]
+    expect(Object.keys(environment).filter((name) => !known.some((one) => one === name))).toEqual([])
+    const missing = declared.filter(({ name, fallback }) => fallback === undefined && environment[name] === undefined)
+    expect(missing.map(({ name }) => name)).toEqual([])
+  })
+
+  test('is given values that it accepts', () => {
+    const problems = declared.flatMap(({ name, fallback, parse }) => {
+      const { value, mustBeGiven } = set(name)
+      const parsed = parse(value || (fallback ?? ''))
+      return mustBeGiven || 'value' in parsed ? [] : [`${name} ${parsed.problem}`]
+    })
+    expect(problems).toEqual([])
+  })
+
+  test('listens on its usual ports, on all addresses of the container and on loopback of the host', () => {
+    const named = (ending: string) => declared.filter(({ name }) => name.endsWith(ending))
+    expect(named('_HOST').map(({ name }) => set(name).value)).toEqual(named('_HOST').map(() => '0.0.0.0'))
+    const usual = named('_PORT').map(({ fallback }) => `127.0.0.1:${fallback}:${fallback}`)
+    expect(ports.toSorted()).toEqual(usual.toSorted())
+    const given = named('_PORT').filter(({ name, fallback }) => name in environment && set(name).value !== fallback)
+    expect(given).toEqual([])
+    // The image's own health check asks there.
+    expect(environment).toHaveProperty('WEIR_OPS_PORT')
+  })
+
+  test('is built from its own folder', () => {
+    expect(build?.args).toEqual({ SERVICE: service })
+    expect(paths).toContain(`services/${service}/src/main.ts`)
+  })
+})
+
+test.each([...once])('%s runs the command of that name on a server that is up', (command = '', variable = '') => {
+  const { environment = {}, build, command: line } = compose.services[command] ?? {}
+  expect(build?.args).toEqual({ SERVICE: 'cli' })
+  expect(line?.at(-1)).toBe(command)
+  expect(Object.keys(environment)).toEqual([variable])
+})
+
+test('every image of ours is built from a file that is there and takes the service as its argument', () => {
+  const files = composeServices.flatMap(([, { build }]) => build?.dockerfile ?? [])
+  expect([...new Set(files)].filter((file) => !paths.has(file))).toEqual([])
+  for (const file of new Set(files)) expect(textOf(file)).toMatch(/^ARG SERVICE$/m)
+})
+
+test('addresses name services that are awaited, at ports where they listen', () => {
+  const ports: Record<string, string> = { redis: '6379', kafka: '9092', clickhouse: '8123' }
+  for (const [name, { environment = {} }] of composeServices.filter(([, { build }]) => build !== undefined)) {
+    const values = Object.entries(environment).filter(([variable]) => /_(?:URL|BROKERS)$/.test(variable))
+    for (const [, value] of values) {
+      const [, host = '', port] = /^(?:\w+:\/\/)?([\w-]+):(\d+)$/.exec(String(value)) ?? []
+      expect(port).toBe(ports[host])
+      expect(waitsFor(name)).toContain(host)
+    }
+  }
+})
+
+test('a service waits until servers are healthy and one-shot commands have succeeded', () => {
+  for (const [, { depends_on = {} }] of composeServices) {
+    for (const [name, { condition }] of Object.entries(depends_on)) {
+      const { healthcheck, restart } = compose.services[name] ?? {}
+      expect([name, condition]).toEqual([name, once.has(name) ? 'service_completed_successfully' : 'service_healthy'])
+      if (once.has(name)) expect([name, restart]).toEqual([name, undefined])
+      else expect(healthcheck?.test?.length).toBeGreaterThan(1)
+    }
+  }
+})
+
+test('nothing listens beyond loopback, and no secret is written down', () => {
+  const ports = composeServices.flatMap(([, { ports = [] }]) => ports)
+  expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([])
+  const secrets = composeServices
+    .flatMap(([, { environment = {} }]) => Object.entries(environment))
+    .filter(([name]) => /SECRET|TOKEN|PASSWORD/.test(name))
+  expect(secrets.length).toBeGreaterThan(0)
+  expect(secrets.filter(([, value]) => !/^\$\{[A-Z0-9_]+(?::-\}|:\?.+\})$/.test(String(value)))).toEqual([])
+  expect(textOf(composeFile)).not.toMatch(/whsec_|Bearer |:\/\/[^\s/@]+:[^\s/@]+@/)
+})
+
+test('data lies in volumes that are declared, and none is declared for nothing', () => {
+  const used = composeServices
+    .flatMap(([, { volumes = [] }]) => volumes)
+    .map((volume) => volume.split(':')[0] ?? '')
+    .filter((name) => /^[\w-]+$/.test(name))
+  expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted())
+})
+
+test('Redis keeps what it counts, and never evicts it', () => {
+  const line = compose.services.redis?.command?.join(' ')
+  for (const setting of ['--appendonly yes', '--appendfsync everysec', '--maxmemory-policy noeviction']) {
+    expect(line).toContain(setting)
+  }
+})
+
+test('Kafka tells clients inside and outside the address by which they reach it', () => {
+  const { environment = {}, ports = [] } = compose.services.kafka ?? {}
+  const advertised = String(environment.KAFKA_ADVERTISED_LISTENERS).split(',')
+  const outside = ports.map((port) => port.split(':')[1])
+  expect(advertised).toEqual(['INSIDE://kafka:9092', `HOST://127.0.0.1:${outside[0]}`])
+  expect(environment.KAFKA_AUTO_CREATE_TOPICS_ENABLE).toBe('false')
+})
