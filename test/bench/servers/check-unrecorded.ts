@@ -1,0 +1,28 @@
+/** The ingress' check API as it is, but with nothing recorded: what deciding alone costs. `WEIR_*` as for the ingress. */
+import { readFileSync } from 'node:fs'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { buildApps } from '@weir/ingress/app.ts'
+import { ingressVariables } from '@weir/ingress/config.ts'
+import { connectRedis } from '@weir/redis/connect.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { readConfig } from '@weir/runtime/read-config.ts'
+
+const config = readConfig(ingressVariables, process.env)
+const logger = createLogger('check-unrecorded', config.logLevel)
+const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
+const redis = connectRedis(config.redisUrl, {
+  role: 'limiter',
+  onError: (error) => logger.warn({ err: error }, 'redis'),
+})
+const store = createRedisLimitStore({
+  redis,
+  clock: systemClock,
+  periodBoundaries: createBoundaryCache(),
+  deadlineMs: config.decisionDeadlineMs,
+})
+const log = { append: () => true }
+const { api } = await buildApps({ policy, store, log, clock: systemClock }, logger, config.adminTokenSha256)
+await api.listen({ port: config.apiPort, host: config.apiHost })
