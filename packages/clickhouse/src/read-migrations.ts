@@ -15,7 +15,7 @@ export interface Migration {
 const fileName = /^(\d{4})_([a-z0-9_]+)\.sql$/
 
 /** Cuts at semicolons that end a line, and leaves comment lines out. */
-export function splitStatements(sql: string): string[] {
+function splitStatements(sql: string): string[] {
   const code = sql
     .split('\n')
     .filter((line) => !line.trimStart().startsWith('--'))

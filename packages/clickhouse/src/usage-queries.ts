@@ -32,7 +32,7 @@ function tableFor({ step, subject, by }: UsageQuestion): { table: string; bucket
 }
 
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
-export function usageQuery(question: UsageQuestion): { query: string; params: Record<string, unknown> } {
+function usageQuery(question: UsageQuestion): { query: string; params: Record<string, unknown> } {
   const { table, bucketMs } = tableFor(question)
   const { step, by, subject } = question
   const time = step === 'total' ? [] : [stepStart[step]]

@@ -1,5 +1,5 @@
 /** What an alert is about; `ce_type`. */
-export const alertTypes = [
+const alertTypes = [
   'weir.quota.reached',
   'weir.limit.blocked',
   'weir.denied_rate.high',

@@ -5,7 +5,7 @@ const seed = 0x9747b28c
  * Java's murmur2 as Kafka's own clients hash keys, over the first `length` bytes of the key. Every producer of a topic must agree on it, or a
  * subject's records lose their order.
  */
-export function murmur2(key: Buffer, length = key.length): number {
+function murmur2(key: Buffer, length = key.length): number {
   let hash = seed ^ length
   let at = 0
   for (; at + 4 <= length; at += 4) {

@@ -12,7 +12,7 @@ import { limitKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
-export const deadlineMsDefault = 25
+const deadlineMsDefault = 25
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const queueMax = 1_024

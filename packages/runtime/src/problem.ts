@@ -15,12 +15,14 @@ export interface Problem {
 export const problemType = (word: string): string => `urn:weir:problem:${word}`
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  return reply
-    .code(problem.status)
-    .header('content-type', 'application/problem+json')
-    .header('cache-control', 'no-store')
-    // Bytes, because to a text Fastify adds a charset, which this media type does not have.
-    .send(Buffer.from(JSON.stringify(problem)))
+  return (
+    reply
+      .code(problem.status)
+      .header('content-type', 'application/problem+json')
+      .header('cache-control', 'no-store')
+      // Bytes, because to a text Fastify adds a charset, which this media type does not have.
+      .send(Buffer.from(JSON.stringify(problem)))
+  )
 }
 
 /** What every listener is made with: no line per request, and our own logger. */

@@ -31,7 +31,7 @@ export interface Dispatcher {
 }
 
 /** The body of the webhook: what happened, when, to whom. The alert's id travels as `webhook-id`. */
-export function webhookBody({ type, subject, time, data }: AlertV1): string {
+function webhookBody({ type, subject, time, data }: AlertV1): string {
   return JSON.stringify({ type, timestamp: time, data: { subject, ...data } })
 }
 

@@ -1,6 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
+import { LRUCache } from 'lru-cache'
 import type { Crossing } from './crossings.ts'
 import type { AlertTopic, ClaimStore } from './ports.ts'
 
@@ -9,7 +10,7 @@ const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
 
 /** A period that ended longer ago is over: its alert would only confuse. */
 const lateMs = 15 * 60_000
-/** Claims remembered as done, so that a subject at its limit costs Redis nothing more; the oldest go first. */
+/** Claims remembered as done, so that a subject at its limit costs Redis nothing more; those longest unused go first. */
 const rememberedMax = 100_000
 
 export interface AlertCounters {
@@ -45,12 +46,7 @@ export function createAlertRaiser(options: {
   readonly counters: AlertCounters
 }): (crossings: readonly Crossing[]) => Promise<void> {
   const { claims, topic, clock, counters } = options
-  const remembered = new Set<string>()
-  const remember = (key: string) => {
-    if (remembered.size >= rememberedMax)
-      for (const oldest of remembered.values().take(rememberedMax / 10)) remembered.delete(oldest)
-    remembered.add(key)
-  }
+  const remembered = new LRUCache<string, true>({ max: rememberedMax })
 
   const raise = async (crossing: Crossing) => {
     const open = crossing.thresholds.filter(({ key }) => !remembered.has(key))
@@ -70,7 +66,7 @@ export function createAlertRaiser(options: {
       await claims.finish([highest.key])
       counters.raised += 1
     }
-    for (const { key } of open) remember(key)
+    for (const { key } of open) remembered.set(key, true)
   }
 
   return async function raiseAlerts(crossings) {

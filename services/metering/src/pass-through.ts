@@ -8,7 +8,7 @@ const lineBreak = 0x0a
  * Whether these bytes can stand as one line of JSONEachRow without being parsed: they look like one object and cannot
  * break out of their line. Everything else is ClickHouse's to judge.
  */
-export function isOneObjectLine(value: Buffer | null): value is Buffer {
+function isOneObjectLine(value: Buffer | null): value is Buffer {
   return (
     value !== null &&
     value.length > 2 &&

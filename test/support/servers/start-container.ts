@@ -4,7 +4,7 @@ import { GenericContainer, getContainerRuntimeClient, type StartedTestContainer,
 /** Images with the same versions as docker-compose.yml; test/repo holds the two together. */
 export const images = {
   redis: 'redis:8.8.3-alpine',
-  kafka: 'apache/kafka:4.1.0',
+  kafka: 'apache/kafka:4.1.1',
   clickhouse: 'clickhouse/clickhouse-server:26.3',
 } as const
 

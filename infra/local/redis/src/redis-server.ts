@@ -22,7 +22,7 @@ export const redisServer: NativeServer = {
   name: 'redis',
   needs: [{ program: 'redis-server', install: 'apt-get install -y redis-server' }],
   docker: {
-    command: 'docker run -d -p 127.0.0.1:6379:6379 redis:8 --appendonly yes --maxmemory-policy noeviction',
+    command: 'docker run -d -p 127.0.0.1:6379:6379 redis:8.8.3-alpine --appendonly yes --maxmemory-policy noeviction',
     env: 'WEIR_REDIS_URL=redis://127.0.0.1:6379',
   },
   portCount: 1,

@@ -66,7 +66,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     logDir: join(data.dir, 'logs'),
     environment,
     say,
-    onPids: () => data.writeState(line()),
+    onPid: () => data.writeState(line()),
   })
   try {
     if (servers.parts.length > 0) say(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)

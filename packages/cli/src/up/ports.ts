@@ -5,7 +5,7 @@ import { freePorts, isPortFree } from '@weir/runtime/ports.ts'
  * Where everything listens. The servers' ports are not their usual ones: a Redis or Kafka that already runs here must
  * neither be disturbed nor stand in the way.
  */
-export const defaultPorts = {
+const defaultPorts = {
   ingress: 8080,
   api: 8081,
   console: 8090,

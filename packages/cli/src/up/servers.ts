@@ -6,8 +6,8 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
+import type { Part } from './kept-part.ts'
 import type { PortName, Ports } from './ports.ts'
-import type { Part } from './supervisor.ts'
 
 interface ServerChoice {
   readonly server: NativeServer

@@ -2,9 +2,9 @@ import type { Environment } from '@weir/runtime/read-config.ts'
 import { inProject } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'
+import type { Part } from './kept-part.ts'
 import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'
-import type { Part } from './supervisor.ts'
 
 /** A service compiles nothing and waits for no server before it answers; this is generous. */
 const startDeadlineMs = 60_000

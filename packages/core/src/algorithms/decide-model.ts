@@ -1,8 +1,7 @@
 import type { Decision, LimitState } from '../limits/decision.ts'
-import type { Limit } from '../limits/limit.ts'
+import type { Limit, PeriodBoundaries } from '../limits/limit.ts'
 import type { LimitRequest } from '../limits/limit-store.ts'
 import { decisionOf, verdicts } from '../limits/verdict.ts'
-import type { PeriodBoundaries } from '../policy/calendar.ts'
 import { type FixedWindowState, planFixedWindow } from './fixed-window.ts'
 import type { Plan } from './plan.ts'
 

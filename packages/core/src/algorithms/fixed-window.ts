@@ -1,4 +1,4 @@
-import type { PeriodBoundaries } from '../policy/calendar.ts'
+import type { PeriodBoundaries } from '../limits/limit.ts'
 import { type Plan, stepBackMsMax } from './plan.ts'
 
 /** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */

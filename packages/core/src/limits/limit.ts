@@ -5,6 +5,9 @@ export type Algorithm = (typeof algorithms)[number]
 export const periodUnits = ['minute', 'hour', 'day', 'week', 'month'] as const
 export type PeriodUnit = (typeof periodUnits)[number]
 
+/** Starts of the current period, the next and the one after, in milliseconds since the epoch; strictly ascending. */
+export type PeriodBoundaries = readonly [thisStartMs: number, nextMs: number, afterNextMs: number]
+
 /** What a limit is counted over: a length of time aligned to the epoch, or a calendar period in the subject's zone. */
 export type Span =
   | { readonly kind: 'window'; readonly ms: number }

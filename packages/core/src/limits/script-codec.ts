@@ -1,6 +1,5 @@
-import type { PeriodBoundaries } from '../policy/calendar.ts'
 import type { Decision, LimitState } from './decision.ts'
-import type { Limit } from './limit.ts'
+import type { Limit, PeriodBoundaries } from './limit.ts'
 import type { LimitRequest, ScopeValues } from './limit-store.ts'
 import { decisionOf } from './verdict.ts'
 

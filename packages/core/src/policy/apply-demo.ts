@@ -1,12 +1,12 @@
 import { type Document, isMap, isScalar, isSeq, parseDocument } from 'yaml'
 
 /** The subjects that the shipped policy has for trying things out. */
-export const demoSubjects = ['demo', 'demo-small'] as const
+const demoSubjects = ['demo', 'demo-small'] as const
 export type DemoSubject = (typeof demoSubjects)[number]
 
 /** What weir.yaml says where `weir up` has its demo API and its demo receiver; replaced by where they really are. */
-export const demoUpstreamPlaceholder = 'http://127.0.0.1:8070'
-export const demoEndpointPlaceholder = 'http://127.0.0.1:8071/'
+const demoUpstreamPlaceholder = 'http://127.0.0.1:8070'
+const demoEndpointPlaceholder = 'http://127.0.0.1:8071/'
 
 export interface DemoFacts {
   /** SHA-256 in hex of the key made for `demo`. */

@@ -1,5 +1,5 @@
-import { type PeriodUnit, periodUnits } from '../limits/limit.ts'
-import { type PeriodBoundaries, periodBoundaries } from './calendar.ts'
+import { type PeriodBoundaries, type PeriodUnit, periodUnits } from '../limits/limit.ts'
+import { periodBoundaries } from './calendar.ts'
 
 /** Time zones remembered; there are about 600, and a policy names fewer. Beyond, the cache starts again. */
 const zonesMax = 1_000

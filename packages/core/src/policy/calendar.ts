@@ -1,8 +1,5 @@
 import { Temporal } from 'temporal-polyfill'
-import type { PeriodUnit } from '../limits/limit.ts'
-
-/** Starts of the current period, the next and the one after, in milliseconds since the epoch; strictly ascending. */
-export type PeriodBoundaries = readonly [thisStartMs: number, nextMs: number, afterNextMs: number]
+import type { PeriodBoundaries, PeriodUnit } from '../limits/limit.ts'
 
 const hourMs = 3_600_000
 const minuteMs = 60_000

@@ -1,9 +1,9 @@
 /** What usage can be broken down by; the columns of the rollups. */
-export const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
+const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 export type UsageDimension = (typeof usageDimensions)[number]
 
 /** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-export const usageSteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
+const usageSteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
 export type UsageStep = (typeof usageSteps)[number]
 
 /** Who used what, when: one question to the rollups. */

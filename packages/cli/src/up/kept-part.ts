@@ -1,0 +1,132 @@
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { WeirError } from '@weir/core/errors.ts'
+import type { Environment } from '@weir/runtime/read-config.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+/** One program that `weir up` keeps running. */
+export interface Part {
+  readonly name: string
+  readonly command: readonly [string, ...string[]]
+  readonly env: Readonly<Record<string, string>>
+  /** One attempt: does it do its work? */
+  readonly ready: () => Promise<boolean>
+  /** How long the first start may take. */
+  readonly startDeadlineMs: number
+}
+
+/** What a kept part has of its surroundings. */
+export interface PartSurroundings {
+  readonly logFile: string
+  /** What every part inherits, so that its own variables can be set from outside. */
+  readonly environment: Environment
+  /** One line for the person at the terminal. */
+  readonly say: (line: string) => void
+  /** Its pid is another now. */
+  readonly onPid: () => void
+}
+
+/** Quick at first, because most deaths are single; slow enough at last not to burn a core on a part that cannot run. */
+const restartDelayFirstMs = 200
+const restartDelayMaxMs = 5_000
+/** Having lived so long, a part starts over with the shortest delay. */
+const restartForgivenMs = 10_000
+/** Longer than a service's own stop deadline (runtime/run.ts). */
+const stopDeadlineMs = 25_000
+/** A log that is longer at the start of its part is set aside, so that at most two such lengths remain. */
+const logBytesMax = 20_000_000
+
+function setAsideLongLog(file: string): void {
+  try {
+    if (statSync(file).size > logBytesMax) renameSync(file, `${file}.1`)
+  } catch {
+    // There is none yet.
+  }
+}
+
+/**
+ * A part from its first start to its stop.
+ *
+ * Starting: a death ends the start with an error. Settled (it was ready once): a death is mended by a new process, after a
+ * delay that doubles while deaths follow quickly. Stopped: a death is what was asked for.
+ */
+export class KeptPart {
+  readonly part: Part
+  readonly #around: PartSurroundings
+  #child: ChildProcess | undefined
+  #startedAtMs = 0
+  #restartDelayMs = restartDelayFirstMs
+  #timer: NodeJS.Timeout | undefined
+  #state: 'starting' | 'settled' | 'stopped' = 'starting'
+
+  constructor(part: Part, around: PartSurroundings) {
+    this.part = part
+    this.#around = around
+  }
+
+  /** Undefined while no process of it runs. */
+  get pid(): number | undefined {
+    const child = this.#child
+    return child !== undefined && child.exitCode === null && child.signalCode === null ? child.pid : undefined
+  }
+
+  /** Resolves when it is ready for the first time; throws with the tail of its log if it died or stayed silent. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { ready, startDeadlineMs, name } = this.part
+    this.#spawn()
+    const answer = await waitUntil(
+      async () => (this.pid === undefined ? 'dead' : (await ready()) ? 'ready' : undefined),
+      { deadlineMs: startDeadlineMs, signal },
+    )
+    if (answer !== 'ready') {
+      const what = answer === 'dead' ? 'ended while starting' : `was not ready after ${startDeadlineMs / 1_000} s`
+      const { logFile } = this.#around
+      const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-8).join('\n  ')
+      throw new WeirError('PART_NOT_STARTED', `${name} ${what}. The end of ${logFile}:\n  ${tail}`)
+    }
+    this.#state = 'settled'
+  }
+
+  /** SIGTERM, and SIGKILL if it stays. Resolves when it is gone; it is not started again. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    clearTimeout(this.#timer)
+    const child = this.#child
+    if (child === undefined || this.pid === undefined) return
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    child.kill('SIGTERM')
+    const kill = setTimeout(() => {
+      this.#around.say(`${this.part.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
+      child.kill('SIGKILL')
+    }, stopDeadlineMs)
+    await ended
+    clearTimeout(kill)
+  }
+
+  #spawn(): void {
+    const { logFile, environment } = this.#around
+    setAsideLongLog(logFile)
+    const log = openSync(logFile, 'a')
+    const env = { ...environment, ...this.part.env }
+    const child = spawnBound(this.part.command, { stdio: ['ignore', log, log], env })
+    closeSync(log)
+    this.#child = child
+    this.#startedAtMs = performance.now()
+    child.once('exit', (code, signal) => this.#onEnd(signal ?? `exit code ${code}`))
+    child.once('error', (error) => this.#onEnd(error.message))
+  }
+
+  #onEnd(how: string): void {
+    if (this.#state !== 'settled') return
+    const livedMs = performance.now() - this.#startedAtMs
+    const longer = Math.min(this.#restartDelayMs * 2, restartDelayMaxMs)
+    this.#restartDelayMs = livedMs > restartForgivenMs ? restartDelayFirstMs : longer
+    const { say, logFile, onPid } = this.#around
+    say(`${this.part.name} ended (${how}); starting it again in ${this.#restartDelayMs} ms. Log: ${logFile}`)
+    this.#timer = setTimeout(() => {
+      this.#spawn()
+      onPid()
+    }, this.#restartDelayMs)
+  }
+}
