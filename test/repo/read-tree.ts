@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { SourceFile } from './rules/source-file.ts'
 
 /** The root of the checkout that the rules are held against. */
-const root = resolve(import.meta.dirname, '../..')
+export const root = resolve(import.meta.dirname, '../..')
 
 /** What .gitignore leaves out, as far as this repository uses its language: folders by name or path, and endings. */
 function readIgnored(): (path: string, name: string) => boolean {

@@ -33,7 +33,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   '@weir/alerting': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['bullmq', 'ioredis', 'ipaddr.js', 'prom-client', 'standardwebhooks', 'undici'],
+    libraries: ['bullmq', 'ioredis', 'ipaddr.js', 'lru-cache', 'prom-client', 'standardwebhooks', 'undici'],
     node: 'all',
   },
   '@weir/console': { packages: [...shared, '@weir/clickhouse'], libraries: ['fastify', 'prom-client'], node: 'all' },
