@@ -1,6 +1,5 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Limit, PeriodBoundaries } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import type { PeriodBoundaries } from '@weir/core/limits/limit.ts'
 import { expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type EngineCall } from '../support/decide-engines.ts'

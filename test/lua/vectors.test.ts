@@ -1,5 +1,4 @@
-import type { PeriodUnit } from '@weir/core/limits/limit.ts'
-import type { PeriodBoundaries } from '@weir/core/limits/limit.ts'
+import type { PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
 import { describe, expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'

@@ -66,7 +66,8 @@ describe('weir up with something wrong', () => {
   it('names a missing program with the command that installs it', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
-    for (const tool of ['sh', 'node', 'npx', 'readlink', 'dirname', 'cksum', 'uname', 'cat']) {
+    await symlink(process.execPath, join(bin, 'node'))
+    for (const tool of ['sh', 'npx', 'readlink', 'dirname', 'cksum', 'uname', 'cat']) {
       await symlink(execFileSync('which', [tool], { encoding: 'utf8' }).trim(), join(bin, tool))
     }
     const args = ['up', '--data', join(dir, 'programs'), '--ports', 'auto']

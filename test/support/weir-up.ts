@@ -46,7 +46,12 @@ function collect(child: ChildProcess): { stdout: string; stderr: string } {
 export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<RunningWeir> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-up-'))
   const command = [join(projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
-  const child = spawnBound(command as [string, ...string[]], { env: { ...process.env, ...env }, stdio: 'pipe' })
+  // As npm does it: the first `node` on the PATH is then a script, which must not stand between a signal and the launcher.
+  const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`
+  const child = spawnBound(command as [string, ...string[]], {
+    env: { ...process.env, PATH: path, ...env },
+    stdio: 'pipe',
+  })
   const output = collect(child)
   const ended = new Promise<number | null>((done) => child.once('exit', done))
   const alive = () => child.exitCode === null && child.signalCode === null
