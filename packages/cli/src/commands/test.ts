@@ -3,9 +3,8 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { inProject, projectRoot, type Surroundings } from '../project.ts'
 
-/** Tiers in the order in which a failure is cheapest to find. The first row is what `npm test` runs. */
-const tiersByDefault = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
-const tiersByName = ['failure'] as const
+/** In the order in which a failure is cheapest to find. */
+const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
 /** Not tests: the type checker, the linter and the repo's own rules. */
 const checkWord = 'check'
 
@@ -42,15 +41,14 @@ function tierStep(tier: string): Step {
 }
 
 function stepsFor(words: readonly string[]): Step[] {
-  const known = [...tiersByDefault, ...tiersByName]
-  const unknown = words.filter((word) => word !== checkWord && !known.some((tier) => tier === word))
+  const unknown = words.filter((word) => word !== checkWord && !tiers.some((tier) => tier === word))
   if (unknown.length > 0) {
     throw new WeirError(
       'CONFIG_INVALID',
-      `There is no test tier ${unknown.join(', ')}; there are ${[checkWord, ...known].join(', ')}`,
+      `There is no test tier ${unknown.join(', ')}; there are ${[checkWord, ...tiers].join(', ')}`,
     )
   }
-  if (words.length === 0) return [...checks, ...tiersByDefault.map(tierStep)]
+  if (words.length === 0) return [...checks, ...tiers.map(tierStep)]
   return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
 }
 
