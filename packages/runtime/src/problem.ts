@@ -1,5 +1,4 @@
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
-import type { Logger } from './logger.ts'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of ours has a row in docs/errors.md. */
 export interface Problem {
@@ -25,12 +24,11 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   )
 }
 
-/** What every listener is made with: no line per request, and our own logger. */
-export const listenerOptions = (
-  logger: Logger,
-): { loggerInstance: FastifyBaseLogger; logController: LogController } => ({
+/** What every listener is made with: our own logger, no line per request, and no logger made for each. */
+export const listenerOptions = (logger: FastifyBaseLogger) => ({
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
+  childLoggerFactory: () => logger,
 })
 
 /** Every error that Fastify itself finds (bad JSON, a body too large) as a problem; what is our fault is logged. */

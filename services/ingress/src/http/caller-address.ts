@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import { isIPv4, isIPv6, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /**
@@ -6,13 +6,13 @@ import ipaddr from 'ipaddr.js'
  * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`) is IPv4. Empty for what is no address.
  */
 export function addressScope(text: string): string {
-  if (!ipaddr.isValid(text)) return ''
+  // Node's checks take a fraction of a microsecond; the library is asked only for what it can read.
+  if (isIPv4(text)) return text
+  if (!isIPv6(text)) return ''
   const address = ipaddr.process(text)
-  if (address instanceof ipaddr.IPv6) {
-    const network = address.parts.map((part, index) => (index < 4 ? part : 0))
-    return `${new ipaddr.IPv6(network).toString()}/64`
-  }
-  return address.toString()
+  if (!(address instanceof ipaddr.IPv6)) return address.toString()
+  const network = address.parts.map((part, index) => (index < 4 ? part : 0))
+  return `${new ipaddr.IPv6(network).toString()}/64`
 }
 
 const known = new WeakMap<Socket, string>()

@@ -4,7 +4,7 @@ import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts
 import type { FastifyInstance } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { addressScope } from '../http/caller-address.ts'
-import { findKey, isAdminToken, readCredential } from '../http/identify.ts'
+import { createAdminCheck, findKey, fingerprint, readCredential } from '../http/identify.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 
@@ -122,13 +122,14 @@ export function addCheckRoute(
 ): void {
   const { policy } = ports
   const matchRoute = createRouteMatcher(policy.routes)
+  const isAdmin = createAdminCheck(adminTokenSha256)
 
   app.post<{ Body: CheckBody }>('/v1/check', { schema: { body: bodySchema } }, async (request, reply) => {
     const { body } = request
-    const credential = readCredential(request.headers)
-    const caller = credential === undefined ? undefined : findKey(policy, credential.key)
+    const credential = fingerprint(readCredential(request.headers)?.key ?? '')
+    const caller = policy.keys.get(credential)
     const asked = { ...matchAsked(matchRoute, body), ip: addressScope(body.ip ?? '') }
-    if (caller === undefined && !isAdminToken(credential?.key ?? '', adminTokenSha256)) {
+    if (caller === undefined && !isAdmin(credential)) {
       const verdict = gate.refuseStranger(asked)
       setVerdictHeaders(reply, verdict)
       return sendProblem(reply, denialProblem(reply, verdict))
