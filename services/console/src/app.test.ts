@@ -51,9 +51,19 @@ describe('GET /v1/usage', () => {
 
   it('names every wrong parameter at once', async () => {
     const { get, questions } = setUp()
-    const answer = await get('/v1/usage?from=yesterday&by=colour&step=year&time_zone=Mars/Olympus&limit=3')
+    const answer = await get(
+      '/v1/usage?from=2026-02-31&to=yesterday&by=colour&subject=a&subject=b&step=year&time_zone=Mars/Olympus&limit=3',
+    )
     expect(answer.statusCode).toBe(400)
-    for (const word of ['yesterday', 'colour', 'step must be', 'Mars/Olympus', 'limit']) {
+    for (const word of [
+      '2026-02-31',
+      'yesterday',
+      'subject is given 2 times',
+      'colour',
+      'step must be',
+      'Mars/Olympus',
+      'limit',
+    ]) {
       expect(answer.json().detail).toContain(word)
     }
     expect(questions).toEqual([])

@@ -29,7 +29,7 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
     })
   })
 
-  app.get<{ Querystring: Record<string, string> }>('/v1/usage', async (request, reply) => {
+  app.get<{ Querystring: Record<string, string | string[]> }>('/v1/usage', async (request, reply) => {
     const parsed = parseUsageQuestion(request.query, ports.clock.nowMs())
     if (parsed.kind === 'problems') {
       const detail = parsed.problems.join('; ')

@@ -31,7 +31,9 @@ function instant(text: string): number | undefined {
   // Date.parse takes many forms; only ISO 8601 with a zone (or a bare date, which is UTC) means the same everywhere.
   const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
   const ms = isIso ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? undefined : ms
+  // The engine takes 31 February for 3 March; a calendar does not have it.
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
+  return Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? undefined : ms
 }
 
 function isTimeZone(name: string): boolean {
@@ -45,14 +47,19 @@ function isTimeZone(name: string): boolean {
 
 /** Reads a question from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems at once. */
 export function parseUsageQuestion(
-  params: Readonly<Record<string, string | undefined>>,
+  given: Readonly<Record<string, string | readonly string[] | undefined>>,
   nowMs: number,
 ): UsageQuestionResult {
   const problems: string[] = []
+  const params: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value === 'string' || value === undefined) params[name] = value
+    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
+  }
   const time = (name: 'from' | 'to', fallback: number) => {
-    const given = params[name]
-    if (given === undefined) return fallback
-    const ms = instant(given)
+    const text = params[name]
+    if (text === undefined) return fallback
+    const ms = instant(text)
     if (ms === undefined)
       problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(given)}`)
     return ms ?? fallback
