@@ -61,7 +61,7 @@ export function parseUsageQuestion(
     if (text === undefined) return fallback
     const ms = instant(text)
     if (ms === undefined)
-      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(given)}`)
+      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
     return ms ?? fallback
   }
   const toMs = time('to', nowMs)
