@@ -1,16 +1,13 @@
-import { hash, timingSafeEqual } from 'node:crypto'
 import { usageRowsMax } from '@weir/clickhouse/usage-queries.ts'
 import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
+import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, answerUnknownPaths, listenerOptions, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Ports } from './ports.ts'
 
-function mayRead(authorization: string | undefined, tokenSha256: string | undefined): boolean {
-  const token = /^bearer (.{1,256})$/i.exec(authorization ?? '')?.[1]
-  if (token === undefined || tokenSha256 === undefined) return false
-  return timingSafeEqual(hash('sha256', token, 'buffer'), Buffer.from(tokenSha256, 'hex'))
-}
+/** The token of an `Authorization: Bearer` header; empty if there is none. */
+const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1] ?? ''
 
 /** The usage API. Opens nothing: tests use `inject`. */
 export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
@@ -18,8 +15,9 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
   answerErrors(app)
   answerUnknownPaths(app, 'GET /v1/usage')
 
+  const isAdmin = createAdminCheck(adminTokenSha256)
   app.addHook('onRequest', async (request, reply) => {
-    if (mayRead(request.headers.authorization, adminTokenSha256)) return
+    if (isAdmin(fingerprint(bearer(request.headers.authorization)))) return
     reply.header('www-authenticate', 'Bearer')
     return sendProblem(reply, {
       type: problemType('unauthorized'),

@@ -1,4 +1,5 @@
-import { port, sha256, text, url } from '@weir/runtime/read-config.ts'
+import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { port, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the console reads from its environment. */
@@ -7,9 +8,5 @@ export const consoleVariables = {
   clickhouseUrl: url({ name: 'WEIR_CLICKHOUSE_URL', about: 'where usage is kept', protocols: ['http:', 'https:'] }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage API', fallback: '8090' }),
-  adminTokenSha256: sha256({
-    name: 'WEIR_ADMIN_TOKEN_SHA256',
-    about: 'hash of the token that may check any subject and read usage; empty for none',
-    fallback: '',
-  }),
+  adminTokenSha256: adminTokenVariable,
 } as const

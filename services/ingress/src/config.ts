@@ -1,4 +1,5 @@
-import { addresses, choice, port, sha256, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
+import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { addresses, choice, port, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the ingress reads from its environment. */
@@ -17,11 +18,7 @@ export const ingressVariables = {
     fallback: 'no',
     of: ['yes', 'no'],
   }),
-  adminTokenSha256: sha256({
-    name: 'WEIR_ADMIN_TOKEN_SHA256',
-    about: 'hash of the token that may check any subject and read usage; empty for none',
-    fallback: '',
-  }),
+  adminTokenSha256: adminTokenVariable,
   decisionDeadlineMs: wholeNumber({
     name: 'WEIR_DECISION_DEADLINE_MS',
     about: 'how long Redis may take before onUnavailable decides',

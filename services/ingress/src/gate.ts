@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
@@ -104,14 +104,7 @@ export function createGate(ports: {
   }
 }
 
-interface RecordedCaller {
-  readonly subject: string
-  readonly keyId: string
-  readonly plan: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-}
+type RecordedCaller = Pick<DecisionInput, 'subject' | 'keyId' | 'plan' | 'route' | 'method' | 'cost'>
 
 /** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
 const journalFull = (decision: Decision): Decision => ({

@@ -1,10 +1,11 @@
 import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Policy, Route } from '@weir/core/policy/policy.ts'
+import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { addressScope } from '../http/caller-address.ts'
-import { createAdminCheck, findKey, fingerprint, readCredential } from '../http/identify.ts'
+import { findKey, readCredential } from '../http/identify.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 

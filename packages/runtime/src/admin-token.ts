@@ -1,0 +1,24 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { sha256 } from './read-config.ts'
+
+/** The hash of the one token that may do everything; the token itself is nowhere. */
+export const adminTokenVariable = sha256({
+  name: 'WEIR_ADMIN_TOKEN_SHA256',
+  about: 'hash of the token that may check any subject and read usage; empty for none',
+  fallback: '',
+})
+
+/** No key or token is longer; a longer text is not hashed at all. */
+const keyLengthMax = 256
+
+/** What a key or token is known by: its SHA-256 in hex. Empty for a text that can be neither. */
+export function fingerprint(key: string): string {
+  return key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
+}
+
+/** Tells the admin token by its fingerprint, in constant time; nobody has it where none is configured. */
+export function createAdminCheck(tokenSha256: string | undefined): (keyFingerprint: string) => boolean {
+  if (tokenSha256 === undefined) return () => false
+  const expected = Buffer.from(tokenSha256, 'latin1')
+  return (given) => given.length === expected.length && timingSafeEqual(Buffer.from(given, 'latin1'), expected)
+}
