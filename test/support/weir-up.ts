@@ -44,7 +44,8 @@ function collect(child: ChildProcess): { stdout: string; stderr: string } {
 
 /** Everything, on free ports and an empty data directory, through the same launcher that people use. */
 export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<RunningWeir> {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-up-'))
+  // A path as people have them: with a blank, a comma and an umlaut.
+  const dir = await mkdtemp(join(tmpdir(), 'weir up, größer-'))
   const command = [join(projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
   // As npm does it: the first `node` on the PATH is then a script, which must not stand between a signal and the launcher.
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`

@@ -9,6 +9,8 @@ export interface NeededProgram {
 export interface ServerPlan {
   readonly command: readonly [string, ...string[]]
   readonly env: Readonly<Record<string, string>>
+  /** Where the program is started. */
+  readonly cwd: string
   /** What clients are given: a URL for Redis and ClickHouse, host:port for Kafka. */
   readonly address: string
   /** One attempt, a second at most, never throws: does it answer as a client would need it to? */

@@ -82,7 +82,7 @@ describe('the reverse proxy', () => {
     const answer = await apps.proxy.inject({
       method: 'PUT',
       url: '/hello?a=b%20c',
-      headers: { host: 'api.test', 'content-type': 'text/x-odd', ...acme },
+      headers: { host: 'api.test', 'content-type': 'text/x-odd', expect: '100-continue', ...acme },
       payload: 'the body',
     })
     expect([answer.statusCode, answer.body, answer.headers['x-upstream']]).toEqual([201, 'made', 'yes'])

@@ -26,6 +26,7 @@ async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
   const child = spawnBound(plan.command, {
     stdio: ['ignore', log.fd, log.fd],
     env: { ...process.env, ...plan.env },
+    cwd: plan.cwd,
   })
   await log.close()
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))

@@ -27,6 +27,7 @@ export const clickhouseServer: NativeServer = {
     return {
       command: [process.execPath, main, '--port', String(port), '--path', dir],
       env: {},
+      cwd: dir,
       address,
       ready: () => answersPing(address),
     }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import { kafkaLibs } from './kafka-libs.ts'
-import { java, loggingProperties, serverProperties } from './server-files.ts'
+import { java, loggingFile, loggingProperties, serverProperties } from './server-files.ts'
 import { servesClients } from './serves-clients.ts'
 
 /** Kafka's own form of an id: 16 bytes in URL-safe base64, not beginning with a dash, which its tools take for a flag. */
@@ -15,18 +15,22 @@ function newClusterId(): string {
   return id.startsWith('-') ? `w${id.slice(1)}` : id
 }
 
+/** Where the data lies below the folder that the launcher gives. */
+const dataDir = 'data'
+
 /** Formats into a folder of its own and renames it, so that a crash in between leaves nothing half formatted. */
-async function format(dir: string, libs: string, dataDir: string): Promise<void> {
-  const fresh = join(dir, 'formatting')
-  await rm(fresh, { recursive: true, force: true })
-  const properties = join(dir, 'format.properties')
+async function format(dir: string, libs: string): Promise<void> {
+  const fresh = 'formatting'
+  await rm(join(dir, fresh), { recursive: true, force: true })
   // The ports are only parsed here; the data does not keep them.
-  await writeFile(properties, serverProperties({ dataDir: fresh, brokerPort: 9092, controllerPort: 9093 }))
-  const [program, ...args] = java(libs, dir, '64m')
-  const tool = ['kafka.tools.StorageTool', 'format', '-t', newClusterId(), '-c', properties]
-  await promisify(execFile)(program, [...args, ...tool], { timeout: 60_000 }) // takes 1 s; a hung JVM must not hang the start
-  await rm(properties)
-  await rename(fresh, dataDir)
+  const text = serverProperties({ dataDir: fresh, brokerPort: 9092, controllerPort: 9093 })
+  await writeFile(join(dir, 'format.properties'), text)
+  const [program, ...args] = java(libs, '64m')
+  const tool = ['kafka.tools.StorageTool', 'format', '-t', newClusterId(), '-c', 'format.properties']
+  const timeout = 60_000 // takes 1 s; a hung JVM must not hang the start
+  await promisify(execFile)(program, [...args, ...tool], { cwd: dir, timeout })
+  await rm(join(dir, 'format.properties'))
+  await rename(join(dir, fresh), join(dir, dataDir))
 }
 
 /** Apache Kafka as one KRaft node on loopback. Its jars come from Maven into `.weir/kafka-libs` of the checkout. */
@@ -44,14 +48,13 @@ export const kafkaServer: NativeServer = {
   async plan({ dir, ports: [brokerPort = 0, controllerPort = 0], progress }) {
     await mkdir(dir, { recursive: true })
     const libs = await kafkaLibs(progress)
-    await writeFile(join(dir, 'log4j2.properties'), loggingProperties)
-    const dataDir = join(dir, 'data')
-    if (!existsSync(dataDir)) await format(dir, libs, dataDir)
-    const properties = join(dir, 'server.properties')
-    await writeFile(properties, serverProperties({ dataDir, brokerPort, controllerPort }))
+    await writeFile(join(dir, loggingFile), loggingProperties)
+    if (!existsSync(join(dir, dataDir))) await format(dir, libs)
+    await writeFile(join(dir, 'server.properties'), serverProperties({ dataDir, brokerPort, controllerPort }))
     return {
-      command: [...java(libs, dir, '384m'), 'kafka.Kafka', properties],
+      command: [...java(libs, '384m'), 'kafka.Kafka', 'server.properties'],
       env: {},
+      cwd: dir,
       address: `127.0.0.1:${brokerPort}`,
       ready: () => servesClients(brokerPort),
     }

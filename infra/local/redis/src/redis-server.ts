@@ -40,6 +40,7 @@ export const redisServer: NativeServer = {
     return {
       command: ['redis-server', ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
       env: {},
+      cwd: dir,
       address: `redis://127.0.0.1:${port}`,
       ready: () => answersPing(port),
     }

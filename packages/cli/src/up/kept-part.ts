@@ -10,6 +10,7 @@ export interface Part {
   readonly name: string
   readonly command: readonly [string, ...string[]]
   readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
   /** One attempt: does it do its work? */
   readonly ready: () => Promise<boolean>
   /** How long the first start may take. */
@@ -109,7 +110,7 @@ export class KeptPart {
     setAsideLongLog(logFile)
     const log = openSync(logFile, 'a')
     const env = { ...environment, ...this.part.env }
-    const child = spawnBound(this.part.command, { stdio: ['ignore', log, log], env })
+    const child = spawnBound(this.part.command, { stdio: ['ignore', log, log], env, cwd: this.part.cwd })
     closeSync(log)
     this.#child = child
     this.#startedAtMs = performance.now()

@@ -1,5 +1,5 @@
 import type { Environment } from '@weir/runtime/read-config.ts'
-import { inProject } from '../project.ts'
+import { inProject, projectRoot } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'
 import type { Part } from './kept-part.ts'
@@ -55,6 +55,7 @@ export function demoParts({ ports, data }: ServiceOptions): Part[] {
     name,
     command: program(`infra/local/demo/src/${name}/main.ts`, false, '--port', String(port)),
     env: { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
+    cwd: projectRoot,
     ready: () => answers(`http://127.0.0.1:${port}/`),
     startDeadlineMs,
   })
@@ -84,6 +85,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
     name,
     command: program(`services/${folder}/src/main.ts`, watch),
     env: { ...common, WEIR_OPS_PORT: String(opsPorts[name]), ...env },
+    cwd: projectRoot,
     ready: () => answers(`http://127.0.0.1:${opsPorts[name]}/readyz`),
     startDeadlineMs,
   })

@@ -60,7 +60,8 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
       // A decision stands for one request to the upstream; whether to repeat it is the client's to say.
       retryDelay: () => null,
       rewriteRequestHeaders: (_raw, headers) => {
-        const { [credentialHeader]: _ours, ...others } = headers
+        // The key is ours to know; `Expect: 100-continue` has been answered by this very server.
+        const { [credentialHeader]: _key, expect: _expect, ...others } = headers
         return others
       },
       rewriteHeaders: (headers) => {
