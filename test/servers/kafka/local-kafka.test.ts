@@ -13,7 +13,7 @@ import { readTopic } from '../../support/servers/read-topic.ts'
 /** Starts the local Kafka on `dir` and on ports that are free now. */
 async function startOn(dir: string) {
   const plan = await kafkaServer.plan({ dir, ports: await freePorts(2), progress: () => {} })
-  const child = spawnBound(plan.command, { stdio: 'ignore', env: { ...process.env, ...plan.env } })
+  const child = spawnBound(plan.command, { stdio: 'ignore', env: { ...process.env, ...plan.env }, cwd: plan.cwd })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal)
