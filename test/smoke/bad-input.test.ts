@@ -44,6 +44,17 @@ describe('weir up with something wrong', () => {
     expect(stderr).not.toMatch(/\n\s+at /)
   })
 
+  it('names every wrong variable of the environment, and a policy that is not there', async () => {
+    const env = { WEIR_LOG_LEVEL: 'loud', WEIR_REDIS_URL: 'http://somewhere' }
+    const environment = await runWeir(['up', '--data', join(dir, 'env')], env)
+    expect([environment.code, environment.stderr.match(/WEIR_\w+/g)]).toEqual([2, ['WEIR_LOG_LEVEL', 'WEIR_REDIS_URL']])
+    const policy = await runWeir(['up', '--policy', join(dir, 'nowhere.yaml')])
+    expect([policy.code, policy.stderr]).toEqual([
+      2,
+      expect.stringContaining('nowhere.yaml cannot be read: there is no such file'),
+    ])
+  })
+
   it('says that the data directory is in use and by whom', async () => {
     const { code, stderr } = await runWeir(['up', '--data', running.dir, '--ports', 'auto'])
     expect(code).toBe(1)

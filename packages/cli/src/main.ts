@@ -113,7 +113,6 @@ try {
 } catch (error) {
   if (stop.signal.aborted) around.say('stopped while starting')
   else if (error instanceof WeirError) around.say(`${error.message} [${error.code}]`)
-  else if (error instanceof Error && 'code' in error && error.code === 'ENOENT') around.say(error.message)
   else throw error
   process.exitCode = error instanceof WeirError && error.code.endsWith('_INVALID') ? 2 : 1
 }

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { alertingVariables } from '@weir/alerting/config.ts'
 import { consoleVariables } from '@weir/console/config.ts'
+import { WeirError } from '@weir/core/errors.ts'
 import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import { formatProblem } from '@weir/core/policy/policy-problem.ts'
@@ -8,6 +8,7 @@ import { ingressVariables } from '@weir/ingress/config.ts'
 import { meteringVariables } from '@weir/metering/config.ts'
 import { checkConfig, type Environment, type Variables } from '@weir/runtime/read-config.ts'
 import type { Surroundings } from '../project.ts'
+import { readPolicyFile } from '../read-policy-file.ts'
 
 const services: Readonly<Record<string, Variables>> = {
   ingress: ingressVariables,
@@ -29,11 +30,28 @@ function policySummary({ plans, limits, routes, subjects, keys, endpoints }: Pol
 
 /** Problems of the environment; a variable that services share is named once. */
 function environmentProblems(environment: Environment): string[] {
-  const problems = Object.values(services).flatMap((variables) => {
+  const byVariable = new Map<string, string>()
+  for (const variables of Object.values(services)) {
     const result = checkConfig(variables, environment)
-    return result.kind === 'problems' ? result.problems : []
-  })
-  return [...new Set(problems)]
+    const problems = result.kind === 'problems' ? result.problems : []
+    for (const problem of problems) byVariable.set(problem.split(' ', 1)[0] ?? '', problem)
+  }
+  return [...byVariable.values()]
+}
+
+/** What `weir up` fills in by itself, in a form that is right. */
+const filledIn = {
+  WEIR_REDIS_URL: 'redis://127.0.0.1:1',
+  WEIR_KAFKA_BROKERS: '127.0.0.1:1',
+  WEIR_CLICKHOUSE_URL: 'http://127.0.0.1:1',
+}
+
+/** Refuses an environment that would stop some service of `weir up`, before anything is started. */
+export function requireEnvironment(environment: Environment): void {
+  const given = Object.entries(environment).filter(([, value]) => value !== '')
+  const problems = environmentProblems({ ...filledIn, ...Object.fromEntries(given) })
+  if (problems.length === 0) return
+  throw new WeirError('CONFIG_INVALID', `The environment is not right.\n  ${problems.join('\n  ')}`)
 }
 
 export interface CheckResult {
@@ -46,7 +64,7 @@ export interface CheckResult {
  * environment without any WEIR_ address is that of `weir up`, which fills them in itself.
  */
 export function check(options: { policy: string; json: boolean }, around: Surroundings): CheckResult {
-  const parsed = parsePolicy(readFileSync(options.policy, 'utf8'), options.policy)
+  const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
   const { environment } = around
   const isSetUp = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some((name) => environment[name])

@@ -1,6 +1,7 @@
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'
 
 /** Brings ClickHouse's tables to this version, and says what it did. */
@@ -8,7 +9,8 @@ export async function applyMigrations(url: string, say: (line: string) => void):
   const client = connectClickhouse(url, 'weir-migrate')
   try {
     const missing = await clickhouseMissing(client)
-    if (missing !== undefined) throw new Error(missing)
+    if (missing !== undefined)
+      throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}; see whether it runs`)
     const applied = await migrate(client, await readMigrations(inProject('infra/clickhouse/migrations')))
     say(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
   } finally {

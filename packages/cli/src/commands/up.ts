@@ -1,15 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { applyDemo } from '@weir/core/policy/apply-demo.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { hasDocker } from '../docker.ts'
 import type { Surroundings } from '../project.ts'
+import { readPolicyFile } from '../read-policy-file.ts'
 import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
 import { choosePorts, opsPortsOf, type Ports } from '../up/ports.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
 import { demoParts, serviceParts } from '../up/services.ts'
 import { createSupervisor, type Supervisor } from '../up/supervisor.ts'
+import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
 import { createTopics } from './topics.ts'
 
@@ -50,8 +52,9 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
  */
 export async function up(options: UpOptions, around: Surroundings): Promise<void> {
   const { environment, say, signal } = around
-  const policyText = readFileSync(options.policy, 'utf8')
+  const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
+  requireEnvironment(environment)
   requirePrograms(environment, () => hasDocker(environment))
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })

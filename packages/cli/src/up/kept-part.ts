@@ -86,7 +86,8 @@ export class KeptPart {
       const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-8).join('\n  ')
       throw new WeirError('PART_NOT_STARTED', `${name} ${what}. The end of ${logFile}:\n  ${tail}`)
     }
-    this.#state = 'settled'
+    // It may have been stopped while it became ready.
+    if (this.#state === 'starting') this.#state = 'settled'
   }
 
   /** SIGTERM, and SIGKILL if it stays. Resolves when it is gone; it is not started again. */
