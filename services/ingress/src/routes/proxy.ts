@@ -68,9 +68,9 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
         for (const name of ownHeaders) delete headers[name]
         return headers
       },
-      onError: (failed, { error }) => {
+      onError: (_same, { error }) => {
         request.log.warn({ err: error, upstream: upstream.name }, 'upstream failed')
-        sendProblem(failed as unknown as FastifyReply, upstreamProblem(error))
+        sendProblem(reply, upstreamProblem(error))
       },
     })
   }
