@@ -44,8 +44,12 @@ const unauthorized: Decision = {
   allowed: false,
   reason: 'unauthorized',
   deniedBy: '',
+  refusedBits: 0,
+  shadowedBy: '',
   charged: 'no',
   retryAfterMs: 0,
+  atUs: 0,
+  repeats: '',
   limits: [],
 }
 

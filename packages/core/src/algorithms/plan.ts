@@ -1,3 +1,5 @@
+import type { Limit, PeriodBoundaries } from '../limits/limit.ts'
+
 /** What one limit makes of one request, without charging anything: the numbers are those after the decision. */
 export interface Plan<State> {
   /** 0 admits; above 0 waiting exactly that long admits; below 0 no waiting ever does. */
@@ -13,3 +15,23 @@ export interface Plan<State> {
 
 /** An NTP correction is smaller; a larger step back is a clock that was set. The same number as in lua/lib/clock.lua. */
 export const stepBackMsMax = 2_000
+
+/** One algorithm as functions of values; the twin of one file in lua/algorithms, and what `local` decides with. */
+export interface AlgorithmModel<State> {
+  /** Plans one request of this cost on one limit at this time; changes nothing. */
+  plan(state: State | undefined, limit: ModelArguments, cost: number, nowUs: number): Plan<State>
+  /** What is left of the state when `cost` units charged at `atUs` are given back; undefined when nothing of them counts any more. */
+  refund(state: State | undefined, limit: ModelArguments, refund: Refund, nowUs: number): State | undefined
+}
+
+/** What an algorithm sees of a limit. */
+export interface ModelArguments extends Pick<Limit, 'size' | 'capacity' | 'span'> {
+  /** Of a limit with a calendar period. */
+  readonly boundaries: PeriodBoundaries | undefined
+}
+
+export interface Refund {
+  readonly cost: number
+  /** Redis's clock when the cost was charged, in microseconds. */
+  readonly atUs: number
+}

@@ -15,7 +15,11 @@ export const unlimitedDecision: Decision = {
   allowed: true,
   reason: 'ok',
   deniedBy: '',
+  refusedBits: 0,
+  shadowedBy: '',
   charged: 'no',
   retryAfterMs: 0,
+  atUs: 0,
+  repeats: '',
   limits: [],
 }

@@ -16,13 +16,13 @@ export type Charged = 'yes' | 'no' | 'unknown'
 /** One limit as a decision left it. */
 export interface LimitState {
   readonly name: string
-  /** Units per span. */
+  /** The limit's capacity: what `used` and `remaining` add up to. */
   readonly size: number
   /** Units used in the current span, this decision's charge included. */
   readonly used: number
   /** Units left, never negative. */
   readonly remaining: number
-  /** Milliseconds from the decision until the span ends. */
+  /** Milliseconds from the decision until all of the capacity is free again, if nothing more is used. */
   readonly resetMs: number
 }
 
@@ -32,9 +32,17 @@ export interface Decision {
   readonly reason: Reason
   /** The name of the first limit that refused, or empty. */
   readonly deniedBy: string
+  /** All enforced limits that refused: bit 0 is the request's first. 0 when allowed, or when Redis did not answer. */
+  readonly refusedBits: number
+  /** The name of the first shadow limit that would have refused what was allowed, or empty. */
+  readonly shadowedBy: string
   readonly charged: Charged
   /** Waiting this long admits, as far as these limits are concerned; 0 when allowed. */
   readonly retryAfterMs: number
+  /** Redis's clock when it decided, in microseconds since the epoch: what a refund names the charge by. 0 when it did not. */
+  readonly atUs: number
+  /** For a repeated idempotency key, the id that the first decision was given; else empty. Nothing was charged again. */
+  readonly repeats: string
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
 }

@@ -24,10 +24,24 @@ export interface LimitRequest {
   readonly timeZone: string
   /** Day of the month on which the subject's months begin, 1 to 31; clamped to the month's last day. */
   readonly anchor: number
+  /** Under a key that was admitted in the last minutes, that first answer is given again and nothing is charged. */
+  readonly idempotency?: Idempotency | undefined
+}
+
+export interface Idempotency {
+  /** The caller's key; meant within its subject. At most 256 characters. */
+  readonly key: string
+  /** The id that this decision's record will have; a repeat is told the first one's. At most 64 printable ASCII characters. */
+  readonly id: string
 }
 
 /** Decides and charges in one step. A refusal charges nothing on any limit; see lua/scripts/decide.lua. */
 export interface LimitStore {
   /** Never rejects for a slow or missing store: that is a decision with reason `unavailable`. */
   decide(request: LimitRequest): Promise<Decision>
+  /**
+   * Gives back what this very request was charged at `atUs`, as far as it still counts; never more, and a block stays.
+   * Resolves to whether the store took it. Also never rejects for a slow or missing store: then `false`, and it is not tried again.
+   */
+  refund(request: LimitRequest, atUs: number): Promise<boolean>
 }

@@ -23,14 +23,21 @@ export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
   readonly name: string
   readonly algorithm: Algorithm
-  /** Units admitted per span; a positive safe integer. */
+  /** Units admitted per span; a positive safe integer. For `token_bucket` the units that flow back per span. */
   readonly size: number
+  /** Most units that can be used at one moment: the `burst` of a `token_bucket`, else `size`. */
+  readonly capacity: number
   readonly span: Span
   /** Never empty. */
   readonly by: readonly ScopePart[]
   /** `plan`: for subjects whose plan names it. `all`: for everybody, above every plan. */
   readonly applies: 'plan' | 'all'
+  /** `shadow`: counts what it would admit and reports what it would refuse, but refuses nothing. */
   readonly mode: 'enforce' | 'shadow'
+  /** Whoever exceeds the limit is shut out for this long; 0 for not. */
+  readonly blockMs: number
+  /** Units that a process takes at once, to decide from memory; 0 for none. Only `fixed_window` can have one. */
+  readonly lease: number
   /** What becomes of a request when Redis does not answer in time. */
   readonly onUnavailable: 'allow' | 'deny' | 'local'
   /** Percent of `size` at which an alert is raised, ascending and unique; empty for none. */

@@ -14,8 +14,12 @@ export function unavailableDecision(request: LimitRequest, charged: Charged): De
     allowed: denying === undefined,
     reason: 'unavailable',
     deniedBy: denying?.name ?? '',
+    refusedBits: 0,
+    shadowedBy: '',
     charged: request.peek ? 'no' : charged,
     retryAfterMs: denying === undefined ? 0 : unavailableRetryAfterMs,
+    atUs: 0,
+    repeats: '',
     limits: [],
   }
 }

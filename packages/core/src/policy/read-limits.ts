@@ -76,7 +76,10 @@ function readLimit(reader: PolicyReader, name: string, place: Field): Limit | un
   if (applies === undefined || mode === undefined || onUnavailable === undefined || thresholds === undefined) {
     return undefined
   }
-  return { name, algorithm, size, span, by, applies, mode, onUnavailable, thresholds }
+  return {
+    ...{ name, algorithm, size, capacity: size, span, by, applies },
+    ...{ mode, blockMs: 0, lease: 0, onUnavailable, thresholds },
+  }
 }
 
 function readAlgorithm(reader: PolicyReader, place: Place) {
