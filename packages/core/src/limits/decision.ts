@@ -32,7 +32,7 @@ export interface Decision {
   readonly reason: Reason
   /** The name of the first limit that refused, or empty. */
   readonly deniedBy: string
-  /** All enforced limits that refused: bit 0 is the request's first. 0 when allowed, or when Redis did not answer. */
+  /** The limits that refused or, in shadow, would have: bit 0 is the request's first. 0 when Redis did not answer. */
   readonly refusedBits: number
   /** The name of the first shadow limit that would have refused what was allowed, or empty. */
   readonly shadowedBy: string

@@ -28,6 +28,9 @@ export interface LimitRequest {
   readonly idempotency?: Idempotency | undefined
 }
 
+/** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
+export type Charge = Pick<Decision, 'atUs' | 'refusedBits'>
+
 export interface Idempotency {
   /** The caller's key; meant within its subject. At most 256 characters. */
   readonly key: string
@@ -40,8 +43,8 @@ export interface LimitStore {
   /** Never rejects for a slow or missing store: that is a decision with reason `unavailable`. */
   decide(request: LimitRequest): Promise<Decision>
   /**
-   * Gives back what this very request was charged at `atUs`, as far as it still counts; never more, and a block stays.
-   * Resolves to whether the store took it. Also never rejects for a slow or missing store: then `false`, and it is not tried again.
+   * Gives back what this very request was charged by this very decision, as far as it still counts; never more, and a
+   * block stays. Resolves to whether anything was given back. A slow or missing store is `false`, and it is not tried again.
    */
-  refund(request: LimitRequest, atUs: number): Promise<boolean>
+  refund(request: LimitRequest, charge: Charge): Promise<boolean>
 }
