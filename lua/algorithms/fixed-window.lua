@@ -13,18 +13,18 @@ local layout, layout_length, tag = '>Bdd', 17, string.byte('f')
 -- The value is one string, so decide.lua reads the keys of many limits with one command.
 fixed_window.whole = true
 
--- definition: {name, mode, size, window_ms} or {name, mode, size, 0, start_ms, next_ms, after_next_ms}.
+-- definition: {name, mode, block_ms, size, window_ms} or {name, mode, block_ms, size, 0, start_ms, next_ms, after_next_ms}.
 -- The three boundaries are this period's start, the next one's, and the one's after that, by TypeScript's clock.
 -- Returns the checked arguments, or nil.
 function fixed_window.arguments(definition)
-  local size, window_ms = definition[3], definition[4]
+  local size, window_ms = definition[4], definition[5]
   if not integers.is_count(size) or size == 0 or not integers.is_count(window_ms) then
     return nil
   end
   if window_ms > 0 then
     return { size = size, window_ms = window_ms }
   end
-  local start_ms, next_ms, after_next_ms = definition[5], definition[6], definition[7]
+  local start_ms, next_ms, after_next_ms = definition[6], definition[7], definition[8]
   if not (integers.is_count(start_ms) and integers.is_count(next_ms) and integers.is_count(after_next_ms)) then
     return nil
   end
@@ -86,7 +86,7 @@ end
 -- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting exactly
 -- that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state: nothing is to be
 -- stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their span had not ended.
-function fixed_window.plan(state, arguments, cost, now_ms)
+function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   local size, stored_end_ms, used, counts, end_ms, _ = arguments.size, 0, 0
   if state then
     _, stored_end_ms, used = struct.unpack(layout, state)
@@ -104,6 +104,20 @@ function fixed_window.plan(state, arguments, cost, now_ms)
   used = used + cost
   local expires_ms = end_ms ~= stored_end_ms and end_ms + clock.step_back_ms_max or nil
   return 0, used, size - used, reset_ms, struct.pack(layout, tag, end_ms, used), expires_ms, not counts and stored_end_ms > now_ms
+end
+
+-- Takes the cost out of the span that it was charged in, while that counts; a span that a clock set back or an edited zone
+-- has moved keeps it. Returns next_state, or nil when nothing changes; its expiry stays right.
+function fixed_window.refund(state, arguments, cost, at_us, now_us)
+  if not state or cost == 0 then
+    return nil
+  end
+  local _, end_ms, used = struct.unpack(layout, state)
+  local charged_end_ms = current_span(0, arguments, math.floor(at_us / 1000))
+  if end_ms * 1000 <= now_us or charged_end_ms ~= end_ms or used == 0 then
+    return nil
+  end
+  return struct.pack(layout, tag, end_ms, cost < used and used - cost or 0)
 end
 
 -- Kept for the largest small step back beyond its end; from then on it means the same as no state. Without expires_ms the key

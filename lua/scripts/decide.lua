@@ -1,29 +1,45 @@
 -- Decides up to 32 requests in their order, each over up to 16 limits: plans every limit of a request, then charges all or
--- none. A request that is refused, only looks, or is malformed changes nothing; a later request of the call sees what an
+-- none. A request that is refused, only looks, or is malformed changes no count; a later request of the call sees what an
 -- earlier one charged. Each key is read once and written at most once, after everything is decided.
 --
--- KEYS[k]   the state of one limit for one subject, each with the subject's hash tag. At most 32 × 16.
+-- KEYS[k]   the state of one limit for one subject, the block of one, or the marker of an idempotency key, each with the
+--           subject's hash tag. At most 32 × 33.
 -- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
--- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, size, …}: mode is 0 (enforce; others are
---           reserved), size is in units, what follows is the algorithm's own, see its `arguments`
--- ARGV[3]   JSON: the requests, each {operation, cost, limit, key, limit, key, …}: operation 0 charges, 1 looks without
---           charging; cost is in units; limit and key are positions, from 1, in ARGV[2] and KEYS
+-- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, block_ms, size, …}: mode is 0 (enforce) or 1
+--           (shadow, never with a block), block_ms 0 or for how long whoever exceeds the limit is shut out, size in units; what follows is the
+--           algorithm's own, see its `arguments`
+-- ARGV[3]   JSON: the requests. limit, key and block are positions, from 1, in ARGV[2] and KEYS; a limit is followed by its
+--           key, and by its block's key if it has a block_ms; cost is in units:
+--             {0, cost, limit, key[, block], …}              charge
+--             {1, cost, limit, key[, block], …}              look, without charging
+--             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
+--             {3, cost, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this attempt
 --
--- Reply: flat integers. First the time used (microseconds) and how many limits were begun anew although their span had not
--- ended (a clock set back, a shortened limit). Then for each request its verdict:
---    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's size), 4 reserved (blocked)
---   -1 malformed, -2 no such cost, -3 no such or a wrong limit, -4 no such key or one twice, -5 planning failed: only this
---      request fails, and nothing more follows for it
--- and after verdicts above 0: which limits refused (bit 0 is the first), the milliseconds after which it would be admitted (0 for
--- verdicts 1 and 3), and for each limit the units used, the units left, and the milliseconds to the span's end.
+-- Reply: first the time used (microseconds) and how many limits were begun anew although their span had not ended (a clock
+-- set back, a shortened limit). Then for each request its verdict:
+--    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's capacity), 4 blocked, 5 allowed before
+--   -1 malformed, -2 no such cost, -3 no such or a wrong limit, -4 no such key or one twice, -5 planning failed, -6 the key
+--      stands in this call with another definition of its limit: only this request fails, and nothing more follows for it
+-- and after verdicts above 0: which limits refused or in shadow would have (bit 0 is the first; for 4, which block; for 5, the
+-- id of the attempt that was charged), the milliseconds after which it would be admitted (0 for 1, 3 and 5), and for each
+-- limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1 if anything was given
+-- back, else 2, and nothing more follows.
 --
--- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from the first SET: nothing was written.
+-- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from the first write: nothing was written.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
+-- @include ../lib/block.lua
+-- @include ../lib/once.lua
 -- @include ../algorithms/fixed-window.lua
 
-local algorithms = { fixed_window = fixed_window }
+local algorithms = {
+  fixed_window = fixed_window,
+}
 local requests_max, limits_per_request_max = 32, 16
+local keys_max = requests_max * (2 * limits_per_request_max + 1)
+local charging, looking, refunding, charging_once = 0, 1, 2, 3
+-- Where the limits of a request begin.
+local first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 5 }
 
 local function refuse_call(why)
   return redis.error_reply('DECIDEARGS ' .. why)
@@ -45,163 +61,300 @@ if not definitions or not requests or ARGV[4] then
   return refuse_call('wanted three arguments: time, limits, requests')
 elseif #requests < 1 or #requests > requests_max then
   return refuse_call('wanted 1 to ' .. requests_max .. ' requests, got ' .. #requests)
-elseif #definitions > requests_max * limits_per_request_max or #KEYS > requests_max * limits_per_request_max then
+elseif #definitions > requests_max * limits_per_request_max or #KEYS > keys_max then
   return refuse_call('more limits or keys than requests can have')
 end
 
 -- What a position in ARGV[2] stands for; a wrong definition stands for nothing, and its requests fail.
+local function read_limit(definition)
+  local algorithm = type(definition) == 'table' and algorithms[definition[1]]
+  local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
+  local known = integers.is_count(block_ms) and (mode == 0 or mode == 1 and block_ms == 0)
+  local arguments = known and algorithm.arguments(definition)
+  return arguments and { algorithm = algorithm, arguments = arguments, shadow = mode == 1, block_ms = block_ms } or false
+end
+
 local limits = {}
 for position, definition in ipairs(definitions) do
-  local algorithm = type(definition) == 'table' and definition[2] == 0 and algorithms[definition[1]]
-  local arguments = algorithm and algorithm.arguments(definition)
-  limits[position] = arguments and { algorithm = algorithm, arguments = arguments } or false
+  limits[position] = read_limit(definition)
 end
 
--- The state of each key for the length of the call.
-local cells, whole_keys, whole_cells = {}, {}, {}
+-- By position in KEYS: what keeps its state in it, of which limit (nil for a block or marker), the largest cost asked of it,
+-- and the number of the last request that named it.
+local keepers, limits_of, cost_maxes, named_by = {}, {}, {}, {}
+local all_whole = true
 
-local function cell_of(key, algorithm)
-  local cell = cells[key]
-  if not cell then
-    cell = { key = key, algorithm = algorithm, state = false, expires_ms = false, loaded = false, changed = false, named_by = 0 }
-    cells[key] = cell
-    if algorithm.whole then
-      whole_keys[#whole_keys + 1] = key
-      whole_cells[#whole_cells + 1] = cell
-    end
+-- Notes that a request keeps something under a key. Returns what is wrong, or nil.
+local function name_key(position, number, keeper, limit, cost)
+  if not KEYS[position] or named_by[position] == number then
+    return -4
   end
-  return cell
-end
-
--- Puts limits and cells in the place of their positions. Returns what is wrong, or nil.
-local function resolve(request, number)
-  if type(request) ~= 'table' or (request[1] ~= 0 and request[1] ~= 1) then
-    return -1
-  elseif not integers.is_count(request[2]) then
-    return -2
-  end
-  local length = #request
-  if length < 4 or length % 2 == 1 or length > 2 + 2 * limits_per_request_max then
-    return -1
-  end
-  for at = 3, length, 2 do
-    local limit, key = limits[request[at]], KEYS[request[at + 1]]
-    if not limit then
-      return -3
-    elseif not key then
-      return -4
-    end
-    local cell = cell_of(key, limit.algorithm)
-    if cell.named_by == number then
-      return -4
-    end
-    cell.named_by = number
-    request[at], request[at + 1] = limit, cell
+  named_by[position] = number
+  local known = keepers[position]
+  if not known then
+    keepers[position], limits_of[position], cost_maxes[position] = keeper, limit, cost
+    all_whole = all_whole and keeper.whole
+  elseif known ~= keeper then
+    -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state.
+    return (not known.whole or not keeper.whole or not limit or not limits_of[position]) and -6 or nil
+  elseif not keeper.whole and limits_of[position] ~= limit then
+    return -6
+  elseif limit and cost > cost_maxes[position] then
+    cost_maxes[position] = cost
   end
   return nil
 end
 
-local wrong = {}
+-- Returns what is wrong with a request, or nil and the number of its limits.
+local function examine(request, number)
+  local first = type(request) == 'table' and first_limit_at[request[1]]
+  if not first then
+    return -1
+  end
+  local operation, cost, length = request[1], request[2], #request
+  if not integers.is_count(cost) then
+    return -2
+  elseif operation == refunding and not integers.is_count(request[3]) then
+    return -1
+  elseif operation == charging_once then
+    local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
+    if problem then
+      return problem
+    end
+  end
+  local at, count = first, 0
+  repeat
+    local limit = limits[request[at]]
+    if not limit then
+      return at <= length and -3 or -1
+    end
+    local problem = name_key(request[at + 1], number, limit.algorithm, limit, cost)
+    if problem then
+      return problem
+    end
+    at = at + 2
+    if limit.block_ms > 0 and operation ~= refunding then
+      problem = name_key(request[at], number, block)
+      if problem then
+        return problem
+      end
+      at = at + 1
+    end
+    count = count + 1
+  until at > length
+  return count > limits_per_request_max and -1 or nil, count
+end
+
+local wrong, limit_counts = {}, {}
 for number = 1, #requests do
-  wrong[number] = resolve(requests[number], number)
+  wrong[number], limit_counts[number] = examine(requests[number], number)
 end
 
-if #whole_keys > 0 then
-  local values = redis.call('MGET', unpack(whole_keys))
-  for at = 1, #whole_keys do
-    whole_cells[at].state = values[at]
+-- The state of each key for the length of the call, the expiry it gets, and the keys to be written. Keys that only malformed
+-- requests name have no keeper.
+local states, expiries, is_changed, changed_positions = {}, {}, {}, {}
+
+-- What is stored under each key whose keeper reads it whole, by position.
+local function read_whole()
+  if all_whole then
+    return redis.call('MGET', unpack(KEYS))
+  end
+  local names, positions, by_position = {}, {}, {}
+  for position = 1, #KEYS do
+    if keepers[position] and keepers[position].whole then
+      names[#names + 1], positions[#positions + 1] = KEYS[position], position
+    end
+  end
+  if #names > 0 then
+    for at, value in ipairs(redis.call('MGET', unpack(names))) do
+      by_position[positions[at]] = value
+    end
+  end
+  return by_position
+end
+
+local function read_states()
+  local values = read_whole()
+  for position = 1, #KEYS do
+    local keeper, limit = keepers[position], limits_of[position]
+    if keeper then
+      local arguments = limit and limit.arguments
+      states[position] = keeper.load(values[position], KEYS[position], arguments, cost_maxes[position], now_us)
+    end
   end
 end
 
--- Another algorithm's state counts as none, as it would between two calls.
-local function state_of(cell, algorithm)
-  if not cell.loaded then
-    cell.loaded = true
-    cell.state = cell.algorithm.load(cell.state, cell.key)
+if next(keepers) then
+  read_states()
+end
+
+local function state_of(position, algorithm)
+  return keepers[position] == algorithm and states[position] or nil
+end
+
+local function change(position, keeper, state, expires_ms)
+  keepers[position], states[position] = keeper, state
+  expiries[position] = expires_ms or expiries[position]
+  if not is_changed[position] then
+    is_changed[position] = true
+    changed_positions[#changed_positions + 1] = position
   end
-  if cell.algorithm ~= algorithm then
-    return nil
-  end
-  return cell.state
 end
 
 local reply, rebased_count = { now_us, 0 }, 0
-local changed_cells = {}
--- What the limits of the request at hand would become; overwritten by the next request.
-local next_states, expiries, rebases = {}, {}, {}
+-- What the limits of the request at hand would become, by their number; overwritten by the next request.
+local next_states, next_expiries, rebases = {}, {}, {}
 
--- Writes the request's part of the reply from `base` on. Charges nothing: returns whether it may be charged.
+-- Writes the request's verdict and, as they are after a charge, its limits into the reply from `base` on. Changes nothing.
+-- Returns whether it may be charged, and what an exceeded limit's block is: the longest, or 0 for none.
 local function plan(request, base)
-  local cost, refused_bits, bit, wait_ms, never = request[2], 0, 1, 0, false
-  local at_reply, at_limit = base + 3, 0
-  reply[base], reply[base + 1], reply[base + 2] = 1, 0, 0
-  for at = 3, #request, 2 do
-    local limit = request[at]
-    local algorithm, arguments = limit.algorithm, limit.arguments
+  local cost, length, at, at_limit, bit = request[2], #request, first_limit_at[request[1]], 0, 1
+  local refused_bits, shadow_bits, blocked_bits, wait_ms, never, block_ms = 0, 0, 0, 0, false, 0
+  while at < length do
+    local limit, position = limits[request[at]], request[at + 1]
+    local algorithm = limit.algorithm
+    at_limit = at_limit + 1
     local wait, used, remaining, reset_ms, next_state, expires_ms, rebased =
-      algorithm.plan(state_of(request[at + 1], algorithm), arguments, cost, now_ms)
-    if wait ~= 0 then
+      algorithm.plan(state_of(position, algorithm), limit.arguments, cost, now_us, now_ms)
+    at = at + 2
+    if wait ~= 0 and limit.shadow then
+      shadow_bits = shadow_bits + bit
+      next_state = nil
+    elseif wait ~= 0 then
       refused_bits = refused_bits + bit
       never = never or wait < 0
       wait_ms = wait > wait_ms and wait or wait_ms
+      block_ms = limit.block_ms > block_ms and limit.block_ms or block_ms
     end
-    at_limit = at_limit + 1
-    next_states[at_limit], expiries[at_limit], rebases[at_limit] = next_state, expires_ms, rebased
+    if limit.block_ms > 0 then
+      local left_ms = block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      if left_ms > 0 then
+        blocked_bits = blocked_bits + bit
+        wait_ms = left_ms > wait_ms and left_ms or wait_ms
+      end
+      at = at + 1
+    end
+    next_states[at_limit], next_expiries[at_limit], rebases[at_limit] = next_state or false, expires_ms, rebased
+    local at_reply = base + at_limit * 3
     reply[at_reply], reply[at_reply + 1], reply[at_reply + 2] = used, remaining, reset_ms
-    at_reply, bit = at_reply + 3, bit * 2
+    bit = bit * 2
   end
-  if refused_bits > 0 then
-    reply[base], reply[base + 1], reply[base + 2] = never and 3 or 2, refused_bits, never and 0 or wait_ms
-    return false
+  if never then
+    reply[base], reply[base + 1], reply[base + 2] = 3, refused_bits + shadow_bits, 0
+  elseif blocked_bits > 0 then
+    reply[base], reply[base + 1], reply[base + 2] = 4, blocked_bits + shadow_bits, wait_ms
+  elseif refused_bits > 0 then
+    local exceeds = request[1] ~= looking and block_ms or 0
+    reply[base], reply[base + 1] = 2, refused_bits + shadow_bits
+    reply[base + 2] = exceeds > wait_ms and exceeds or wait_ms
+    return false, exceeds
+  else
+    reply[base], reply[base + 1], reply[base + 2] = 1, shadow_bits, 0
+    return request[1] ~= looking, 0
   end
-  return request[1] == 0
+  return false, 0
 end
 
 local function charge(request)
-  local at_limit = 0
-  for at = 3, #request, 2 do
+  local length, at, at_limit = #request, first_limit_at[request[1]], 0
+  while at < length do
+    local limit = limits[request[at]]
     at_limit = at_limit + 1
-    local next_state = next_states[at_limit]
-    if next_state then
-      local cell = request[at + 1]
-      cell.state, cell.algorithm = next_state, request[at].algorithm
-      cell.expires_ms = expiries[at_limit] or cell.expires_ms
+    if next_states[at_limit] then
+      change(request[at + 1], limit.algorithm, next_states[at_limit], next_expiries[at_limit])
       if rebases[at_limit] then
         rebased_count = rebased_count + 1
       end
-      if not cell.changed then
-        cell.changed = true
-        changed_cells[#changed_cells + 1] = cell
-      end
     end
+    at = at + (limit.block_ms > 0 and 3 or 2)
   end
 end
 
--- The limits as they stand, for a request that was not charged.
+-- Shuts out whoever exceeded: blocks each refusing limit that says so.
+local function shut_out(request, refused_bits)
+  local length, at, bits = #request, first_limit_at[request[1]], refused_bits
+  while at < length do
+    local limit = limits[request[at]]
+    at = at + 2
+    if limit.block_ms > 0 then
+      if bits % 2 == 1 then
+        local until_ms = now_ms + limit.block_ms
+        change(request[at], block, block.state(until_ms), until_ms)
+      end
+      at = at + 1
+    end
+    bits = math.floor(bits / 2)
+  end
+end
+
+-- The limits as they stand, for a request that was not charged. A blocked limit has nothing left until its block ends.
 local function look(request, base)
-  local at_reply = base + 3
-  for at = 3, #request, 2 do
-    local limit = request[at]
+  local length, at, at_reply = #request, first_limit_at[request[1]], base + 3
+  while at < length do
+    local limit, position = limits[request[at]], request[at + 1]
     local _, used, remaining, reset_ms =
-      limit.algorithm.plan(state_of(request[at + 1], limit.algorithm), limit.arguments, 0, now_ms)
+      limit.algorithm.plan(state_of(position, limit.algorithm), limit.arguments, 0, now_us, now_ms)
+    at = at + 2
+    if limit.block_ms > 0 then
+      local left_ms = block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      if left_ms > 0 then
+        remaining, reset_ms = 0, left_ms > reset_ms and left_ms or reset_ms
+      end
+      at = at + 1
+    end
     reply[at_reply], reply[at_reply + 1], reply[at_reply + 2] = used, remaining, reset_ms
     at_reply = at_reply + 3
   end
+  return at_reply
 end
 
-local function decide(request, base)
-  if plan(request, base) then
-    charge(request)
-  else
-    look(request, base)
+-- Returns the base of the next request's reply.
+local function decide(request, base, limit_count)
+  local marker = request[1] == charging_once and request[4]
+  local repeated = marker and once.read(states[marker], now_ms)
+  if repeated then
+    local after = look(request, base)
+    once.repeat_reply(repeated, reply, base, after)
+    return after
   end
+  local may_charge, block_ms = plan(request, base)
+  if not may_charge then
+    if block_ms > 0 then
+      shut_out(request, reply[base + 1])
+    end
+    return look(request, base)
+  end
+  charge(request)
+  if marker then
+    change(marker, once, once.state(request[3], reply, base, now_ms), now_ms + once.kept_ms)
+  end
+  return base + 3 + limit_count * 3
+end
+
+local function refund(request, base)
+  reply[base] = 2
+  for at = first_limit_at[refunding], #request, 2 do
+    local limit, position = limits[request[at]], request[at + 1]
+    local algorithm = limit.algorithm
+    local next_state, expires_ms =
+      algorithm.refund(state_of(position, algorithm), limit.arguments, request[2], request[3], now_us)
+    if next_state then
+      change(position, algorithm, next_state, expires_ms)
+      reply[base] = 1
+    end
+  end
+  return base + 1
 end
 
 local base = 3
 for number = 1, #requests do
   local request, problem = requests[number], wrong[number]
-  if not problem and pcall(decide, request, base) then
-    base = base + 3 + (#request - 2) / 2 * 3
+  local decided, after = false, nil
+  if not problem then
+    decided, after = pcall(request[1] == refunding and refund or decide, request, base, limit_counts[number])
+  end
+  if decided then
+    base = after
   else
     for at = #reply, base, -1 do
       reply[at] = nil
@@ -212,8 +365,8 @@ for number = 1, #requests do
 end
 
 reply[2] = rebased_count
-for at = 1, #changed_cells do
-  local cell = changed_cells[at]
-  cell.algorithm.save(cell.key, cell.state, cell.expires_ms, server_ahead_ms)
+for at = 1, #changed_positions do
+  local position = changed_positions[at]
+  keepers[position].save(KEYS[position], states[position], expiries[position], server_ahead_ms)
 end
 return reply

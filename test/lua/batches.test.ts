@@ -36,7 +36,7 @@ test('16 limits are decided together, and the 16th can refuse', async () => {
 
 describe('a malformed request fails alone', () => {
   const limits =
-    '[["fixed_window",0,10,60000],["fixed_window",1,10,60000],["no_such",0,1,1],["fixed_window",0,0,60000],7]'
+    '[["fixed_window",0,0,10,60000],["fixed_window",2,0,10,60000],["no_such",0,0,1,1],["fixed_window",0,0,0,60000],7,["fixed_window",0,9,10,60000]]'
   test.each([
     ['a cost below 0', '[0,-1,1,1]', -2],
     ['a broken cost', '[0,1.5,1,1]', -2],
@@ -49,10 +49,15 @@ describe('a malformed request fails alone', () => {
     ['no list', '"x"', -1],
     ['17 limits', `[0,1${',1,1'.repeat(17)}]`, -1],
     ['an unknown position of a limit', '[0,1,9,1]', -3],
-    ['a reserved mode', '[0,1,2,1]', -3],
+    ['an unknown mode', '[0,1,2,1]', -3],
     ['an unknown algorithm', '[0,1,3,1]', -3],
     ['a size of 0', '[0,1,4,1]', -3],
     ['a limit that is no list', '[0,1,5,1]', -3],
+    ['a block that is missing', '[0,1,6,1]', -4],
+    ['a block that is a count', '[0,1,6,1,1]', -4],
+    ['a refund without its time', '[2,1,-1,1,1]', -1],
+    ['an idempotent request without an id', '[3,1,"",2,1,1]', -1],
+    ['an idempotent request without a marker', '[3,1,"a",9,1,1]', -4],
     ['an unknown position of a key', '[0,1,1,3]', -4],
     ['one key twice', '[0,1,1,1,1,1]', -4],
   ])('%s', async (_, malformed, code) => {
@@ -65,7 +70,7 @@ describe('a malformed request fails alone', () => {
 })
 
 test.each([
-  ['33 requests', [nowText, '[["fixed_window",0,1,1]]', `[${Array(33).fill('[0,1,1,1]').join(',')}]`]],
+  ['33 requests', [nowText, '[["fixed_window",0,0,1,1]]', `[${Array(33).fill('[0,1,1,1]').join(',')}]`]],
   ['no request', [nowText, '[]', '[]']],
   ['text that is no JSON', [nowText, '[', '[[0,1,1,1]]']],
   ['a time that is none', ['yesterday', '[]', '[[0,1,1,1]]']],

@@ -1,22 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import { decideModel, type ModelCell } from '@weir/core/algorithms/decide-model.ts'
-import type { Decision } from '@weir/core/limits/decision.ts'
+import { decideModel, type ModelCell, refundModel } from '@weir/core/algorithms/decide-model.ts'
 import type { PeriodBoundaries } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import { decodeReply, encodeCall, type MalformedRequest } from '@weir/core/limits/script-codec.ts'
+import { decodeReply, encodeCall, type Operation, type Outcome } from '@weir/core/limits/script-codec.ts'
 import { readDecideScript } from '@weir/redis/decide-script.ts'
-import { limitKey } from '@weir/redis/keys.ts'
+import { blockKey, limitKey, markerKey } from '@weir/redis/keys.ts'
 import type { Redis } from 'ioredis'
 
-export interface EngineCall {
-  readonly requests: readonly LimitRequest[]
+interface CallTime {
   readonly nowMs: number
   /** For every limit with a calendar period in this call. */
   readonly boundaries?: PeriodBoundaries
 }
 
+export interface EngineCall extends CallTime {
+  readonly requests: readonly LimitRequest[]
+}
+
+export interface OperationsCall extends CallTime {
+  readonly operations: readonly Operation[]
+}
+
 export interface EngineResult {
-  readonly outcomes: readonly (Decision | MalformedRequest)[]
+  readonly outcomes: readonly Outcome[]
   readonly rebased: number
 }
 
@@ -24,24 +30,37 @@ export interface EngineResult {
 export interface DecideEngine {
   readonly name: string
   decide(call: EngineCall): Promise<EngineResult>
+  /** The same for refunds among decisions. */
+  run(call: OperationsCall): Promise<EngineResult>
 }
+
+/** Operations that only decide. */
+const decideAll = ({ requests, ...time }: EngineCall): OperationsCall => ({
+  operations: requests.map((request) => ({ kind: 'decide', request })),
+  ...time,
+})
 
 export function createModelEngine(): DecideEngine {
   const cells = new Map<string, ModelCell>()
-  return {
-    name: 'model',
-    async decide({ requests, nowMs, boundaries }) {
-      let rebased = 0
-      const outcomes = requests.map((request) => {
-        const limits = request.limits.map((limit) => ({ limit, key: limitKey(limit, request.scope), boundaries }))
-        const result = decideModel(cells, request, limits, nowMs)
-        for (const [key, cell] of result.changes) cells.set(key, cell)
-        rebased += result.rebased
-        return result.decision
-      })
-      return { outcomes, rebased }
-    },
+  const run = async ({ operations, nowMs, boundaries }: OperationsCall): Promise<EngineResult> => {
+    let rebased = 0
+    const nowUs = Math.round(nowMs * 1_000)
+    const outcomes = operations.map((operation): Outcome => {
+      const { request } = operation
+      const limits = request.limits.map((limit) => ({ limit, key: limitKey(limit, request.scope), boundaries }))
+      if (operation.kind === 'refund') {
+        const changes = refundModel(cells, request, operation.charge, limits, nowUs)
+        for (const [key, cell] of changes) cells.set(key, cell)
+        return { refunded: changes.length > 0 }
+      }
+      const result = decideModel(cells, request, limits, nowUs)
+      for (const [key, cell] of result.changes) cells.set(key, cell)
+      rebased += result.rebased
+      return result.decision
+    })
+    return { outcomes, rebased }
   }
+  return { name: 'model', run, decide: (call) => run(decideAll(call)) }
 }
 
 export const decideSource = readDecideScript(7).source
@@ -54,20 +73,24 @@ export interface RedisEngine extends DecideEngine {
 
 /** Runs the script itself, under key names that no other test has. */
 export function createRedisEngine(redis: Redis): RedisEngine {
-  const run = randomUUID()
-  const keys = () => redis.keys(`${run}*`)
+  const prefix = randomUUID()
+  const keys = () => redis.keys(`${prefix}*`)
+  const run = async ({ operations, nowMs, boundaries }: OperationsCall): Promise<EngineResult> => {
+    const { keys, argv } = encodeCall(operations, {
+      keyOf: (limit, scope) => `${prefix}${limitKey(limit, scope)}`,
+      blockKeyOf: (limit, scope) => `${prefix}${blockKey(limit, scope)}`,
+      markerKeyOf: (subject, key) => `${prefix}${markerKey(subject, key)}`,
+      boundariesOf: () => boundaries,
+      nowMs,
+    })
+    const reply = await redis.eval(decideSource, keys.length, ...keys, ...argv)
+    const { outcomes, rebased } = decodeReply(reply, operations)
+    return { outcomes, rebased }
+  }
   return {
     name: 'redis',
-    async decide({ requests, nowMs, boundaries }) {
-      const { keys, argv } = encodeCall(requests, {
-        keyOf: (limit, scope) => `${run}${limitKey(limit, scope)}`,
-        boundariesOf: () => boundaries,
-        nowMs,
-      })
-      const reply = await redis.eval(decideSource, keys.length, ...keys, ...argv)
-      const { outcomes, rebased } = decodeReply(reply, requests)
-      return { outcomes, rebased }
-    },
+    run,
+    decide: (call) => run(decideAll(call)),
     keys,
     async dump() {
       const entries = (await keys()).sort().map(async (key) => {

@@ -125,3 +125,12 @@ export function limitKey(limit: Limit, values: ScopeValues): string {
   }
   return make(values)
 }
+
+/** Where the block of a limit is kept. A scope has a `=`, so no count has this key. */
+export const blockKey = (limit: Limit, values: ScopeValues): string => `${limitKey(limit, values)}:blocked`
+
+/** Where the first answer under a caller's idempotency key is kept. Limits' names do not begin with `_`. */
+export function markerKey(subject: string, idempotencyKey: string): string {
+  const hash = createHash('sha256').update(idempotencyKey).digest('base64url')
+  return `weir:1:{${encode(subject)}}:_once:${hash}`
+}

@@ -1,8 +1,8 @@
-import { decideModel, type ModelCell, type ModelLimit } from '@weir/core/algorithms/decide-model.ts'
+import { decideModel, type ModelCell, type ModelLimit, refundModel } from '@weir/core/algorithms/decide-model.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
-import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { limitKey } from './keys.ts'
 
@@ -28,14 +28,23 @@ class MemoryLimitStore implements LimitStore {
     checkLimitRequest(request)
     if (request.limits.length === 0) return unlimitedDecision
     const nowMs = this.#clock.nowMs()
-    const limits = request.limits.map((limit): ModelLimit => {
-      const { span } = limit
-      const boundaries =
-        span.kind === 'period' ? this.#boundaries(span.unit, request.timeZone, request.anchor, nowMs) : undefined
-      return { limit, key: limitKey(limit, request.scope), boundaries }
-    })
-    const { decision, changes } = decideModel(this.#cells, request, limits, nowMs)
+    const { decision, changes } = decideModel(this.#cells, request, this.#limitsOf(request, nowMs), nowMs * 1_000)
     for (const [key, cell] of changes) this.#cells.set(key, cell)
     return decision
+  }
+
+  async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    const nowMs = this.#clock.nowMs()
+    const changes = refundModel(this.#cells, request, charge, this.#limitsOf(request, nowMs), nowMs * 1_000)
+    for (const [key, cell] of changes) this.#cells.set(key, cell)
+    return changes.length > 0
+  }
+
+  #limitsOf({ limits, timeZone, anchor, scope }: LimitRequest, nowMs: number): readonly ModelLimit[] {
+    return limits.map((limit) => {
+      const { span } = limit
+      const boundaries = span.kind === 'period' ? this.#boundaries(span.unit, timeZone, anchor, nowMs) : undefined
+      return { limit, key: limitKey(limit, scope), boundaries }
+    })
   }
 }

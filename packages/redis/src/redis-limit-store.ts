@@ -3,12 +3,18 @@ import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-li
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { type CallParts, decodeReply, encodeCall, requestsPerCallMax } from '@weir/core/limits/script-codec.ts'
+import {
+  type CallParts,
+  decodeReply,
+  encodeCall,
+  type Operation,
+  requestsPerCallMax,
+} from '@weir/core/limits/script-codec.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import type { Redis } from 'ioredis'
 import { readDecideScript } from './decide-script.ts'
-import { limitKey } from './keys.ts'
+import { blockKey, limitKey, markerKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
@@ -63,7 +69,7 @@ interface Waiting {
 /** One call under way. `answered`: its requests were answered without it, because it took too long. */
 interface Call {
   readonly waiting: readonly Waiting[]
-  readonly requests: readonly LimitRequest[]
+  readonly operations: readonly Operation[]
   answered: boolean
 }
 
@@ -103,6 +109,10 @@ class GatheringLimitStore implements RedisLimitStore {
 
   get counters(): LimitStoreCounters {
     return { ...this.#counters, scriptErrors: { ...this.#scriptErrors } }
+  }
+
+  async refund(): Promise<boolean> {
+    return false
   }
 
   close(): void {
@@ -145,7 +155,11 @@ class GatheringLimitStore implements RedisLimitStore {
       this.#schedule()
       return
     }
-    const call: Call = { waiting, requests: waiting.map(({ request }) => request), answered: false }
+    const call: Call = {
+      waiting,
+      operations: waiting.map(({ request }) => ({ kind: 'decide', request })),
+      answered: false,
+    }
     this.#call = call
     // A turn that took longer than the deadline must not beat a reply that is already here: it is read before setImmediate.
     const timer = setTimeout(() => setImmediate(() => this.#overdue(call)), Math.ceil(leftMs))
@@ -156,7 +170,7 @@ class GatheringLimitStore implements RedisLimitStore {
   }
 
   async #run(call: Call): Promise<unknown> {
-    const { keys, argv } = encodeCall(call.requests, this.#parts())
+    const { keys, argv } = encodeCall(call.operations, this.#parts())
     const { sha1, source } = this.#script
     this.#counters.calls += 1
     try {
@@ -172,6 +186,8 @@ class GatheringLimitStore implements RedisLimitStore {
     const nowMs = testMs ?? this.#clock.nowMs()
     return {
       keyOf: limitKey,
+      blockKeyOf: blockKey,
+      markerKeyOf: markerKey,
       boundariesOf: ({ span }: Limit, { timeZone, anchor }: LimitRequest) =>
         span.kind === 'period' ? this.#boundaries(span.unit, timeZone, anchor, nowMs) : undefined,
       nowMs: testMs,
@@ -190,11 +206,12 @@ class GatheringLimitStore implements RedisLimitStore {
       this.#counters.lateReplies += 1
       return
     }
-    const { outcomes, rebased } = decodeReply(reply, call.requests)
+    const { outcomes, rebased } = decodeReply(reply, call.operations)
     this.#counters.rebased += rebased
     for (const [at, { resolve, reject }] of call.waiting.entries()) {
       const outcome = outcomes[at]
       if (outcome === undefined) reject(new Error('decide.lua left a request out'))
+      else if ('refunded' in outcome) reject(new Error('decide.lua refunded what was to be decided'))
       else if ('malformed' in outcome) reject(new Error(`decide.lua found the request's ${outcome.malformed} wrong`))
       else resolve(outcome)
     }

@@ -1,14 +1,55 @@
 import type { Decision, LimitState } from '../limits/decision.ts'
-import type { Limit, PeriodBoundaries } from '../limits/limit.ts'
-import type { LimitRequest } from '../limits/limit-store.ts'
+import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
+import type { Charge, LimitRequest } from '../limits/limit-store.ts'
+import { chargedLimits } from '../limits/script-codec.ts'
 import { decisionOf, verdicts } from '../limits/verdict.ts'
-import { type FixedWindowState, planFixedWindow } from './fixed-window.ts'
-import type { Plan } from './plan.ts'
+import { fixedWindow } from './fixed-window.ts'
+import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
-/** The state of one key, tagged by who wrote it: another algorithm counts it as none. */
-export interface ModelCell {
-  readonly algorithm: Limit['algorithm']
-  readonly state: FixedWindowState
+/** What is kept under one key: a limit's count, the block of one, or the first answer under an idempotency key. */
+export type ModelCell = CountCell | BlockCell | OnceCell
+
+/** A count and how it goes on. Another algorithm's counts as none. */
+interface CountCell {
+  readonly kind: 'count'
+  readonly algorithm: Algorithm
+  plan(limit: ModelArguments, cost: number, nowUs: number): Plan<CountCell>
+  refund(limit: ModelArguments, refund: Refund, nowUs: number): CountCell | undefined
+}
+
+interface BlockCell {
+  readonly kind: 'block'
+  readonly untilMs: number
+}
+
+interface OnceCell {
+  readonly kind: 'once'
+  readonly untilMs: number
+  readonly id: string
+  readonly limits: readonly LimitState[]
+}
+
+/** As in lua/lib/once.lua. */
+const onceKeptMs = 600_000
+
+const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, state: State | undefined): CountCell => ({
+  kind: 'count',
+  algorithm,
+  plan(limit, cost, nowUs) {
+    const plan = model.plan(state, limit, cost, nowUs)
+    return { ...plan, next: plan.next === undefined ? undefined : countCell(algorithm, model, plan.next) }
+  },
+  refund(limit, refund, nowUs) {
+    const next = model.refund(state, limit, refund, nowUs)
+    return next === undefined ? undefined : countCell(algorithm, model, next)
+  },
+})
+
+const none: Readonly<Record<Algorithm, CountCell>> = {
+  fixed_window: countCell('fixed_window', fixedWindow, undefined),
+  sliding_window: countCell('sliding_window', fixedWindow, undefined),
+  sliding_log: countCell('sliding_log', fixedWindow, undefined),
+  token_bucket: countCell('token_bucket', fixedWindow, undefined),
 }
 
 /** One limit of a request with its key, and with boundaries if it has a calendar period. */
@@ -18,63 +59,154 @@ export interface ModelLimit {
   readonly boundaries: PeriodBoundaries | undefined
 }
 
+type Cells = Pick<ReadonlyMap<string, ModelCell>, 'get'>
+type Change = readonly [key: string, cell: ModelCell]
+
 export interface ModelResult {
   readonly decision: Decision
-  /** The keys to store, if the request was charged; empty otherwise. */
-  readonly changes: readonly (readonly [key: string, cell: ModelCell])[]
+  /** What to store; empty if nothing was charged or blocked. */
+  readonly changes: readonly Change[]
   /** Limits begun anew although their span had not ended. */
   readonly rebased: number
 }
 
-function planLimit(
-  { limit, boundaries }: ModelLimit,
-  cell: ModelCell | undefined,
-  cost: number,
-  nowMs: number,
-): Plan<FixedWindowState> {
-  if (limit.algorithm !== 'fixed_window' || limit.mode !== 'enforce') {
-    throw new Error(`limit ${limit.name}: ${limit.algorithm} in mode ${limit.mode} is not built`)
-  }
-  const state = cell?.algorithm === limit.algorithm ? cell.state : undefined
-  if (limit.span.kind === 'window') return planFixedWindow(state, { size: limit.size, span: limit.span }, cost, nowMs)
-  if (boundaries === undefined) throw new Error(`limit ${limit.name} has a calendar period but no boundaries`)
-  return planFixedWindow(state, { size: limit.size, span: { kind: 'period', boundaries } }, cost, nowMs)
+function countOf(cells: Cells, { limit, key }: ModelLimit): CountCell {
+  const cell = cells.get(key)
+  return cell?.kind === 'count' && cell.algorithm === limit.algorithm ? cell : none[limit.algorithm]
 }
 
-const stateOf = ({ limit }: ModelLimit, { used, remaining, resetMs }: Plan<FixedWindowState>): LimitState => ({
-  name: limit.name,
+const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
   size: limit.size,
-  used,
-  remaining,
-  resetMs,
+  capacity: limit.capacity,
+  span: limit.span,
+  boundaries,
 })
+
+const blockKey = (key: string) => `${key}:blocked`
+const onceKey = ({ scope, idempotency }: LimitRequest) => `once:${scope.subject}:${idempotency?.key}`
+const blockMsOf = ({ mode, blockMs }: Limit) => (mode === 'enforce' ? blockMs : 0)
+
+/** Milliseconds that something kept until then still holds; 0 if it does not, or was kept by a clock ahead of this one. */
+function leftMs(untilMs: number, keptMs: number, nowUs: number): number {
+  const left = untilMs - Math.floor(nowUs / 1_000)
+  return left > 0 && left <= keptMs + stepBackMsMax ? left : 0
+}
+
+function blockedMs(cells: Cells, { limit, key }: ModelLimit, nowUs: number): number {
+  const cell = blockMsOf(limit) > 0 ? cells.get(blockKey(key)) : undefined
+  return cell?.kind === 'block' ? leftMs(cell.untilMs, limit.blockMs, nowUs) : 0
+}
+
+interface Planned extends ModelLimit {
+  readonly bit: number
+  readonly plan: Plan<CountCell>
+  readonly blockedMs: number
+}
+
+const sumBits = (planned: readonly Planned[]) => planned.reduce((bits, { bit }) => bits + bit, 0)
+const longest = (ms: readonly number[]) => Math.max(0, ...ms)
+
+function stateOf({ limit, plan, blockedMs }: Planned, charged: boolean): LimitState {
+  const { used, remaining, resetMs } = plan
+  const shut = blockedMs > 0 && !charged
+  return {
+    ...{ name: limit.name, size: limit.capacity, used },
+    ...{ remaining: shut ? 0 : remaining, resetMs: shut ? Math.max(resetMs, blockedMs) : resetMs },
+  }
+}
 
 /** What lua/scripts/decide.lua decides for one request, as a function of values. Nothing is changed: the caller stores `changes`. */
 export function decideModel(
-  cells: ReadonlyMap<string, ModelCell>,
+  cells: Cells,
   request: LimitRequest,
   limits: readonly ModelLimit[],
-  nowMs: number,
+  nowUs: number,
 ): ModelResult {
-  const planAll = (cost: number) => limits.map((limit) => planLimit(limit, cells.get(limit.key), cost, nowMs))
-  const plans = planAll(request.cost)
-  const refusedBits = plans.reduce((bits, { waitMs }, at) => (waitMs === 0 ? bits : bits + 2 ** at), 0)
-  const never = plans.some(({ waitMs }) => waitMs < 0)
-  const charged = refusedBits === 0 && !request.peek
-  const shown = charged ? plans : planAll(0)
+  const planAll = (cost: number, from: Cells): readonly Planned[] =>
+    limits.map((limit, at) => ({
+      ...limit,
+      bit: 2 ** at,
+      plan: countOf(from, limit).plan(argumentsOf(limit), cost, nowUs),
+      blockedMs: blockedMs(from, limit, nowUs),
+    }))
+  const nowMs = Math.floor(nowUs / 1_000)
+  const look = (from: Cells) => planAll(0, from).map((planned) => stateOf(planned, false))
+
+  const repeated = repeatedOf(cells, request, nowUs)
+  if (repeated !== undefined) {
+    const shown = repeated.limits.length === limits.length ? repeated.limits : look(cells)
+    const verdict = { verdict: verdicts.repeated, bits: 0, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
+    return { decision: decisionOf(request, verdict), changes: [], rebased: 0 }
+  }
+
+  const plans = planAll(request.cost, cells)
+  const wanting = plans.filter(({ plan }) => plan.waitMs !== 0)
+  const refusing = wanting.filter(({ limit }) => limit.mode === 'enforce')
+  const shadowing = wanting.filter(({ limit }) => limit.mode === 'shadow')
+  const blocked = plans.filter(({ blockedMs }) => blockedMs > 0)
+  const never = refusing.some(({ plan }) => plan.waitMs < 0)
+  const waitMs = longest([...refusing.map(({ plan }) => plan.waitMs), ...blocked.map(({ blockedMs }) => blockedMs)])
+  const found = { atUs: nowUs, repeats: '' }
+
+  if (never || blocked.length > 0 || refusing.length > 0) {
+    const isBreach = !never && blocked.length === 0
+    const exceeded = isBreach && !request.peek ? refusing.filter(({ limit }) => blockMsOf(limit) > 0) : []
+    const changes = exceeded.map(({ limit, key }): Change => {
+      return [blockKey(key), { kind: 'block', untilMs: nowMs + limit.blockMs }]
+    })
+    const decision = decisionOf(request, {
+      ...found,
+      verdict: never ? verdicts.refusedForGood : isBreach ? verdicts.refused : verdicts.blocked,
+      bits: sumBits(never || isBreach ? refusing : blocked) + sumBits(shadowing),
+      waitMs: never ? 0 : longest([waitMs, ...exceeded.map(({ limit }) => limit.blockMs)]),
+      limits: look(changes.length === 0 ? cells : overlay(cells, changes)),
+    })
+    return { decision, changes, rebased: 0 }
+  }
+
+  const charged = plans.filter(({ plan, limit }) => !(limit.mode === 'shadow' && plan.waitMs !== 0))
+  const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(planned, true))
   const decision = decisionOf(request, {
-    verdict: refusedBits === 0 ? verdicts.allowed : never ? verdicts.refusedForGood : verdicts.refused,
-    refusedBits,
-    waitMs: never ? 0 : Math.max(0, ...plans.map(({ waitMs }) => waitMs)),
-    limits: limits.flatMap((limit, at) => {
-      const plan = shown[at]
-      return plan === undefined ? [] : [stateOf(limit, plan)]
-    }),
+    ...{ ...found, verdict: verdicts.allowed, bits: sumBits(shadowing), waitMs: 0, limits: shown },
   })
-  const changes = limits.flatMap(({ limit, key }, at) => {
-    const next = plans[at]?.next
-    return charged && next !== undefined ? [[key, { algorithm: limit.algorithm, state: next }] as const] : []
+  if (request.peek) return { decision, changes: [], rebased: 0 }
+  const stored = charged.filter(({ plan }) => plan.next !== undefined)
+  const changes = stored.flatMap(({ key, plan }): Change[] => (plan.next === undefined ? [] : [[key, plan.next]]))
+  return {
+    decision,
+    changes: request.idempotency === undefined ? changes : [...changes, firstAnswer(request, shown, nowMs)],
+    rebased: stored.filter(({ plan }) => plan.rebased).length,
+  }
+}
+
+function overlay(cells: Cells, changes: readonly Change[]): Cells {
+  const changed = new Map(changes)
+  return { get: (key) => changed.get(key) ?? cells.get(key) }
+}
+
+function repeatedOf(cells: Cells, request: LimitRequest, nowUs: number): OnceCell | undefined {
+  const cell = request.idempotency === undefined || request.peek ? undefined : cells.get(onceKey(request))
+  return cell?.kind === 'once' && leftMs(cell.untilMs, onceKeptMs, nowUs) > 0 ? cell : undefined
+}
+
+const firstAnswer = (request: LimitRequest, limits: readonly LimitState[], nowMs: number): Change => [
+  onceKey(request),
+  { kind: 'once', untilMs: nowMs + onceKeptMs, id: request.idempotency?.id ?? '', limits },
+]
+
+/** What decide.lua changes for a refund of one charged request; empty if nothing of it counts any more. */
+export function refundModel(
+  cells: Cells,
+  request: LimitRequest,
+  charge: Charge,
+  limits: readonly ModelLimit[],
+  nowUs: number,
+): readonly Change[] {
+  const charged = new Set(chargedLimits(request, charge))
+  return limits.flatMap((limit): Change[] => {
+    if (!charged.has(limit.limit)) return []
+    const refund = { cost: request.cost, atUs: charge.atUs }
+    const next = countOf(cells, limit).refund(argumentsOf(limit), refund, nowUs)
+    return next === undefined ? [] : [[limit.key, next]]
   })
-  const rebased = charged ? plans.filter((plan) => plan.next !== undefined && plan.rebased).length : 0
-  return { decision, changes, rebased }
 }

@@ -1,18 +1,11 @@
 import type { PeriodBoundaries } from '../limits/limit.ts'
-import { type Plan, stepBackMsMax } from './plan.ts'
+import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
 /** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */
 
 export interface FixedWindowState {
   readonly endMs: number
   readonly used: number
-}
-
-export interface FixedWindowArguments {
-  readonly size: number
-  readonly span:
-    | { readonly kind: 'window'; readonly ms: number }
-    | { readonly kind: 'period'; readonly boundaries: PeriodBoundaries }
 }
 
 interface Ends {
@@ -40,7 +33,13 @@ interface CurrentSpan {
   readonly counts: boolean
 }
 
-function currentSpan(storedEndMs: number, { span }: FixedWindowArguments, nowMs: number): CurrentSpan {
+function boundariesOf({ boundaries }: ModelArguments): PeriodBoundaries {
+  if (boundaries === undefined) throw new Error('a limit with a calendar period came without its boundaries')
+  return boundaries
+}
+
+function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number): CurrentSpan {
+  const { span } = limit
   if (span.kind === 'window') {
     const endMs = nowMs - (nowMs % span.ms) + span.ms
     if (storedEndMs <= nowMs) return { endMs, counts: false }
@@ -48,18 +47,18 @@ function currentSpan(storedEndMs: number, { span }: FixedWindowArguments, nowMs:
     const aheadMs = storedEndMs - span.ms - nowMs
     return aheadMs <= stepBackMsMax ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
   }
-  const { endMs, horizonMs } = calendarEnds(span.boundaries, nowMs)
+  const { endMs, horizonMs } = calendarEnds(boundariesOf(limit), nowMs)
   const running = storedEndMs > nowMs && storedEndMs <= horizonMs
   return running ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
 }
 
-/** Plans one request on one limit; charges nothing. */
-export function planFixedWindow(
+function plan(
   state: FixedWindowState | undefined,
-  limit: FixedWindowArguments,
+  limit: ModelArguments,
   cost: number,
-  nowMs: number,
+  nowUs: number,
 ): Plan<FixedWindowState> {
+  const nowMs = Math.floor(nowUs / 1_000)
   const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
   const used = state !== undefined && counts ? state.used : 0
   const rebased = state !== undefined && !counts && state.endMs > nowMs
@@ -72,3 +71,16 @@ export function planFixedWindow(
   const next = { endMs, used: used + cost }
   return { waitMs: 0, used: next.used, remaining: limit.size - next.used, resetMs, next, rebased }
 }
+
+function refund(
+  state: FixedWindowState | undefined,
+  limit: ModelArguments,
+  { cost, atUs }: Refund,
+  nowUs: number,
+): FixedWindowState | undefined {
+  if (state === undefined || cost === 0 || state.endMs * 1_000 <= nowUs || state.used === 0) return undefined
+  const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
+  return chargedEndMs === state.endMs ? { endMs: state.endMs, used: Math.max(0, state.used - cost) } : undefined
+}
+
+export const fixedWindow: AlgorithmModel<FixedWindowState> = { plan, refund }

@@ -1,12 +1,17 @@
 import type { Decision, LimitState } from './decision.ts'
 import type { Limit, PeriodBoundaries } from './limit.ts'
-import type { LimitRequest, ScopeValues } from './limit-store.ts'
-import { decisionOf } from './verdict.ts'
+import type { Charge, LimitRequest, ScopeValues } from './limit-store.ts'
+import { decisionOf, verdicts } from './verdict.ts'
 
 /**
  * The wire format of lua/scripts/decide.lua, whose header is its only description. ioredis's decoder rounds integers within
  * 48 of 2^53, so counts up there are enforced exactly but may be reported one off.
  */
+
+/** One request of a call. */
+export type Operation =
+  | { readonly kind: 'decide'; readonly request: LimitRequest }
+  | { readonly kind: 'refund'; readonly request: LimitRequest; readonly charge: Charge }
 
 /** A call never takes more requests, so that one script run stays well below a millisecond. Also checked in the script. */
 export const requestsPerCallMax = 32
@@ -20,6 +25,10 @@ export interface ScriptCall {
 /** What a request's limits come to beyond the request itself. */
 export interface CallParts {
   keyOf(limit: Limit, scope: ScopeValues): string
+  /** Where the block of a limit that has one is kept. */
+  blockKeyOf(limit: Limit, scope: ScopeValues): string
+  /** Where the first answer under an idempotency key is kept. */
+  markerKeyOf(subject: string, idempotencyKey: string): string
   boundariesOf(limit: Limit, request: LimitRequest): PeriodBoundaries | undefined
   /** The test's time; undefined for Redis's own clock. */
   readonly nowMs: number | undefined
@@ -29,10 +38,17 @@ export interface CallParts {
 const windowTexts = new WeakMap<Limit, string>()
 const periodTexts = new WeakMap<Limit, WeakMap<PeriodBoundaries, string>>()
 
+/** A shadow limit shuts nobody out. */
+const blockMsOf = ({ mode, blockMs }: Limit) => (mode === 'enforce' ? blockMs : 0)
+
+const headText = (limit: Limit) =>
+  `["${limit.algorithm}",${limit.mode === 'enforce' ? 0 : 1},${blockMsOf(limit)},${limit.size}`
+
 function windowText(limit: Limit, ms: number): string {
   const known = windowTexts.get(limit)
   if (known !== undefined) return known
-  const text = `["${limit.algorithm}",${limit.mode === 'enforce' ? 0 : 1},${limit.size},${ms}]`
+  const burst = limit.algorithm === 'token_bucket' ? `,${limit.capacity}` : ''
+  const text = `${headText(limit)},${ms}${burst}]`
   windowTexts.set(limit, text)
   return text
 }
@@ -43,7 +59,7 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
   const known = texts.get(boundaries)
   if (known !== undefined) return known
   periodTexts.set(limit, texts)
-  const text = `["${limit.algorithm}",${limit.mode === 'enforce' ? 0 : 1},${limit.size},0,${boundaries.join(',')}]`
+  const text = `${headText(limit)},0,${boundaries.join(',')}]`
   texts.set(boundaries, text)
   return text
 }
@@ -57,41 +73,91 @@ function positionOf(positions: Map<string, number>, text: string): number {
   return position
 }
 
-/** One call for all requests, in their order. Each key and each limit is sent once, however many requests name it. */
-export function encodeCall(requests: readonly LimitRequest[], parts: CallParts): ScriptCall {
-  const keys = new Map<string, number>()
-  const limits = new Map<string, number>()
-  let body = ''
-  for (const request of requests) {
-    body += `${body === '' ? '[' : ',['}${request.peek ? 1 : 0},${request.cost}`
-    for (const limit of request.limits) {
-      const text =
-        limit.span.kind === 'window'
-          ? windowText(limit, limit.span.ms)
-          : periodText(limit, parts.boundariesOf(limit, request))
-      body += `,${positionOf(limits, text)},${positionOf(keys, parts.keyOf(limit, request.scope))}`
-    }
-    body += ']'
+/** The limits that a decision charged: all but the shadow limits that would have refused. */
+export const chargedLimits = ({ limits }: LimitRequest, { refusedBits }: Charge): readonly Limit[] =>
+  refusedBits === 0 ? limits : limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
+
+/** Collects one call's keys and limits; each is sent once, however many requests name it. */
+class CallWriter {
+  readonly keys = new Map<string, number>()
+  readonly limits = new Map<string, number>()
+  readonly #parts: CallParts
+
+  constructor(parts: CallParts) {
+    this.#parts = parts
   }
-  const time = parts.nowMs === undefined ? '' : String(Math.round(parts.nowMs * 1_000))
-  return { keys: [...keys.keys()], argv: [time, `[${[...limits.keys()].join(',')}]`, `[${body}]`] }
+
+  decide(request: LimitRequest): string {
+    const { idempotency, scope, cost } = request
+    let text = `[${request.peek ? 1 : 0},${cost}`
+    if (idempotency !== undefined && !request.peek) {
+      const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
+      text = `[3,${cost},${JSON.stringify(idempotency.id)},${marker}`
+    }
+    for (const limit of request.limits) {
+      text += this.#limit(limit, request)
+      if (blockMsOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
+    }
+    return `${text}]`
+  }
+
+  refund(request: LimitRequest, charge: Charge): string {
+    let text = `[2,${request.cost},${charge.atUs}`
+    for (const limit of chargedLimits(request, charge)) text += this.#limit(limit, request)
+    return `${text}]`
+  }
+
+  #limit(limit: Limit, request: LimitRequest): string {
+    const text =
+      limit.span.kind === 'window'
+        ? windowText(limit, limit.span.ms)
+        : periodText(limit, this.#parts.boundariesOf(limit, request))
+    return `,${positionOf(this.limits, text)},${positionOf(this.keys, this.#parts.keyOf(limit, request.scope))}`
+  }
 }
 
-/** A request that the script found malformed; the codes are those of decide.lua. Always a bug on this side. */
-export interface MalformedRequest {
-  readonly malformed: 'shape' | 'cost' | 'limit' | 'key' | 'planning'
+/** One call for all operations, in their order. */
+export function encodeCall(operations: readonly Operation[], parts: CallParts): ScriptCall {
+  const writer = new CallWriter(parts)
+  let body = ''
+  for (const operation of operations) {
+    const text =
+      operation.kind === 'decide'
+        ? writer.decide(operation.request)
+        : writer.refund(operation.request, operation.charge)
+    body += body === '' ? text : `,${text}`
+  }
+  const time = parts.nowMs === undefined ? '' : String(Math.round(parts.nowMs * 1_000))
+  return { keys: [...writer.keys.keys()], argv: [time, `[${[...writer.limits.keys()].join(',')}]`, `[${body}]`] }
 }
+
+/**
+ * A request that the script found malformed; the codes are those of decide.lua. A bug on this side, except `definition`:
+ * two requests of the call hold a key to different definitions of its limit, as a change of policy brings; nothing was
+ * charged, and in another call it will be decided.
+ */
+export interface MalformedRequest {
+  readonly malformed: 'shape' | 'cost' | 'limit' | 'key' | 'planning' | 'definition'
+}
+
+/** What became of a refund. */
+export interface RefundOutcome {
+  /** Whether anything of it still counted, and was given back. */
+  readonly refunded: boolean
+}
+
+export type Outcome = Decision | RefundOutcome | MalformedRequest
 
 export interface ScriptReply {
   /** Redis's clock when it decided, in microseconds. */
   readonly nowUs: number
   /** Limits begun anew although their span had not ended: a clock was set back, or a limit shortened. */
   readonly rebased: number
-  /** One per request, in their order. */
-  readonly outcomes: readonly (Decision | MalformedRequest)[]
+  /** One per operation, in their order. */
+  readonly outcomes: readonly Outcome[]
 }
 
-const malformations = [undefined, 'shape', 'cost', 'limit', 'key', 'planning'] as const
+const malformations = [undefined, 'shape', 'cost', 'limit', 'key', 'planning', 'definition'] as const
 
 class ReplyReader {
   #at = 0
@@ -110,6 +176,12 @@ class ReplyReader {
     return value
   }
 
+  text(): string {
+    const value = this.#reply[this.#at++]
+    if (typeof value !== 'string') throw new Error(`decide.lua replied with ${typeof value} at ${this.#at}, not a text`)
+    return value
+  }
+
   assertDone(): void {
     if (this.#at !== this.#reply.length) {
       throw new Error(`decide.lua replied with ${this.#reply.length} integers, expected ${this.#at}`)
@@ -117,28 +189,32 @@ class ReplyReader {
   }
 }
 
-function readOutcome(reader: ReplyReader, request: LimitRequest): Decision | MalformedRequest {
+function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): Outcome {
   const verdict = reader.next()
   if (verdict < 0) {
     const malformed = malformations[-verdict]
     if (malformed === undefined) throw new Error(`unknown verdict ${verdict} in the reply of decide.lua`)
     return { malformed }
   }
-  const refusedBits = reader.next()
+  if (operation.kind === 'refund') return { refunded: verdict === verdicts.allowed }
+  const { request } = operation
+  const isRepeat = verdict === verdicts.repeated
+  const repeats = isRepeat ? reader.text() : ''
+  const bits = isRepeat ? 0 : reader.next()
   const waitMs = reader.next()
   const limits: LimitState[] = []
-  for (const { name, size } of request.limits) {
-    limits.push({ name, size, used: reader.next(), remaining: reader.next(), resetMs: reader.next() })
+  for (const { name, capacity } of request.limits) {
+    limits.push({ name, size: capacity, used: reader.next(), remaining: reader.next(), resetMs: reader.next() })
   }
-  return decisionOf(request, { verdict, refusedBits, waitMs, limits })
+  return decisionOf(request, { verdict, bits, waitMs, atUs, repeats, limits })
 }
 
-/** Reads the reply to a call of these very requests. Throws when it does not have exactly the length that they ask for. */
-export function decodeReply(reply: unknown, requests: readonly LimitRequest[]): ScriptReply {
+/** Reads the reply to a call of these very operations. Throws when it does not have exactly the length that they ask for. */
+export function decodeReply(reply: unknown, operations: readonly Operation[]): ScriptReply {
   const reader = new ReplyReader(reply)
   const nowUs = reader.next()
   const rebased = reader.next()
-  const outcomes = requests.map((request) => readOutcome(reader, request))
+  const outcomes = operations.map((operation) => readOutcome(reader, operation, nowUs))
   reader.assertDone()
   return { nowUs, rebased, outcomes }
 }

@@ -1,45 +1,60 @@
 import type { Decision, LimitState, Reason } from './decision.ts'
+import type { Limit } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 
-/** How a request came out, by the numbers that lua/scripts/decide.lua replies with. 4 is reserved for blocked subjects. */
-export const verdicts = { allowed: 1, refused: 2, refusedForGood: 3 } as const
+/** How a request came out, by the numbers that lua/scripts/decide.lua replies with. */
+export const verdicts = { allowed: 1, refused: 2, refusedForGood: 3, blocked: 4, repeated: 5 } as const
 
 const reasonOf = new Map<number, Reason>([
   [verdicts.allowed, 'ok'],
   [verdicts.refused, 'limit'],
   [verdicts.refusedForGood, 'cost_exceeds_limit'],
+  [verdicts.blocked, 'blocked'],
+  [verdicts.repeated, 'ok'],
 ])
 
 /** What a script or the model found out about one request, before it is put in words. */
 export interface Verdict {
   readonly verdict: number
-  /** Bit 0 is the request's first limit. */
-  readonly refusedBits: number
+  /** Limits that refused or, in shadow, would have; bit 0 is the request's first limit. */
+  readonly bits: number
   readonly waitMs: number
+  readonly atUs: number
+  readonly repeats: string
   readonly limits: readonly LimitState[]
 }
 
+function firstOf(request: LimitRequest, bits: number, is: (limit: Limit) => boolean): string | undefined {
+  return request.limits.find((limit, at) => (bits & (1 << at)) !== 0 && is(limit))?.name
+}
+
 /** Names the limit that refused: the first, or for a cost that never fits, the first that is smaller than the cost. */
-function deniedBy(request: LimitRequest, { verdict, refusedBits }: Verdict): string {
-  const refusing = request.limits.find(
-    (limit, at) =>
-      (refusedBits & (1 << at)) !== 0 && (verdict !== verdicts.refusedForGood || limit.size < request.cost),
+function deniedBy(request: LimitRequest, { verdict, bits }: Verdict): string {
+  const refusing = firstOf(
+    request,
+    bits,
+    ({ mode, capacity }) => mode === 'enforce' && (verdict !== verdicts.refusedForGood || capacity < request.cost),
   )
-  if (refusing === undefined) throw new Error(`verdict ${verdict} with bits ${refusedBits} names no limit`)
-  return refusing.name
+  if (refusing === undefined) throw new Error(`verdict ${verdict} with bits ${bits} names no limit`)
+  return refusing
 }
 
 /** The decision that both the script's reply and the model come to. Throws for a verdict that this version does not know. */
 export function decisionOf(request: LimitRequest, found: Verdict): Decision {
-  const reason = reasonOf.get(found.verdict)
-  if (reason === undefined) throw new Error(`unknown verdict ${found.verdict} in the reply of decide.lua`)
-  const allowed = found.verdict === verdicts.allowed
+  const { verdict, bits, waitMs, atUs, repeats, limits } = found
+  const reason = reasonOf.get(verdict)
+  if (reason === undefined) throw new Error(`unknown verdict ${verdict} in the reply of decide.lua`)
+  const allowed = reason === 'ok'
   return {
     allowed,
     reason,
     deniedBy: allowed ? '' : deniedBy(request, found),
-    charged: allowed && !request.peek ? 'yes' : 'no',
-    retryAfterMs: found.waitMs,
-    limits: found.limits,
+    refusedBits: bits,
+    shadowedBy: allowed && bits !== 0 ? (firstOf(request, bits, ({ mode }) => mode === 'shadow') ?? '') : '',
+    charged: verdict === verdicts.allowed && !request.peek ? 'yes' : 'no',
+    retryAfterMs: waitMs,
+    atUs,
+    repeats,
+    limits,
   }
 }

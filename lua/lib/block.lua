@@ -1,0 +1,30 @@
+-- A block: whoever exceeded a limit is shut out until a time. Kept under a key of its own, so that lifting it leaves the
+-- counts as they are. Kept like a state, so it is read and written with them.
+local block = {}
+
+local layout, layout_length, tag = '>Bd', 9, string.byte('b')
+
+block.whole = true
+
+function block.load(value)
+  return value and #value == layout_length and string.byte(value) == tag and value or nil
+end
+
+function block.state(until_ms)
+  return struct.pack(layout, tag, until_ms)
+end
+
+-- How long the block stands; 0 for none. One that would stand longer than blocks do was set by a clock ahead of this one,
+-- or the limit's block was shortened.
+function block.left_ms(state, block_ms, now_ms)
+  if not state then
+    return 0
+  end
+  local _, until_ms = struct.unpack(layout, state)
+  local left_ms = until_ms - now_ms
+  return left_ms > 0 and left_ms <= block_ms + clock.step_back_ms_max and left_ms or 0
+end
+
+function block.save(key, state, expires_ms, server_ahead_ms)
+  redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
+end
