@@ -125,8 +125,10 @@ local function examine(request, number)
   local at, count = first, 0
   repeat
     local limit = limits[request[at]]
-    if not limit then
-      return at <= length and -3 or -1
+    if at >= length then
+      return -1
+    elseif not limit then
+      return -3
     end
     local problem = name_key(request[at + 1], number, limit.algorithm, limit, cost)
     if problem then

@@ -47,7 +47,7 @@ describe('a malformed request fails alone', () => {
     ['half a pair', '[0,1,1]', -1],
     ['an unknown operation', '[7,1,1,1]', -1],
     ['no list', '"x"', -1],
-    ['17 limits', `[0,1${',1,1'.repeat(17)}]`, -1],
+    ['17 limits', `[0,1${Array.from({ length: 17 }, (_, at) => `,1,${at + 2}`).join('')}]`, -1],
     ['an unknown position of a limit', '[0,1,9,1]', -3],
     ['an unknown mode', '[0,1,2,1]', -3],
     ['an unknown algorithm', '[0,1,3,1]', -3],
@@ -57,13 +57,14 @@ describe('a malformed request fails alone', () => {
     ['a block that is a count', '[0,1,6,1,1]', -4],
     ['a refund without its time', '[2,1,-1,1,1]', -1],
     ['an idempotent request without an id', '[3,1,"",2,1,1]', -1],
-    ['an idempotent request without a marker', '[3,1,"a",9,1,1]', -4],
-    ['an unknown position of a key', '[0,1,1,3]', -4],
+    ['an idempotent request without a marker', '[3,1,"a",19,1,1]', -4],
+    ['an unknown position of a key', '[0,1,1,19]', -4],
     ['one key twice', '[0,1,1,1,1,1]', -4],
   ])('%s', async (_, malformed, code) => {
     const redis = await openLimiterRedis(inject('redisUrl'))
     const key = `test:${randomUUID()}`
-    const reply = await evalRaw(redis, [key, `${key}:2`], [nowText, limits, `[[0,1,1,1],${malformed},[0,2,1,1]]`])
+    const keys = Array.from({ length: 18 }, (_, at) => `${key}:${at}`)
+    const reply = await evalRaw(redis, keys, [nowText, limits, `[[0,1,1,1],${malformed},[0,2,1,1]]`])
     const resetMs = 60_000 - (nowMs % 60_000)
     expect(reply).toEqual([nowMs * 1_000, 0, 1, 0, 0, 1, 9, resetMs, code, 1, 0, 0, 3, 7, resetMs])
   })

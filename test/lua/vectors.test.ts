@@ -1,31 +1,36 @@
-import type { PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
+import type { Algorithm, Limit, PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
 import { describe, expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
-import cases from '../vectors/fixed-window.json' with { type: 'json' }
+import fixedWindow from '../vectors/fixed-window.json' with { type: 'json' }
 
 interface VectorLimit {
   readonly size: number
+  readonly burst?: number
   readonly windowMs?: number
   readonly period?: string
 }
 
 interface VectorStep {
   readonly atMs: number
-  readonly cost: number
+  readonly cost?: number
   readonly peek?: boolean
   readonly limit?: VectorLimit
   readonly boundaries?: readonly number[]
-  readonly reason: string
-  readonly used: number
-  readonly remaining: number
-  readonly resetMs: number
+  readonly reason?: string
+  readonly used?: number
+  readonly remaining?: number
+  readonly resetMs?: number
   readonly retryAfterMs?: number
   readonly rebased?: number
+  /** Instead of deciding: gives back what was charged then. */
+  readonly refund?: { readonly cost: number; readonly atMs: number }
+  readonly refunded?: boolean
 }
 
 interface VectorCase {
+  readonly algorithm: Algorithm
   readonly name: string
   readonly limit: VectorLimit
   readonly boundaries?: readonly number[]
@@ -46,29 +51,44 @@ function boundariesOf(values: readonly number[] | undefined): PeriodBoundaries {
   return [startMs, nextMs, afterNextMs]
 }
 
+function limitOf(algorithm: Algorithm, { size, burst = size, ...span }: VectorLimit): Limit {
+  return buildLimit({ algorithm, size, capacity: burst, span: spanOf({ size, ...span }) })
+}
+
+function expectedOutcome(step: VectorStep, limit: Limit) {
+  const { reason, cost: _, used, remaining, resetMs } = step
+  const allowed = reason === 'ok'
+  return {
+    ...{ allowed, reason, deniedBy: allowed ? '' : 'minute', refusedBits: allowed ? 0 : 1, shadowedBy: '' },
+    ...{ charged: allowed && !step.peek ? 'yes' : 'no', retryAfterMs: step.retryAfterMs ?? 0 },
+    ...{ atUs: step.atMs * 1_000, repeats: '' },
+    limits: [{ name: 'minute', size: limit.capacity, used, remaining, resetMs }],
+  }
+}
+
 async function runStep(engine: DecideEngine, vector: VectorCase, step: VectorStep) {
-  const { size, ...span } = step.limit ?? vector.limit
-  const limits = [buildLimit({ size, span: spanOf({ size, ...span }) })]
-  const requests = [buildLimitRequest({ limits, cost: step.cost, peek: step.peek ?? false })]
+  const limit = limitOf(vector.algorithm, step.limit ?? vector.limit)
+  const { atMs: nowMs, cost = step.refund?.cost ?? 1, peek = false, refund } = step
+  const request = buildLimitRequest({ limits: [limit], cost, peek })
+  const charge = { atUs: (refund?.atMs ?? 0) * 1_000, refusedBits: 0 }
+  const operation =
+    refund === undefined ? ({ kind: 'decide', request } as const) : ({ kind: 'refund', request, charge } as const)
   const boundaries = boundariesOf(step.boundaries ?? vector.boundaries)
-  const { outcomes, rebased } = await engine.decide({ requests, nowMs: step.atMs, boundaries })
-  expect({ at: step.atMs, rebased, outcome: outcomes[0] }).toEqual({
-    at: step.atMs,
+  const { outcomes, rebased } = await engine.run({ operations: [operation], nowMs, boundaries })
+  expect({ at: nowMs, rebased, outcome: outcomes[0] }).toEqual({
+    at: nowMs,
     rebased: step.rebased ?? 0,
-    outcome: {
-      allowed: step.reason === 'ok',
-      reason: step.reason,
-      deniedBy: step.reason === 'ok' ? '' : 'minute',
-      charged: step.reason === 'ok' && !step.peek ? 'yes' : 'no',
-      retryAfterMs: step.retryAfterMs ?? 0,
-      limits: [{ name: 'minute', size, used: step.used, remaining: step.remaining, resetMs: step.resetMs }],
-    },
+    outcome: refund === undefined ? expectedOutcome(step, limit) : { refunded: step.refunded },
   })
 }
 
-const vectors: readonly VectorCase[] = cases
+type Written = Omit<VectorCase, 'algorithm'>
+const of = (algorithm: Algorithm, cases: readonly Written[]): VectorCase[] =>
+  cases.map((written) => ({ ...written, algorithm }))
 
-describe.each(vectors)('fixed_window: $name', (vector) => {
+const vectors = [...of('fixed_window', fixedWindow)]
+
+describe.each(vectors)('$algorithm: $name', (vector) => {
   test('in the model', async () => {
     const engine = createModelEngine()
     for (const step of vector.steps) await runStep(engine, vector, step)

@@ -1,20 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import type { Limit } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
-import { type CallParts, decodeReply, encodeCall } from './script-codec.ts'
+import { type CallParts, decodeReply, encodeCall, type Operation } from './script-codec.ts'
 
 const minute: Limit = {
   name: 'minute',
   algorithm: 'fixed_window',
   size: 10,
+  capacity: 10,
   span: { kind: 'window', ms: 60_000 },
   by: [{ kind: 'subject' }],
   applies: 'plan',
   mode: 'enforce',
+  blockMs: 0,
+  lease: 0,
   onUnavailable: 'allow',
   thresholds: [],
 }
-const day: Limit = { ...minute, name: 'day', size: 20, span: { kind: 'period', unit: 'day' } }
+const day: Limit = { ...minute, name: 'day', size: 20, capacity: 20, span: { kind: 'period', unit: 'day' } }
 
 const requestOf = (subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest => ({
   scope: { subject, keyId: '', ip: '', route: '', method: '' },
@@ -26,40 +29,71 @@ const requestOf = (subject: string, overrides: Partial<LimitRequest> = {}): Limi
   ...overrides,
 })
 
+const decide = (subject: string, overrides: Partial<LimitRequest> = {}): Operation => ({
+  kind: 'decide',
+  request: requestOf(subject, overrides),
+})
+
 const parts: CallParts = {
   keyOf: (limit, scope) => `${scope.subject}/${limit.name}`,
+  blockKeyOf: (limit, scope) => `${scope.subject}/${limit.name}/blocked`,
+  markerKeyOf: (subject, key) => `${subject}/once/${key}`,
   boundariesOf: (_, { timeZone }) => (timeZone === 'UTC' ? [100, 200, 300] : [150, 250, 350]),
   nowMs: undefined,
 }
 
 describe('encodeCall', () => {
   test('sends every key and every limit once, however many requests name them', () => {
-    const requests = [requestOf('a'), requestOf('b', { cost: 5 }), requestOf('a', { peek: true })]
+    const requests = [decide('a'), decide('b', { cost: 5 }), decide('a', { peek: true })]
     expect(encodeCall(requests, parts)).toEqual({
       keys: ['a/minute', 'a/day', 'b/minute', 'b/day'],
       argv: [
         '',
-        '[["fixed_window",0,10,60000],["fixed_window",0,20,0,100,200,300]]',
+        '[["fixed_window",0,0,10,60000],["fixed_window",0,0,20,0,100,200,300]]',
         '[[0,1,1,1,2,2],[0,5,1,3,2,4],[1,1,1,1,2,2]]',
       ],
     })
   })
 
   test('one limit with the boundaries of two zones is two', () => {
-    const requests = [requestOf('a', { limits: [day] }), requestOf('b', { limits: [day], timeZone: 'Asia/Kathmandu' })]
+    const requests = [decide('a', { limits: [day] }), decide('b', { limits: [day], timeZone: 'Asia/Kathmandu' })]
     const [, limits, body] = encodeCall(requests, parts).argv
-    expect(limits).toBe('[["fixed_window",0,20,0,100,200,300],["fixed_window",0,20,0,150,250,350]]')
+    expect(limits).toBe('[["fixed_window",0,0,20,0,100,200,300],["fixed_window",0,0,20,0,150,250,350]]')
     expect(body).toBe('[[0,1,1,1],[0,1,2,2]]')
   })
 
+  test('a block and an idempotency key bring their own keys; a shadow limit blocks nobody', () => {
+    const [blocking, shadow] = [{ ...minute, blockMs: 9_000 }, { ...day, mode: 'shadow', blockMs: 9_000 } as const]
+    const limits = [blocking, shadow]
+    const idempotency = { key: 'k', id: 'id-"1"' }
+    const call = encodeCall(
+      [decide('a', { limits, idempotency }), decide('a', { limits, idempotency, peek: true })],
+      parts,
+    )
+    expect(call.keys).toEqual(['a/once/k', 'a/minute', 'a/minute/blocked', 'a/day'])
+    expect(call.argv[1]).toBe('[["fixed_window",0,9000,10,60000],["fixed_window",1,0,20,0,100,200,300]]')
+    expect(call.argv[2]).toBe('[[3,1,"id-\\"1\\"",1,1,2,3,2,4],[1,1,1,2,3,2,4]]')
+  })
+
+  test('a refund names its time and the limits that were charged, and no block', () => {
+    const request = requestOf('a', {
+      limits: [
+        { ...minute, blockMs: 9_000 },
+        { ...day, mode: 'shadow' },
+      ],
+    })
+    const refund = { kind: 'refund', request, charge: { atUs: 77, refusedBits: 2 } } as const
+    expect(encodeCall([refund], parts).argv[2]).toBe('[[2,1,77,1,1]]')
+  })
+
   test("a test's time is sent in whole microseconds", () => {
-    const { argv } = encodeCall([requestOf('a')], { ...parts, nowMs: 1_790_000_000_000.25 })
+    const { argv } = encodeCall([decide('a')], { ...parts, nowMs: 1_790_000_000_000.25 })
     expect(argv[0]).toBe('1790000000000250')
   })
 })
 
 describe('decodeReply', () => {
-  const requests = [requestOf('a'), requestOf('b', { cost: 15 }), requestOf('c'), requestOf('d')]
+  const requests = [decide('a'), decide('b', { cost: 15 }), decide('c'), decide('d')]
   const reply = [5_000_000, 1, 1, 0, 0, 1, 9, 50, 1, 19, 70, 3, 1, 0, 0, 10, 50, 0, 20, 70, -3]
   const last = [2, 2, 70, 3, 7, 50, 20, 0, 70]
 

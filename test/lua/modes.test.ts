@@ -1,0 +1,129 @@
+import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Outcome } from '@weir/core/limits/script-codec.ts'
+import { describe, expect, inject, test } from 'vitest'
+import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
+import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const startMs = 1_790_000_000_000 - (1_790_000_000_000 % hourMs)
+
+const wide = buildLimit({ name: 'wide', size: 100 })
+const shadow = buildLimit({ name: 'shadow', size: 2, mode: 'shadow' })
+const codes = buildLimit({ name: 'codes', size: 3, blockMs: hourMs })
+
+async function one(engine: DecideEngine, request: LimitRequest, nowMs: number): Promise<Outcome | undefined> {
+  const { outcomes } = await engine.decide({ requests: [request], nowMs })
+  return outcomes[0]
+}
+
+describe.each([
+  ['model', async () => createModelEngine()],
+  ['redis', async () => createRedisEngine(await openLimiterRedis(inject('redisUrl')))],
+])('in %s', (_, open) => {
+  test('a shadow limit refuses nobody, says whom it would have refused, and counts what it would have admitted', async () => {
+    const engine = await open()
+    const requests = Array.from({ length: 4 }, () => buildLimitRequest({ limits: [wide, shadow] }))
+    const { outcomes } = await engine.decide({ requests, nowMs: startMs })
+    expect(outcomes).toMatchObject([
+      { allowed: true, shadowedBy: '', refusedBits: 0, limits: [{ used: 1 }, { used: 1 }] },
+      { allowed: true, shadowedBy: '', refusedBits: 0, limits: [{ used: 2 }, { used: 2 }] },
+      { allowed: true, reason: 'ok', charged: 'yes', shadowedBy: 'shadow', limits: [{ used: 3 }, { used: 2 }] },
+      { allowed: true, deniedBy: '', refusedBits: 2, shadowedBy: 'shadow', limits: [{ used: 4 }, { used: 2 }] },
+    ])
+  })
+
+  test('what a shadow limit would have refused is not taken from it by a refund', async () => {
+    const engine = await open()
+    const request = buildLimitRequest({ limits: [wide, shadow] })
+    await engine.decide({ requests: [request, request, request], nowMs: startMs })
+    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, refusedBits: 2 } } as const
+    const { outcomes } = await engine.run({ operations: [refund], nowMs: startMs + 1 })
+    expect(outcomes).toEqual([{ refunded: true }])
+    const peek = await one(engine, { ...request, peek: true }, startMs + 2)
+    expect(peek).toMatchObject({ limits: [{ used: 2 }, { used: 2 }] })
+  })
+
+  test('whoever exceeds a limit with a block is shut out for exactly that long, and trying does not make it longer', async () => {
+    const engine = await open()
+    const request = buildLimitRequest({ limits: [wide, codes] })
+    const { outcomes } = await engine.decide({
+      requests: [request, request, request, request, request],
+      nowMs: startMs,
+    })
+    expect(outcomes[3]).toMatchObject({ allowed: false, reason: 'limit', deniedBy: 'codes', retryAfterMs: hourMs })
+    expect(outcomes[4]).toMatchObject({ allowed: false, reason: 'blocked', deniedBy: 'codes', retryAfterMs: hourMs })
+    expect(outcomes[4]).toMatchObject({ limits: [{ used: 3 }, { used: 3, remaining: 0, resetMs: hourMs }] })
+    const nextMinute = await one(engine, request, startMs + 2 * minuteMs)
+    expect(nextMinute).toMatchObject({ reason: 'blocked', retryAfterMs: hourMs - 2 * minuteMs })
+    expect(await one(engine, request, startMs + hourMs - 1)).toMatchObject({ reason: 'blocked', retryAfterMs: 1 })
+    expect(await one(engine, request, startMs + hourMs)).toMatchObject({ allowed: true, reason: 'ok' })
+  })
+
+  test('a look, a cost that never fits and a refusal by another limit block nobody', async () => {
+    const engine = await open()
+    const narrow = buildLimit({ name: 'narrow', size: 1 })
+    const fill = buildLimitRequest({ limits: [codes], cost: 3 })
+    await engine.decide({ requests: [fill, { ...fill, cost: 4 }, { ...fill, cost: 1, peek: true }], nowMs: startMs })
+    const both = buildLimitRequest({ limits: [narrow, { ...codes, name: 'other' }] })
+    await engine.decide({ requests: [both, both], nowMs: startMs })
+    expect(await one(engine, fill, startMs + minuteMs)).toMatchObject({ allowed: true })
+    expect(await one(engine, both, startMs + minuteMs)).toMatchObject({ allowed: true })
+  })
+
+  test('a block stays when what led to it is given back', async () => {
+    const engine = await open()
+    const request = buildLimitRequest({ limits: [codes] })
+    await engine.decide({ requests: [request, request, request, request], nowMs: startMs })
+    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, refusedBits: 0 } } as const
+    expect((await engine.run({ operations: [refund], nowMs: startMs + 1 })).outcomes).toEqual([{ refunded: true }])
+    expect(await one(engine, request, startMs + 2)).toMatchObject({ reason: 'blocked', limits: [{ used: 2 }] })
+  })
+
+  test('the same idempotency key gets the first answer again and is charged once, for ten minutes', async () => {
+    const engine = await open()
+    const attempt = (id: string) => buildLimitRequest({ limits: [wide, codes], idempotency: { key: 'order 7', id } })
+    const first = await one(engine, attempt('id-1'), startMs)
+    await one(engine, buildLimitRequest({ limits: [wide] }), startMs + 1)
+    const again = await engine.decide({ requests: [attempt('id-2'), attempt('id-3')], nowMs: startMs + 2 })
+    for (const outcome of again.outcomes) {
+      expect(outcome).toEqual({ ...first, charged: 'no', repeats: 'id-1', atUs: (startMs + 2) * 1_000 })
+    }
+    const fresh = await one(engine, attempt('id-4'), startMs + 10 * minuteMs)
+    expect(fresh).toMatchObject({ charged: 'yes', repeats: '' })
+  })
+
+  test('two requests with one idempotency key in one call are charged once', async () => {
+    const engine = await open()
+    const attempt = (id: string) => buildLimitRequest({ limits: [wide], idempotency: { key: 'twin', id } })
+    const { outcomes } = await engine.decide({ requests: [attempt('a'), attempt('b')], nowMs: startMs })
+    expect(outcomes).toMatchObject([
+      { charged: 'yes', repeats: '', limits: [{ used: 1 }] },
+      { charged: 'no', repeats: 'a', limits: [{ used: 1 }] },
+    ])
+  })
+
+  test('a refusal leaves no marker: the same key may be admitted later', async () => {
+    const engine = await open()
+    const narrow = buildLimit({ name: 'narrow', size: 1 })
+    const attempt = buildLimitRequest({ limits: [narrow], idempotency: { key: 'later', id: 'x' } })
+    await one(engine, buildLimitRequest({ limits: [narrow] }), startMs)
+    expect(await one(engine, attempt, startMs)).toMatchObject({ allowed: false })
+    expect(await one(engine, attempt, startMs + minuteMs)).toMatchObject({ allowed: true, repeats: '' })
+  })
+})
+
+test('blocks and markers are keys of their own, with an expiry', async () => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const engine = createRedisEngine(redis)
+  const request = buildLimitRequest({ limits: [codes], cost: 3, idempotency: { key: 'k', id: 'id' } })
+  await engine.decide({ requests: [request, { ...request, idempotency: undefined }], nowMs: startMs })
+  const keys = (await engine.keys()).sort()
+  expect(keys).toEqual([
+    expect.stringMatching(/\{acme\}:_once:[\w-]{43}$/),
+    expect.stringMatching(/:codes$/),
+    expect.stringMatching(/:codes:blocked$/),
+  ])
+  for (const key of keys) expect(await redis.pttl(key)).toBeGreaterThan(0)
+})
