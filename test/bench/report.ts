@@ -17,8 +17,25 @@ export interface BenchRatio {
   readonly target?: string
 }
 
+/** Median, smallest and largest of the rounds. */
+export interface Spread {
+  readonly median: number
+  readonly min: number
+  readonly max: number
+}
+
+/** Several things measured of each of many contestants; `undefined` where one has no such figure. */
+export interface BenchTable {
+  readonly title: string
+  /** With their units. */
+  readonly columns: readonly string[]
+  readonly rows: readonly { readonly label: string; readonly values: readonly (Spread | undefined)[] }[]
+}
+
 export interface BenchReport {
   readonly name: string
+  /** Printed first. */
+  readonly tables?: readonly BenchTable[]
   readonly rows: readonly BenchRow[]
   readonly ratios: readonly BenchRatio[]
 }
@@ -31,7 +48,7 @@ export interface BenchOptions {
 }
 
 /** Median, smallest and largest of the rounds. */
-export function spread(values: readonly number[]): { median: number; min: number; max: number } {
+export function spread(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
   return { median: middle, min: sorted[0] ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN }
@@ -40,7 +57,26 @@ export function spread(values: readonly number[]): { median: number; min: number
 const number = (value: number): string =>
   value.toLocaleString('en-US', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 })
 
-/** The report as a text table, for people. */
+/** Lines of aligned cells: the first column to the left, the others to the right. */
+function align(cells: readonly (readonly string[])[], leftFrom = Number.POSITIVE_INFINITY): string[] {
+  const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  const pad = (text: string, at: number) =>
+    at === 0 || at >= leftFrom ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0)
+  return cells.map((row) => row.map(pad).join('  ').trimEnd())
+}
+
+const spreadText = ({ median, min, max }: Spread): string =>
+  min === max ? number(median) : `${number(median)} [${number(min)} ${number(max)}]`
+
+function tableLines({ title, columns, rows }: BenchTable): string[] {
+  const cells = rows.map(({ label, values }) => [
+    label,
+    ...values.map((value) => (value === undefined ? '' : spreadText(value))),
+  ])
+  return [...align([[title, ...columns], ...cells]), '']
+}
+
+/** The report as text tables, for people. */
 export function formatReport(report: BenchReport): string {
   const cells = [
     ['', 'median', 'min', 'max', ''],
@@ -53,10 +89,5 @@ export function formatReport(report: BenchReport): string {
       target === undefined ? '×' : `× (target ${target})`,
     ]),
   ]
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
-  const line = (row: string[]) =>
-    row
-      .map((cell, at) => (at === 0 ? cell.padEnd(widths[0] ?? 0) : at === 4 ? cell : cell.padStart(widths[at] ?? 0)))
-      .join('  ')
-  return [report.name, ...cells.map(line)].map((text) => text.trimEnd()).join('\n')
+  return [report.name, ...(report.tables ?? []).flatMap(tableLines), ...align(cells, 4)].join('\n')
 }

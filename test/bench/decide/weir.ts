@@ -1,0 +1,57 @@
+import { systemClock } from '@weir/core/clock.ts'
+import type { Algorithm, Limit } from '@weir/core/limits/limit.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import type { Redis } from 'ioredis'
+import { buildLimit, buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
+import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs } from './contestant.ts'
+
+/** The most is what a request of three scopes with several spans each comes to. */
+const limitCounts = [1, 2, 3, 8] as const
+
+/** A store as the ingress has it, but that a busy machine does not make give up. */
+export const openStore = (redis: Redis): RedisLimitStore =>
+  createRedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
+
+/** Charges all subjects at once on these limits. */
+export function chargeAll(label: string, store: RedisLimitStore, limits: readonly Limit[]): Contestant['decide'] {
+  return async (subjects) => {
+    const charged = subjects.map((subject) =>
+      store.decide(buildLimitRequest({ scope: buildScope({ subject }), limits })),
+    )
+    for (const decision of await Promise.all(charged)) {
+      if (decision.charged !== 'yes') refuseToCount(label, decision.reason)
+    }
+  }
+}
+
+/** Limits of one algorithm that differ in their spans. */
+export function limitsOf(algorithm: Algorithm, count: number, prefix = 'bench'): Limit[] {
+  const size = algorithm === 'sliding_log' ? logSizeMax : sizeMax
+  return Array.from({ length: count }, (_, index) =>
+    buildLimit({
+      name: `${prefix}-${algorithm}-${count}-${index}`,
+      algorithm,
+      size,
+      span: { kind: 'window', ms: windowMs + index * 60_000 },
+    }),
+  )
+}
+
+export const weirLabel = (algorithm: Algorithm, count: number): string => `Weir ${algorithm} × ${count}`
+
+const algorithms: readonly Algorithm[] = ['fixed_window']
+
+/** Weir's store with each algorithm and number of limits, on one connection. */
+export function weirContestants(redis: Redis): Contestant[] {
+  const store = openStore(redis)
+  return algorithms.flatMap((algorithm) =>
+    limitCounts.flatMap((count) => {
+      const label = weirLabel(algorithm, count)
+      return bothWays(
+        { label, limits: count, keys: `weir:1:{*}:bench-${algorithm}-${count}-*` },
+        chargeAll(label, store, limitsOf(algorithm, count)),
+      )
+    }),
+  )
+}
