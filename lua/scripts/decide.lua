@@ -114,8 +114,9 @@ local function examine(request, number)
   local operation, cost, length = request[1], request[2], #request
   if not integers.is_count(cost) then
     return -2
-  elseif operation == refunding and not integers.is_count(request[3]) then
-    return -1
+  elseif operation == refunding and (length == 3 or not integers.is_count(request[3])) then
+    -- Only shadow limits, none of which was charged: there is nothing to give back.
+    return not integers.is_count(request[3]) and -1 or nil, 0
   elseif operation == charging_once then
     local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
     if problem then
@@ -281,7 +282,7 @@ local function shut_out(request, refused_bits)
     if limit.block_ms > 0 then
       if bits % 2 == 1 then
         local until_ms = now_ms + limit.block_ms
-        change(request[at], block, block.state(until_ms), until_ms)
+        change(request[at], block, block.state(until_ms), until_ms + clock.step_back_ms_max)
       end
       at = at + 1
     end
@@ -328,7 +329,7 @@ local function decide(request, base, limit_count)
   end
   charge(request)
   if marker then
-    change(marker, once, once.state(request[3], reply, base, now_ms), now_ms + once.kept_ms)
+    change(marker, once, once.state(request[3], reply, base, now_ms), now_ms + once.kept_ms + clock.step_back_ms_max)
   end
   return base + 3 + limit_count * 3
 end

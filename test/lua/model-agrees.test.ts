@@ -1,56 +1,140 @@
-import type { Limit, PeriodBoundaries } from '@weir/core/limits/limit.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import { type Algorithm, algorithms, type Limit, type PeriodBoundaries, type Span } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Operation } from '@weir/core/limits/script-codec.ts'
 import { expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
-import { createModelEngine, createRedisEngine, type EngineCall } from '../support/decide-engines.ts'
+import { createModelEngine, createRedisEngine, type OperationsCall } from '../support/decide-engines.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const callCount = 1_500
 const dayMs = 86_400_000
+const names = ['a', 'b', 'c', 'd'] as const
+/** Charged requests that may yet be given back. */
+const rememberedMax = 30
 
-/** Limits as they are at this call: sizes and spans are edited all the time, names stay. */
-function drawLimit(random: SeededRandom, name: string): Limit {
-  const span = random.oneIn(2)
-    ? ({ kind: 'window', ms: random.pick([30_000, 60_000, 3_600_000, dayMs]) } as const)
-    : ({ kind: 'period', unit: 'day' } as const)
-  const size = random.oneIn(20) ? Number.MAX_SAFE_INTEGER - random.integer(64, 999) : random.integer(1, 60)
-  return buildLimit({ name, size, span })
+interface Charged {
+  readonly request: LimitRequest
+  readonly decision: Decision
 }
 
-function drawRequest(random: SeededRandom): LimitRequest {
-  const names = ['a', 'b', 'c', 'd'].filter(() => random.oneIn(2))
+/** Limits as they are at one call: algorithms, sizes and spans are edited all the time, names stay. */
+class EditedLimits {
+  readonly #random: SeededRandom
+  readonly #algorithms: readonly [Algorithm, ...Algorithm[]]
+  readonly #logs = new Map<string, Limit>()
+  readonly #others = new Set<string>()
+
+  constructor(random: SeededRandom, drawn: readonly [Algorithm, ...Algorithm[]]) {
+    this.#random = random
+    this.#algorithms = drawn
+  }
+
+  /** Within a call a log has one definition; a state that is read whole may have another in every request. */
+  draw(name: string): Limit {
+    const log = this.#logs.get(name)
+    if (log !== undefined) return { ...log, ...this.#modes() }
+    const limit = this.#drawAny(name)
+    if (limit.algorithm !== 'sliding_log') {
+      this.#others.add(name)
+      return limit
+    }
+    if (this.#others.has(name)) return this.draw(name)
+    this.#logs.set(name, limit)
+    return limit
+  }
+
+  #modes(): Pick<Limit, 'mode' | 'blockMs'> {
+    const mode = this.#random.oneIn(5) ? 'shadow' : 'enforce'
+    return { mode, blockMs: this.#random.oneIn(4) ? this.#random.pick([1, 1_500, 10_000, 900_000]) : 0 }
+  }
+
+  #drawAny(name: string): Limit {
+    const random = this.#random
+    const algorithm = random.pick(this.#algorithms)
+    const window = { kind: 'window', ms: random.pick([1_000, 30_000, 60_000, 3_600_000, dayMs]) } as const
+    const size = random.oneIn(20) ? this.#edgeSize(algorithm) : random.integer(1, 60)
+    const span: Span = algorithm === 'fixed_window' && random.oneIn(2) ? { kind: 'period', unit: 'day' } : window
+    const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 80) : size
+    return buildLimit({ name, algorithm, size, capacity, span, ...this.#modes() })
+  }
+
+  #edgeSize(algorithm: Algorithm): number {
+    if (algorithm === 'sliding_log') return this.#random.integer(61, 400)
+    if (algorithm === 'token_bucket') return 90_000_000 - this.#random.integer(0, 9)
+    return Number.MAX_SAFE_INTEGER - this.#random.integer(64, 999)
+  }
+}
+
+function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
+  const chosen = names.filter(() => random.oneIn(2))
   return buildLimitRequest({
     scope: buildScope({ subject: random.pick(['acme', 'initech', 'ip:192.0.2.9']) }),
     cost: random.oneIn(30) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, 6),
     peek: random.oneIn(5),
-    limits: (names.length === 0 ? ['a'] : names).map((name) => drawLimit(random, name)),
+    limits: (chosen.length === 0 ? ['a'] : chosen).map((name) => limits.draw(name)),
+    idempotency: random.oneIn(8)
+      ? { key: random.pick(['one', 'two']), id: `id-${random.integer(1, 1_000_000)}` }
+      : undefined,
   })
+}
+
+/** Given back once, by the limits as they are by now. */
+function drawRefund(random: SeededRandom, limits: EditedLimits, charged: Charged[]): Operation | undefined {
+  const [back] = charged.splice(random.integer(0, charged.length - 1), 1)
+  if (back === undefined) return undefined
+  const { request, decision } = back
+  const edited = request.limits.map(({ name }) => limits.draw(name))
+  return { kind: 'refund', request: { ...request, limits: edited }, charge: decision }
 }
 
 /** Zones and anchors are edited, and ingresses disagree about the time: boundaries lie anywhere around now. */
 function drawBoundaries(random: SeededRandom, nowMs: number): PeriodBoundaries {
   const offsetMs = random.pick([0, 0, 0, 3_600_000, 20_700_000])
   const behindDays = random.pick([0, 0, 0, 0, 0, 1, -1, 4, -4])
-  const startMs = nowMs - ((nowMs + offsetMs) % dayMs) - behindDays * dayMs
+  const startMs = Math.floor(nowMs - ((nowMs + offsetMs) % dayMs) - behindDays * dayMs)
   return [startMs, startMs + dayMs, startMs + 2 * dayMs + random.pick([0, 0, 3_600_000, -3_600_000])]
 }
 
-function drawCall(random: SeededRandom, lastMs: number): EngineCall {
-  const stepMs = random.pick([0, 1, 100, 5_000, 20_000, 600_000, -1, -1_500, -2_000, -2_001, -10_000])
-  const nowMs = lastMs + (random.oneIn(100) ? 30 * dayMs : stepMs)
-  const requests = Array.from({ length: random.integer(1, 8) }, () => drawRequest(random))
-  return { requests, nowMs, boundaries: drawBoundaries(random, nowMs) }
+function drawCall(
+  random: SeededRandom,
+  drawn: readonly [Algorithm, ...Algorithm[]],
+  charged: Charged[],
+  lastMs: number,
+): OperationsCall {
+  const stepMs = random.pick([0, 0.001, 0.4, 1, 100, 5_000, 20_000, 600_000, -1, -1_500, -2_000, -2_001, -10_000])
+  const nowMs = Math.round((lastMs + (random.oneIn(100) ? 30 * dayMs : stepMs)) * 1_000) / 1_000
+  const limits = new EditedLimits(random, drawn)
+  const operations = Array.from({ length: random.integer(1, 8) }, (): Operation => {
+    const refund = random.oneIn(6) ? drawRefund(random, limits, charged) : undefined
+    return refund ?? { kind: 'decide', request: drawRequest(random, limits) }
+  })
+  return { operations, nowMs, boundaries: drawBoundaries(random, nowMs) }
 }
 
-test('the script and its TypeScript twin agree in every field over a random walk', async () => {
+const everyAlgorithm: readonly [Algorithm, ...Algorithm[]] = ['fixed_window']
+
+test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
+  ...algorithms.slice(0,1).map((algorithm) => [algorithm, [algorithm]] as const),
+  ['every algorithm', everyAlgorithm],
+])('the script and its TypeScript twin agree in every field over a random walk: %s', async (_, drawn) => {
   const random = createSeededRandom()
   const script = createRedisEngine(await openLimiterRedis(inject('redisUrl')))
   const model = createModelEngine()
+  const charged: Charged[] = []
   let nowMs = 1_790_000_000_000
   for (let at = 0; at < callCount; at += 1) {
-    const call = drawCall(random, nowMs)
+    const call = drawCall(random, drawn, charged, nowMs)
     nowMs = call.nowMs
-    expect(await script.decide(call), `WEIR_TEST_SEED=${random.seed}, call ${at}`).toEqual(await model.decide(call))
+    const result = await script.run(call)
+    expect(result, `WEIR_TEST_SEED=${random.seed}, call ${at}`).toEqual(await model.run(call))
+    for (const [number, { request }] of call.operations.entries()) {
+      const outcome = result.outcomes[number]
+      if (outcome !== undefined && 'charged' in outcome && outcome.charged === 'yes') {
+        charged.unshift({ request, decision: outcome })
+      }
+    }
+    charged.splice(rememberedMax)
   }
 })

@@ -82,6 +82,7 @@ const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
   boundaries,
 })
 
+const noState = { used: 0, remaining: 0, resetMs: 0 }
 const blockKey = (key: string) => `${key}:blocked`
 const onceKey = ({ scope, idempotency }: LimitRequest) => `once:${scope.subject}:${idempotency?.key}`
 const blockMsOf = ({ mode, blockMs }: Limit) => (mode === 'enforce' ? blockMs : 0)
@@ -134,7 +135,9 @@ export function decideModel(
 
   const repeated = repeatedOf(cells, request, nowUs)
   if (repeated !== undefined) {
-    const shown = repeated.limits.length === limits.length ? repeated.limits : look(cells)
+    const now = look(cells)
+    const then = repeated.limits.length === now.length ? repeated.limits : now
+    const shown = now.map(({ name, size }, at): LimitState => ({ ...(then[at] ?? noState), name, size }))
     const verdict = { verdict: verdicts.repeated, bits: 0, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
     return { decision: decisionOf(request, verdict), changes: [], rebased: 0 }
   }
