@@ -28,13 +28,35 @@
 -- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from the first write: nothing was written.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
--- @include ../lib/block.lua
--- @include ../lib/once.lua
--- @include ../algorithms/fixed-window.lua
 
-local algorithms = {
-  fixed_window = fixed_window,
+-- What keeps a state under a key, each made when a call first needs it: making all of them every time would cost more than
+-- deciding does.
+local makers = {
+  fixed_window = function()
+    -- @include ../algorithms/fixed-window.lua
+    return fixed_window
+  end,
+  block = function()
+    -- @include ../lib/block.lua
+    return block
+  end,
+  once = function()
+    -- @include ../lib/once.lua
+    return once
+  end,
 }
+local made = {}
+
+local function keeper_of(name)
+  local keeper = made[name]
+  if not keeper and makers[name] then
+    keeper = makers[name]()
+    made[name] = keeper
+  end
+  return keeper
+end
+
+local is_algorithm = { fixed_window = true, sliding_window = true, sliding_log = true, token_bucket = true }
 local requests_max, limits_per_request_max = 32, 16
 local keys_max = requests_max * (2 * limits_per_request_max + 1)
 local charging, looking, refunding, charging_once = 0, 1, 2, 3
@@ -67,7 +89,8 @@ end
 
 -- What a position in ARGV[2] stands for; a wrong definition stands for nothing, and its requests fail.
 local function read_limit(definition)
-  local algorithm = type(definition) == 'table' and algorithms[definition[1]]
+  local name = type(definition) == 'table' and definition[1]
+  local algorithm = is_algorithm[name] and keeper_of(name)
   local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
   local known = integers.is_count(block_ms) and (mode == 0 or mode == 1 and block_ms == 0)
   local arguments = known and algorithm.arguments(definition)
@@ -118,6 +141,7 @@ local function examine(request, number)
     -- Only shadow limits, none of which was charged: there is nothing to give back.
     return not integers.is_count(request[3]) and -1 or nil, 0
   elseif operation == charging_once then
+    local once = keeper_of('once')
     local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
     if problem then
       return problem
@@ -137,7 +161,7 @@ local function examine(request, number)
     end
     at = at + 2
     if limit.block_ms > 0 and operation ~= refunding then
-      problem = name_key(request[at], number, block)
+      problem = name_key(request[at], number, keeper_of('block'))
       if problem then
         return problem
       end
@@ -230,7 +254,7 @@ local function plan(request, base)
       block_ms = limit.block_ms > block_ms and limit.block_ms or block_ms
     end
     if limit.block_ms > 0 then
-      local left_ms = block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      local left_ms = made.block.left_ms(states[request[at]], limit.block_ms, now_ms)
       if left_ms > 0 then
         blocked_bits = blocked_bits + bit
         wait_ms = left_ms > wait_ms and left_ms or wait_ms
@@ -282,7 +306,7 @@ local function shut_out(request, refused_bits)
     if limit.block_ms > 0 then
       if bits % 2 == 1 then
         local until_ms = now_ms + limit.block_ms
-        change(request[at], block, block.state(until_ms), until_ms + clock.step_back_ms_max)
+        change(request[at], made.block, made.block.state(until_ms), until_ms + clock.step_back_ms_max)
       end
       at = at + 1
     end
@@ -299,7 +323,7 @@ local function look(request, base)
       limit.algorithm.plan(state_of(position, limit.algorithm), limit.arguments, 0, now_us, now_ms)
     at = at + 2
     if limit.block_ms > 0 then
-      local left_ms = block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      local left_ms = made.block.left_ms(states[request[at]], limit.block_ms, now_ms)
       if left_ms > 0 then
         remaining, reset_ms = 0, left_ms > reset_ms and left_ms or reset_ms
       end
@@ -313,8 +337,9 @@ end
 
 -- Returns the base of the next request's reply.
 local function decide(request, base, limit_count)
-  local marker = request[1] == charging_once and request[4]
-  local repeated = marker and once.read(states[marker], now_ms)
+  local once = request[1] == charging_once and made.once
+  local marker = once and request[4]
+  local repeated = once and once.read(states[marker], now_ms)
   if repeated then
     local after = look(request, base)
     once.repeat_reply(repeated, reply, base, after)
@@ -327,9 +352,11 @@ local function decide(request, base, limit_count)
     end
     return look(request, base)
   end
+  -- Nothing may fail from the first change on: a request is charged whole or not at all.
+  local answer = once and once.state(request[3], reply, base, now_ms)
   charge(request)
-  if marker then
-    change(marker, once, once.state(request[3], reply, base, now_ms), now_ms + once.kept_ms + clock.step_back_ms_max)
+  if once then
+    change(marker, once, answer, now_ms + once.kept_ms + clock.step_back_ms_max)
   end
   return base + 3 + limit_count * 3
 end

@@ -1,4 +1,4 @@
-const include = /^-- @include (\S+)[ \t]*\n/gm
+const include = /^[ \t]*-- @include (\S+)[ \t]*\n/gm
 
 /** `../lib/clock.lua` beside `scripts/decide.lua` is `lib/clock.lua`. */
 function resolveBeside(file: string, path: string): string {
