@@ -36,6 +36,10 @@ local makers = {
     -- @include ../algorithms/fixed-window.lua
     return fixed_window
   end,
+  sliding_window = function()
+    -- @include ../algorithms/sliding-window.lua
+    return sliding_window
+  end,
   block = function()
     -- @include ../lib/block.lua
     return block
@@ -200,8 +204,10 @@ local function read_whole()
   return by_position
 end
 
+local values
+
 local function read_states()
-  local values = read_whole()
+  values = read_whole()
   for position = 1, #KEYS do
     local keeper, limit = keepers[position], limits_of[position]
     if keeper then
@@ -215,8 +221,12 @@ if next(keepers) then
   read_states()
 end
 
+-- The state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
 local function state_of(position, algorithm)
-  return keepers[position] == algorithm and states[position] or nil
+  if keepers[position] == algorithm then
+    return states[position]
+  end
+  return not is_changed[position] and algorithm.load(values[position], KEYS[position]) or nil
 end
 
 local function change(position, keeper, state, expires_ms)

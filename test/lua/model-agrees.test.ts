@@ -113,10 +113,10 @@ function drawCall(
   return { operations, nowMs, boundaries: drawBoundaries(random, nowMs) }
 }
 
-const everyAlgorithm: readonly [Algorithm, ...Algorithm[]] = ['fixed_window']
+const everyAlgorithm: readonly [Algorithm, ...Algorithm[]] = ['fixed_window', 'sliding_window']
 
 test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
-  ...algorithms.slice(0,1).map((algorithm) => [algorithm, [algorithm]] as const),
+  ...algorithms.slice(0, 2).map((algorithm) => [algorithm, [algorithm]] as const),
   ['every algorithm', everyAlgorithm],
 ])('the script and its TypeScript twin agree in every field over a random walk: %s', async (_, drawn) => {
   const random = createSeededRandom()

@@ -5,6 +5,7 @@ import { chargedLimits } from '../limits/script-codec.ts'
 import { decisionOf, verdicts } from '../limits/verdict.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { slidingWindow } from './sliding-window.ts'
 
 /** What is kept under one key: a limit's count, the block of one, or the first answer under an idempotency key. */
 export type ModelCell = CountCell | BlockCell | OnceCell
@@ -47,7 +48,7 @@ const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, st
 
 const none: Readonly<Record<Algorithm, CountCell>> = {
   fixed_window: countCell('fixed_window', fixedWindow, undefined),
-  sliding_window: countCell('sliding_window', fixedWindow, undefined),
+  sliding_window: countCell('sliding_window', slidingWindow, undefined),
   sliding_log: countCell('sliding_log', fixedWindow, undefined),
   token_bucket: countCell('token_bucket', fixedWindow, undefined),
 }
