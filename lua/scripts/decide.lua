@@ -40,6 +40,14 @@ local makers = {
     -- @include ../algorithms/sliding-window.lua
     return sliding_window
   end,
+  sliding_log = function()
+    -- @include ../algorithms/sliding-log.lua
+    return sliding_log
+  end,
+  token_bucket = function()
+    -- @include ../algorithms/token-bucket.lua
+    return token_bucket
+  end,
   block = function()
     -- @include ../lib/block.lua
     return block

@@ -5,7 +5,9 @@ import { chargedLimits } from '../limits/script-codec.ts'
 import { decisionOf, verdicts } from '../limits/verdict.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
+import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
+import { tokenBucket } from './token-bucket.ts'
 
 /** What is kept under one key: a limit's count, the block of one, or the first answer under an idempotency key. */
 export type ModelCell = CountCell | BlockCell | OnceCell
@@ -49,8 +51,8 @@ const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, st
 const none: Readonly<Record<Algorithm, CountCell>> = {
   fixed_window: countCell('fixed_window', fixedWindow, undefined),
   sliding_window: countCell('sliding_window', slidingWindow, undefined),
-  sliding_log: countCell('sliding_log', fixedWindow, undefined),
-  token_bucket: countCell('token_bucket', fixedWindow, undefined),
+  sliding_log: countCell('sliding_log', slidingLog, undefined),
+  token_bucket: countCell('token_bucket', tokenBucket, undefined),
 }
 
 /** One limit of a request with its key, and with boundaries if it has a calendar period. */
