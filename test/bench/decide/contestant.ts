@@ -34,7 +34,7 @@ export function bothWays(
 
 /** Large enough that nothing is refused, small enough for every algorithm. */
 export const sizeMax = 50_000_000
-/** Of an exact log, which keeps every admission: more than a subject is asked for in a run. */
+/** Of an exact log, which keeps every admission, and of a bucket: more than a subject is asked for in a run. */
 export const logSizeMax = 5_000
 export const windowMs = 3_600_000
 

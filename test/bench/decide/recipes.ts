@@ -44,7 +44,7 @@ async function openRecipe(redis: Redis, { label, lua, keyOf, argumentsOf }: Reci
 }
 
 export const plainLabel = 'INCR + PEXPIRE in Lua'
-const sortedSetLabel = 'sorted-set log in Lua'
+export const sortedSetLabel = 'sorted-set log in Lua'
 
 /** Scripts as their public descriptions have them, with the shortest keys that could do. */
 export async function recipeContestants(redis: Redis): Promise<Contestant[]> {
@@ -60,7 +60,7 @@ export async function recipeContestants(redis: Redis): Promise<Contestant[]> {
 }
 
 /** Members are UUIDs, as most descriptions have it: two of the same microsecond must both count. */
-const openSortedSet = (redis: Redis, prefix: string, size: number): Promise<Contestant[]> =>
+export const openSortedSet = (redis: Redis, prefix: string, size: number): Promise<Contestant[]> =>
   openRecipe(redis, {
     label: sortedSetLabel,
     lua: sortedSetLog,

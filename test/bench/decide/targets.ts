@@ -3,7 +3,7 @@ import { type Together, togetherMax } from './contestant.ts'
 import { byHashLabel, bySourceLabel } from './eval-calls.ts'
 import { pipelinedUnionLabel, unionLabel } from './libraries.ts'
 import type { Cost } from './measure.ts'
-import { plainLabel } from './recipes.ts'
+import { plainLabel, sortedSetLabel } from './recipes.ts'
 import { weirLabel } from './weir.ts'
 
 /** What the contestant of this name, asked this way, cost in one round. */
@@ -14,6 +14,7 @@ const allCpuUs = ({ redisCpuUs, nodeCpuUs }: Cost) => redisCpuUs + nodeCpuUs
 const one = weirLabel('fixed_window', 1)
 const two = weirLabel('fixed_window', 2)
 const three = weirLabel('fixed_window', 3)
+const log = weirLabel('sliding_log', 1)
 
 /** Absolute figures that are aimed at; they hold on the machine they are measured on. */
 export function targetRows(rounds: readonly Round[]): BenchRow[] {
@@ -54,6 +55,8 @@ export function targetRatios(rounds: readonly Round[]): BenchRatio[] {
     versus('Node + Redis CPU', unionLabel, three, allCpuUs, '≤ 0.4'),
     versus('decisions/s', pipelinedUnionLabel, three, throughput),
     versus('Node + Redis CPU', pipelinedUnionLabel, three, allCpuUs),
+    versus('decisions/s', sortedSetLabel, log, throughput, '> 1'),
+    versus('Redis CPU', sortedSetLabel, log, redisCpu, '< 1'),
     ratio(`request bytes, two limits ${byHashLabel} / ${bySourceLabel}`, undefined, (of) => {
       return of(byHashLabel, 1).requestBytes / of(bySourceLabel, 1).requestBytes
     }),

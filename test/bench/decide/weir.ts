@@ -1,5 +1,5 @@
 import { systemClock } from '@weir/core/clock.ts'
-import type { Algorithm, Limit } from '@weir/core/limits/limit.ts'
+import { type Algorithm, algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
@@ -25,22 +25,28 @@ export function chargeAll(label: string, store: RedisLimitStore, limits: readonl
   }
 }
 
+/** A bucket that would refill between two decisions would keep no state, and cost less than one in use. */
+const refilledPerWindow = 1_000
+
+const sizesOf = (algorithm: Algorithm): Pick<Limit, 'size' | 'capacity'> => {
+  if (algorithm === 'token_bucket') return { size: refilledPerWindow, capacity: logSizeMax }
+  const size = algorithm === 'sliding_log' ? logSizeMax : sizeMax
+  return { size, capacity: size }
+}
+
 /** Limits of one algorithm that differ in their spans. */
 export function limitsOf(algorithm: Algorithm, count: number, prefix = 'bench'): Limit[] {
-  const size = algorithm === 'sliding_log' ? logSizeMax : sizeMax
   return Array.from({ length: count }, (_, index) =>
     buildLimit({
+      ...sizesOf(algorithm),
       name: `${prefix}-${algorithm}-${count}-${index}`,
       algorithm,
-      size,
       span: { kind: 'window', ms: windowMs + index * 60_000 },
     }),
   )
 }
 
 export const weirLabel = (algorithm: Algorithm, count: number): string => `Weir ${algorithm} × ${count}`
-
-const algorithms: readonly Algorithm[] = ['fixed_window']
 
 /** Weir's store with each algorithm and number of limits, on one connection. */
 export function weirContestants(redis: Redis): Contestant[] {
