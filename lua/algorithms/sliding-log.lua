@@ -16,251 +16,244 @@ local sliding_log = {}
 -- It reads the key itself, and only what it needs.
 sliding_log.whole = false
 
--- The functions are made when the first is asked for: that takes longer than a decision, and most calls have no log.
-setmetatable(sliding_log, { __index = function(_, wanted)
-  setmetatable(sliding_log, nil)
+local layout, header_length, tag = '>BBHHHBBdd', 26, string.byte('l')
+local stamp_layout, stamp_length = '>d', 8
+local places, copies_max = 16, 8
+local ring_at = header_length + places * stamp_length
 
-  local layout, header_length, tag = '>BBHHHBBdd', 26, string.byte('l')
-  local stamp_layout, stamp_length = '>d', 8
-  local places, copies_max = 16, 8
-  local ring_at = header_length + places * stamp_length
+-- 80 kB when full. Also checked by the policy's parser.
+local size_max = 10000
+-- The expiry is set this much later than it must come, so that it is rarely set; idle keys stay for as long.
+local margin_ms_min, margin_ms_max = 1000, 3600000
+local step_back_us_max = clock.step_back_ms_max * 1000
 
-  -- 80 kB when full. Also checked by the policy's parser.
-  local size_max = 10000
-  -- The expiry is set this much later than it must come, so that it is rarely set; idle keys stay for as long.
-  local margin_ms_min, margin_ms_max = 1000, 3600000
-  local step_back_us_max = clock.step_back_ms_max * 1000
+-- What no stored value means.
+local none = { kept = 0, tail = '', newest = 0, expires_ms = 0 }
 
-  -- What no stored value means.
-  local none = { kept = 0, tail = '', newest = 0, expires_ms = 0 }
-
-  -- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
-  function sliding_log.arguments(definition)
-    local size, window_ms = definition[4], definition[5]
-    if not integers.is_count(size) or size == 0 or size > size_max then
-      return nil
-    elseif not integers.is_count(window_ms) or window_ms == 0 or not integers.is_count(window_ms * 1000) then
-      return nil
-    end
-    return { size = size, window_ms = window_ms, window_us = window_ms * 1000 }
+-- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
+function sliding_log.arguments(definition)
+  local size, window_ms = definition[4], definition[5]
+  if not integers.is_count(size) or size == 0 or size > size_max then
+    return nil
+  elseif not integers.is_count(window_ms) or window_ms == 0 or not integers.is_count(window_ms * 1000) then
+    return nil
   end
+  return { size = size, window_ms = window_ms, window_us = window_ms * 1000 }
+end
 
-  -- The stamp at this position of the bytes, counted from 0.
-  local function stamp_in(bytes, position)
-    return (struct.unpack(stamp_layout, bytes, position * stamp_length + 1))
+-- The stamp at this position of the bytes, counted from 0.
+local function stamp_in(bytes, position)
+  return (struct.unpack(stamp_layout, bytes, position * stamp_length + 1))
+end
+
+local function sub_stamps(bytes, from, to)
+  return string.sub(bytes, from * stamp_length + 1, to * stamp_length)
+end
+
+-- Bytes of the ring's stamps from `from` up to but without `to`.
+local function read_stamps(ring, from, to)
+  if from >= to then
+    return ''
   end
-
-  local function sub_stamps(bytes, from, to)
-    return string.sub(bytes, from * stamp_length + 1, to * stamp_length)
+  local slot, count = (ring.first + from) % ring.capacity, to - from
+  local start, until_end = ring_at + slot * stamp_length, ring.capacity - slot
+  if count <= until_end then
+    return redis.call('GETRANGE', ring.key, start, start + count * stamp_length - 1)
   end
+  return redis.call('GETRANGE', ring.key, start, start + until_end * stamp_length - 1)
+    .. redis.call('GETRANGE', ring.key, ring_at, ring_at + (count - until_end) * stamp_length - 1)
+end
 
-  -- Bytes of the ring's stamps from `from` up to but without `to`.
-  local function read_stamps(ring, from, to)
-    if from >= to then
-      return ''
+-- The first position of low … high whose stamp is above `bound_us`, of these bytes or else of the ring; high + 1 if none is.
+local function first_above(bound_us, low, high, bytes, ring)
+  while low <= high do
+    local middle = math.floor((low + high) / 2)
+    local stamp = bytes and stamp_in(bytes, middle) or stamp_in(read_stamps(ring, middle, middle + 1), 0)
+    if stamp > bound_us then
+      high = middle - 1
+    else
+      low = middle + 1
     end
-    local slot, count = (ring.first + from) % ring.capacity, to - from
-    local start, until_end = ring_at + slot * stamp_length, ring.capacity - slot
-    if count <= until_end then
-      return redis.call('GETRANGE', ring.key, start, start + count * stamp_length - 1)
-    end
-    return redis.call('GETRANGE', ring.key, start, start + until_end * stamp_length - 1)
-      .. redis.call('GETRANGE', ring.key, ring_at, ring_at + (count - until_end) * stamp_length - 1)
   end
+  return low
+end
 
-  -- The first position of low … high whose stamp is above `bound_us`, of these bytes or else of the ring; high + 1 if none is.
-  local function first_above(bound_us, low, high, bytes, ring)
-    while low <= high do
-      local middle = math.floor((low + high) / 2)
-      local stamp = bytes and stamp_in(bytes, middle) or stamp_in(read_stamps(ring, middle, middle + 1), 0)
-      if stamp > bound_us then
-        high = middle - 1
-      else
-        low = middle + 1
-      end
-    end
-    return low
+-- Without those of the bytes that are at or before `bound_us`.
+local function stamps_above(bound_us, bytes)
+  local count = #bytes / stamp_length
+  return sub_stamps(bytes, first_above(bound_us, 0, count - 1, bytes), count)
+end
+
+-- Takes those at or before `bound_us` out of the ring, of which the oldest is one. Returns how many are left.
+local function drop_expired(ring, kept, bound_us)
+  local from, to = 0, #ring.ahead / stamp_length
+  local left = stamps_above(bound_us, ring.ahead)
+  if left == '' then
+    from, to = to, math.min(kept, to + copies_max)
+    left = stamps_above(bound_us, read_stamps(ring, from, to))
   end
-
-  -- Without those of the bytes that are at or before `bound_us`.
-  local function stamps_above(bound_us, bytes)
-    local count = #bytes / stamp_length
-    return sub_stamps(bytes, first_above(bound_us, 0, count - 1, bytes), count)
+  local expired = to - #left / stamp_length
+  if left == '' then
+    expired = first_above(bound_us, to, kept - 1, nil, ring)
+    left = read_stamps(ring, expired, math.min(kept, expired + copies_max))
   end
+  ring.first, ring.ahead = (ring.first + expired) % ring.capacity, left
+  return kept - expired
+end
 
-  -- Takes those at or before `bound_us` out of the ring, of which the oldest is one. Returns how many are left.
-  local function drop_expired(ring, kept, bound_us)
-    local from, to = 0, #ring.ahead / stamp_length
-    local left = stamps_above(bound_us, ring.ahead)
-    if left == '' then
-      from, to = to, math.min(kept, to + copies_max)
-      left = stamps_above(bound_us, read_stamps(ring, from, to))
-    end
-    local expired = to - #left / stamp_length
-    if left == '' then
-      expired = first_above(bound_us, to, kept - 1, nil, ring)
-      left = read_stamps(ring, expired, math.min(kept, expired + copies_max))
-    end
-    ring.first, ring.ahead = (ring.first + expired) % ring.capacity, left
-    return kept - expired
+-- A value that another algorithm wrote (the limit was edited) counts as none. cost_max: the largest cost that a request of
+-- the call has. A refusal waits until the stamp that is in the way of its cost no longer counts: that is one of the first
+-- cost_max, further on by as many as there are above a size that was lowered.
+function sliding_log.load(_, key, arguments, cost_max, now_us)
+  local value = redis.call('GETRANGE', key, 0, ring_at - 1)
+  if #value < header_length or string.byte(value) ~= tag then
+    return nil
   end
-
-  -- A value that another algorithm wrote (the limit was edited) counts as none. cost_max: the largest cost that a request of
-  -- the call has. A refusal waits until the stamp that is in the way of its cost no longer counts: that is one of the first
-  -- cost_max, further on by as many as there are above a size that was lowered.
-  function sliding_log.load(_, key, arguments, cost_max, now_us)
-    local value = redis.call('GETRANGE', key, 0, ring_at - 1)
-    if #value < header_length or string.byte(value) ~= tag then
-      return nil
-    end
-    local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms = struct.unpack(layout, value)
-    local bound_us, is_ahead = (newest > now_us and newest or now_us) - arguments.window_us, newest - now_us > step_back_us_max
-    if kept + pending == 0 or newest <= bound_us or is_ahead then
-      return { kept = 0, tail = '', newest = 0, expires_ms = expires_ms, rebased = is_ahead }
-    end
-    local first_pending = header_length + copied * stamp_length
-    local tail = string.sub(value, first_pending + 1, first_pending + pending * stamp_length)
-    local state = { kept = kept, tail = tail, newest = newest, expires_ms = expires_ms }
-    if kept == 0 then
-      state.tail = stamps_above(bound_us, tail)
-      return state
-    end
-    local ahead = string.sub(value, header_length + 1, first_pending)
-    local ring = { key = key, is_cut = is_cut, capacity = capacity, first = first, ahead = ahead, ahead_at = 0 }
-    if stamp_in(ahead, 0) <= bound_us then
-      kept = drop_expired(ring, kept, bound_us)
-      if kept == 0 then
-        tail = stamps_above(bound_us, tail)
-      end
-    end
-    local size, known, count = arguments.size, #ring.ahead / stamp_length, kept + #tail / stamp_length
-    if count <= places or count < size and capacity ~= size then
-      state.kept, state.tail = 0, ring.ahead .. read_stamps(ring, known, kept) .. tail
-      return state
-    end
-    local from = count > size and count - size or 0
-    local to = math.min(kept, from + math.min(cost_max, size))
-    if to > known then
-      ring.ahead, ring.ahead_at = from == 0 and ring.ahead .. read_stamps(ring, known, to) or read_stamps(ring, from, to), from
-    end
-    state.ring, state.kept, state.tail = ring, kept, tail
+  local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms = struct.unpack(layout, value)
+  local bound_us, is_ahead = (newest > now_us and newest or now_us) - arguments.window_us, newest - now_us > step_back_us_max
+  if kept + pending == 0 or newest <= bound_us or is_ahead then
+    return { kept = 0, tail = '', newest = 0, expires_ms = expires_ms, rebased = is_ahead }
+  end
+  local first_pending = header_length + copied * stamp_length
+  local tail = string.sub(value, first_pending + 1, first_pending + pending * stamp_length)
+  local state = { kept = kept, tail = tail, newest = newest, expires_ms = expires_ms }
+  if kept == 0 then
+    state.tail = stamps_above(bound_us, tail)
     return state
   end
-
-  local function left_ms(stamp, arguments, now_us)
-    return math.ceil((arguments.window_us - (now_us - stamp)) / 1000)
-  end
-
-  -- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go back:
-  -- what is charged while the clock stands behind the newest counts from the newest on.
-  function sliding_log.plan(state, arguments, cost, now_us)
-    state = state or none
-    local size, ring, kept, tail, newest = arguments.size, state.ring, state.kept, state.tail, state.newest
-    local used = kept + #tail / stamp_length
-    local remaining, reset_ms = used < size and size - used or 0, used > 0 and left_ms(newest, arguments, now_us) or 0
-    if cost > size then
-      return -1, used, remaining, reset_ms
-    elseif cost > remaining then
-      local at = used + cost - size - 1
-      local stamp = at < kept and stamp_in(ring.ahead, at - ring.ahead_at) or stamp_in(tail, at - kept)
-      return left_ms(stamp, arguments, now_us), used, remaining, reset_ms
-    elseif cost == 0 then
-      return 0, used, remaining, reset_ms
-    end
-    newest = used > 0 and newest > now_us and newest or now_us
-    local end_ms = math.ceil(newest / 1000) + arguments.window_ms + clock.step_back_ms_max
-    local expires_ms
-    if state.expires_ms < end_ms or state.expires_ms > end_ms + arguments.window_ms + margin_ms_min then
-      expires_ms = end_ms + math.max(margin_ms_min, math.min(margin_ms_max, math.floor(arguments.window_ms / 2)))
-    end
-    local next_state = {
-      ring = ring, kept = kept, tail = tail .. string.rep(struct.pack(stamp_layout, newest), cost), newest = newest,
-      expires_ms = expires_ms or state.expires_ms, size = size,
-    }
-    return 0, used + cost, remaining - cost, left_ms(newest, arguments, now_us), next_state, expires_ms, state.rebased or false
-  end
-
-  -- Takes out at most `cost` stamps of that time, and moves those behind them up. Reads what plan need not know. Returns
-  -- next_state, or nil when none of them counts; the expiry stays right.
-  function sliding_log.refund(state, arguments, cost, at_us)
-    local count = state and state.kept + #state.tail / stamp_length or 0
-    if count == 0 or cost == 0 or at_us > state.newest then
-      return nil
-    end
-    local ring, kept, tail = state.ring, state.kept, state.tail
-    if kept > 0 and count > arguments.size then
-      kept, tail = 0, read_stamps(ring, 0, kept) .. tail
-    end
-    local function position_above(bound_us)
-      local in_ring = first_above(bound_us, 0, kept - 1, nil, ring)
-      return in_ring < kept and in_ring or kept + first_above(bound_us, 0, count - kept - 1, tail)
-    end
-    local above = position_above(at_us)
-    local from = math.max(above - cost, position_above(at_us - 1))
-    if from == above then
-      return nil
-    end
-    local behind = sub_stamps(tail, math.max(above - kept, 0), count - kept)
-    if from >= kept then
-      tail = sub_stamps(tail, 0, from - kept) .. behind
-    else
-      kept, tail = from, read_stamps(ring, above, kept) .. behind
-    end
-    local newest = state.newest
-    if above == count then
-      local last = tail == '' and kept > 0 and read_stamps(ring, kept - 1, kept) or sub_stamps(tail, from - kept - 1, from - kept)
-      newest = from > 0 and stamp_in(last, 0) or 0
-    end
-    return { ring = ring, kept = kept, tail = tail, newest = newest, expires_ms = state.expires_ms, size = arguments.size }
-  end
-
-  -- Everything anew; a ring begins in its first slot.
-  local function save_whole(key, state, expires_ms, server_ahead_ms)
-    local tail, count, capacity, value = state.tail, #state.tail / stamp_length, state.size, nil
-    if count <= places then
-      value = struct.pack(layout, tag, 0, capacity, 0, 0, 0, count, state.newest, state.expires_ms) .. tail
-    else
-      capacity = math.max(capacity, count)
-      local is_cut = count == capacity and 1 or 0
-      value = struct.pack(layout, tag, is_cut, capacity, 0, count, places, 0, state.newest, state.expires_ms)
-        .. sub_stamps(tail, 0, places) .. tail
-    end
-    if expires_ms then
-      redis.call('SET', key, value, 'PXAT', expires_ms + server_ahead_ms)
-    else
-      redis.call('SET', key, value, 'KEEPTTL')
-    end
-  end
-
-  -- The first write is one that Redis refuses when it is out of memory; those behind it then go through.
-  function sliding_log.save(key, state, expires_ms, server_ahead_ms)
-    local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / stamp_length
+  local ahead = string.sub(value, header_length + 1, first_pending)
+  local ring = { key = key, is_cut = is_cut, capacity = capacity, first = first, ahead = ahead, ahead_at = 0 }
+  if stamp_in(ahead, 0) <= bound_us then
+    kept = drop_expired(ring, kept, bound_us)
     if kept == 0 then
-      return save_whole(key, state, expires_ms, server_ahead_ms)
-    end
-    local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / stamp_length), ring.is_cut, false
-    if copied + pending > places then
-      local slot = (ring.first + kept) % ring.capacity
-      local until_end = ring.capacity - slot
-      redis.call('SETRANGE', key, ring_at + slot * stamp_length, sub_stamps(tail, 0, until_end))
-      if pending > until_end then
-        redis.call('SETRANGE', key, ring_at, sub_stamps(tail, until_end, pending))
-      end
-      fills = is_cut == 0 and pending >= until_end
-      kept, tail, pending, is_cut = kept + pending, '', 0, fills and 1 or is_cut
-    end
-    local header = struct.pack(
-      layout, tag, is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms
-    )
-    redis.call('SETRANGE', key, 0, header .. sub_stamps(ring.ahead, 0, copied) .. tail)
-    if fills then
-      -- A string that grows gets twice the room; the ring is now as long as it will be.
-      redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')
-    end
-    if expires_ms then
-      redis.call('PEXPIREAT', key, expires_ms + server_ahead_ms)
+      tail = stamps_above(bound_us, tail)
     end
   end
+  local size, known, count = arguments.size, #ring.ahead / stamp_length, kept + #tail / stamp_length
+  if count <= places or count < size and capacity ~= size then
+    state.kept, state.tail = 0, ring.ahead .. read_stamps(ring, known, kept) .. tail
+    return state
+  end
+  local from = count > size and count - size or 0
+  local to = math.min(kept, from + math.min(cost_max, size))
+  if to > known then
+    ring.ahead, ring.ahead_at = from == 0 and ring.ahead .. read_stamps(ring, known, to) or read_stamps(ring, from, to), from
+  end
+  state.ring, state.kept, state.tail = ring, kept, tail
+  return state
+end
 
-  return sliding_log[wanted]
-end })
+local function left_ms(stamp, arguments, now_us)
+  return math.ceil((arguments.window_us - (now_us - stamp)) / 1000)
+end
+
+-- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go back:
+-- what is charged while the clock stands behind the newest counts from the newest on.
+function sliding_log.plan(state, arguments, cost, now_us)
+  state = state or none
+  local size, ring, kept, tail, newest = arguments.size, state.ring, state.kept, state.tail, state.newest
+  local used = kept + #tail / stamp_length
+  local remaining, reset_ms = used < size and size - used or 0, used > 0 and left_ms(newest, arguments, now_us) or 0
+  if cost > size then
+    return -1, used, remaining, reset_ms
+  elseif cost > remaining then
+    local at = used + cost - size - 1
+    local stamp = at < kept and stamp_in(ring.ahead, at - ring.ahead_at) or stamp_in(tail, at - kept)
+    return left_ms(stamp, arguments, now_us), used, remaining, reset_ms
+  elseif cost == 0 then
+    return 0, used, remaining, reset_ms
+  end
+  newest = used > 0 and newest > now_us and newest or now_us
+  local end_ms = math.ceil(newest / 1000) + arguments.window_ms + clock.step_back_ms_max
+  local expires_ms
+  if state.expires_ms < end_ms or state.expires_ms > end_ms + arguments.window_ms + margin_ms_min then
+    expires_ms = end_ms + math.max(margin_ms_min, math.min(margin_ms_max, math.floor(arguments.window_ms / 2)))
+  end
+  local next_state = {
+    ring = ring, kept = kept, tail = tail .. string.rep(struct.pack(stamp_layout, newest), cost), newest = newest,
+    expires_ms = expires_ms or state.expires_ms, size = size,
+  }
+  return 0, used + cost, remaining - cost, left_ms(newest, arguments, now_us), next_state, expires_ms, state.rebased or false
+end
+
+-- Takes out at most `cost` stamps of that time, and moves those behind them up. Reads what plan need not know. Returns
+-- next_state, or nil when none of them counts; the expiry stays right.
+function sliding_log.refund(state, arguments, cost, at_us)
+  local count = state and state.kept + #state.tail / stamp_length or 0
+  if count == 0 or cost == 0 or at_us > state.newest then
+    return nil
+  end
+  local ring, kept, tail = state.ring, state.kept, state.tail
+  if kept > 0 and count > arguments.size then
+    kept, tail = 0, read_stamps(ring, 0, kept) .. tail
+  end
+  local function position_above(bound_us)
+    local in_ring = first_above(bound_us, 0, kept - 1, nil, ring)
+    return in_ring < kept and in_ring or kept + first_above(bound_us, 0, count - kept - 1, tail)
+  end
+  local above = position_above(at_us)
+  local from = math.max(above - cost, position_above(at_us - 1))
+  if from == above then
+    return nil
+  end
+  local behind = sub_stamps(tail, math.max(above - kept, 0), count - kept)
+  if from >= kept then
+    tail = sub_stamps(tail, 0, from - kept) .. behind
+  else
+    kept, tail = from, read_stamps(ring, above, kept) .. behind
+  end
+  local newest = state.newest
+  if above == count then
+    local last = tail == '' and kept > 0 and read_stamps(ring, kept - 1, kept) or sub_stamps(tail, from - kept - 1, from - kept)
+    newest = from > 0 and stamp_in(last, 0) or 0
+  end
+  return { ring = ring, kept = kept, tail = tail, newest = newest, expires_ms = state.expires_ms, size = arguments.size }
+end
+
+-- Everything anew; a ring begins in its first slot.
+local function save_whole(key, state, expires_ms, server_ahead_ms)
+  local tail, count, capacity, value = state.tail, #state.tail / stamp_length, state.size, nil
+  if count <= places then
+    value = struct.pack(layout, tag, 0, capacity, 0, 0, 0, count, state.newest, state.expires_ms) .. tail
+  else
+    capacity = math.max(capacity, count)
+    local is_cut = count == capacity and 1 or 0
+    value = struct.pack(layout, tag, is_cut, capacity, 0, count, places, 0, state.newest, state.expires_ms)
+      .. sub_stamps(tail, 0, places) .. tail
+  end
+  if expires_ms then
+    redis.call('SET', key, value, 'PXAT', expires_ms + server_ahead_ms)
+  else
+    redis.call('SET', key, value, 'KEEPTTL')
+  end
+end
+
+-- The first write is one that Redis refuses when it is out of memory; those behind it then go through.
+function sliding_log.save(key, state, expires_ms, server_ahead_ms)
+  local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / stamp_length
+  if kept == 0 then
+    return save_whole(key, state, expires_ms, server_ahead_ms)
+  end
+  local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / stamp_length), ring.is_cut, false
+  if copied + pending > places then
+    local slot = (ring.first + kept) % ring.capacity
+    local until_end = ring.capacity - slot
+    redis.call('SETRANGE', key, ring_at + slot * stamp_length, sub_stamps(tail, 0, until_end))
+    if pending > until_end then
+      redis.call('SETRANGE', key, ring_at, sub_stamps(tail, until_end, pending))
+    end
+    fills = is_cut == 0 and pending >= until_end
+    kept, tail, pending, is_cut = kept + pending, '', 0, fills and 1 or is_cut
+  end
+  local header = struct.pack(
+    layout, tag, is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms
+  )
+  redis.call('SETRANGE', key, 0, header .. sub_stamps(ring.ahead, 0, copied) .. tail)
+  if fills then
+    -- A string that grows gets twice the room; the ring is now as long as it will be.
+    redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')
+  end
+  if expires_ms then
+    redis.call('PEXPIREAT', key, expires_ms + server_ahead_ms)
+  end
+end
