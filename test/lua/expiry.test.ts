@@ -60,3 +60,27 @@ test('a key without expiry, or one that holds something else, gets one with its 
   expect(outcomes).toMatchObject([{ allowed: true, limits: [{ used: 1 }] }])
   await expectExpiry(redis, key, 60_000)
 })
+
+test.each([
+  ['sliding_window', 120_000],
+  ['sliding_log', 60_000],
+  ['token_bucket', 60_000],
+] as const)(
+  'a key of %s expires not before it means nothing, and not long after, however often it is written',
+  async (algorithm, leftMs) => {
+    const redis = await openLimiterRedis(inject('redisUrl'))
+    const engine = createRedisEngine(redis)
+    const limit = buildLimit({ algorithm, size: 100, span: { kind: 'window', ms: 60_000 } })
+    const request = buildLimitRequest({ limits: [limit], cost: 25 })
+    for (const requests of [[request, request], [request], [request]]) {
+      await engine.decide({ requests, nowMs })
+      const [key = ''] = await engine.keys()
+      const { outcomes } = await engine.decide({ requests: [{ ...request, peek: true }], nowMs })
+      const [outcome] = outcomes
+      const resetMs = outcome !== undefined && 'limits' in outcome ? (outcome.limits[0]?.resetMs ?? 0) : 0
+      const ttlMs = await redis.pttl(key)
+      expect(ttlMs).toBeGreaterThan(resetMs + stepBackMsMax - toleranceMs)
+      expect(ttlMs).toBeLessThanOrEqual(leftMs + stepBackMsMax + leftMs / 2)
+    }
+  },
+)

@@ -71,7 +71,7 @@ function drawRequest(random: SeededRandom, limits: EditedLimits): LimitRequest {
   const chosen = names.filter(() => random.oneIn(2))
   return buildLimitRequest({
     scope: buildScope({ subject: random.pick(['acme', 'initech', 'ip:192.0.2.9']) }),
-    cost: random.oneIn(30) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, 6),
+    cost: random.oneIn(30) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, random.oneIn(6) ? 40 : 6),
     peek: random.oneIn(5),
     limits: (chosen.length === 0 ? ['a'] : chosen).map((name) => limits.draw(name)),
     idempotency: random.oneIn(8)
@@ -97,14 +97,25 @@ function drawBoundaries(random: SeededRandom, nowMs: number): PeriodBoundaries {
   return [startMs, startMs + dayMs, startMs + 2 * dayMs + random.pick([0, 0, 3_600_000, -3_600_000])]
 }
 
-function drawCall(
-  random: SeededRandom,
-  drawn: readonly [Algorithm, ...Algorithm[]],
-  charged: Charged[],
-  lastMs: number,
-): OperationsCall {
-  const stepMs = random.pick([0, 0.001, 0.4, 1, 100, 5_000, 20_000, 600_000, -1, -1_500, -2_000, -2_001, -10_000])
-  const nowMs = Math.round((lastMs + (random.oneIn(100) ? 30 * dayMs : stepMs)) * 1_000) / 1_000
+interface Walk {
+  readonly random: SeededRandom
+  readonly drawn: readonly [Algorithm, ...Algorithm[]]
+  readonly charged: Charged[]
+  readonly lastMs: number
+  /** Many calls in little time: logs fill their rings, buckets run dry. */
+  readonly isDense: boolean
+}
+
+const denseSteps = [0, 0.001, 0.4, 1, 15] as const
+/** Among them whole windows, and a microsecond less. */
+const steps = [100, 999.999, 1_000, 5_000, 20_000, 29_999.999, 30_000, 60_000, 600_000] as const
+const stepsBack = [-1, -1_500, -2_000, -2_001, -10_000] as const
+
+function drawCall({ random, drawn, charged, lastMs, isDense }: Walk): OperationsCall {
+  const stepMs = random.oneIn(200)
+    ? 30 * dayMs
+    : random.pick(random.oneIn(20) ? stepsBack : isDense ? denseSteps : steps)
+  const nowMs = Math.round((lastMs + stepMs) * 1_000) / 1_000
   const limits = new EditedLimits(random, drawn)
   const operations = Array.from({ length: random.integer(1, 8) }, (): Operation => {
     const refund = random.oneIn(6) ? drawRefund(random, limits, charged) : undefined
@@ -120,12 +131,14 @@ test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
   ['every algorithm', everyAlgorithm],
 ])('the script and its TypeScript twin agree in every field over a random walk: %s', async (_, drawn) => {
   const random = createSeededRandom()
-  const script = createRedisEngine(await openLimiterRedis(inject('redisUrl')))
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const script = createRedisEngine(redis)
   const model = createModelEngine()
   const charged: Charged[] = []
   let nowMs = 1_790_000_000_000
   for (let at = 0; at < callCount; at += 1) {
-    const call = drawCall(random, drawn, charged, nowMs)
+    const isDense = Math.floor(at / 100) % 2 === 1
+    const call = drawCall({ random, drawn, charged, lastMs: nowMs, isDense })
     nowMs = call.nowMs
     const result = await script.run(call)
     expect(result, `WEIR_TEST_SEED=${random.seed}, call ${at}`).toEqual(await model.run(call))
@@ -137,4 +150,5 @@ test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
     }
     charged.splice(rememberedMax)
   }
+  for (const key of await script.keys()) expect(await redis.pttl(key), `${key} expires`).toBeGreaterThan(-1)
 })

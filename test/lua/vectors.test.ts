@@ -4,6 +4,7 @@ import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createModelEngine, createRedisEngine, type DecideEngine } from '../support/decide-engines.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import fixedWindow from '../vectors/fixed-window.json' with { type: 'json' }
+import slidingLog from '../vectors/sliding-log.json' with { type: 'json' }
 import slidingWindow from '../vectors/sliding-window.json' with { type: 'json' }
 
 interface VectorLimit {
@@ -87,7 +88,11 @@ type Written = Omit<VectorCase, 'algorithm'>
 const of = (algorithm: Algorithm, cases: readonly Written[]): VectorCase[] =>
   cases.map((written) => ({ ...written, algorithm }))
 
-const vectors = [...of('fixed_window', fixedWindow), ...of('sliding_window', slidingWindow)]
+const vectors = [
+  ...of('fixed_window', fixedWindow),
+  ...of('sliding_window', slidingWindow),
+  ...of('sliding_log', slidingLog),
+]
 
 describe.each(vectors)('$algorithm: $name', (vector) => {
   test('in the model', async () => {
