@@ -17,7 +17,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/contracts': { packages: ['@weir/core'], libraries: [], node: 'hashes' },
   // Runtime knows no domain: of core only what an operating fault is.
   '@weir/runtime': { packages: ['@weir/core/errors.ts'], libraries: ['fastify', 'pino', 'prom-client'], node: 'all' },
-  '@weir/redis': { packages: shared, libraries: ['ioredis'], node: 'all' },
+  '@weir/redis': { packages: shared, libraries: ['ioredis', 'lru-cache'], node: 'all' },
   '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 

@@ -1,0 +1,96 @@
+import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { expect, test } from 'vitest'
+import { createMemoryLimitStore } from '../memory-limit-store.ts'
+import { createAnonymousFilter } from './anonymous-filter.ts'
+
+/** A request under a limit of 3 a minute per subject and one of 5 per address. */
+function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest {
+  const limit = (name: string, size: number, kind: 'subject' | 'ip') => ({
+    ...{ name, size, capacity: size, algorithm: 'fixed_window' as const, applies: 'plan' as const, by: [{ kind }] },
+    ...{ span: { kind: 'window' as const, ms: 60_000 }, mode: 'enforce' as const, blockMs: 0, lease: 0 },
+    ...{ onUnavailable: 'allow' as const, thresholds: [] },
+  })
+  return {
+    scope: { subject, keyId: '', ip: subject.replace('ip:', ''), route: 'GET /', method: 'GET' },
+    ...{ limits: [limit('own', 3, 'subject'), limit('address', 5, 'ip')], cost: 1, peek: false },
+    ...{ timeZone: 'UTC', anchor: 1, ...overrides },
+  }
+}
+
+function open(newPerSecondMax: number) {
+  let nowMs = 1_790_000_040_000
+  const memory = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  const scopes = new Set<string>()
+  const store = createAnonymousFilter(
+    {
+      decide(request) {
+        scopes.add(`${request.scope.subject} ${request.scope.ip}`)
+        return memory.decide(request)
+      },
+      refund: (request, charge) => memory.refund(request, charge),
+    },
+    { newPerSecondMax, monotonicMs: () => nowMs },
+  )
+  return {
+    store,
+    scopes,
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+  }
+}
+
+test('a flood of addresses makes no more counts a second than the bound, and the rest share one', async () => {
+  const { store, scopes, pass } = open(10)
+  for (let at = 0; at < 1_000; at += 1) await store.decide(from(`ip:10.0.0.${at}`))
+  expect(scopes.size).toBe(11)
+  expect(scopes).toContain('ip:overflow overflow')
+  expect(store.overflowed).toBe(990)
+  pass(1_000)
+  for (let at = 0; at < 1_000; at += 1) await store.decide(from(`ip:10.0.1.${at}`))
+  expect(scopes.size).toBe(21)
+})
+
+test('what overflows is held to one address’s limits together, and nobody is refused for being new', async () => {
+  const { store } = open(1)
+  await store.decide(from('ip:10.0.0.1'))
+  const decisions = []
+  for (let at = 0; at < 5; at += 1) decisions.push(await store.decide(from(`ip:10.0.1.${at}`)))
+  expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, false, false])
+  expect(decisions.at(-1)).toMatchObject({ reason: 'limit', deniedBy: 'own' })
+})
+
+test('an address that is known passes a flood, and keeps its count', async () => {
+  const { store, pass } = open(2)
+  await store.decide(from('ip:10.0.0.1'))
+  for (let second = 0; second < 59; second += 1) {
+    pass(1_000)
+    for (let at = 0; at < 5; at += 1) await store.decide(from(`ip:10.${second}.1.${at}`))
+  }
+  const before = store.overflowed
+  expect(await store.decide(from('ip:10.0.0.1'))).toMatchObject({ allowed: true })
+  expect(store.overflowed).toBe(before)
+})
+
+test('subjects with a key are never in the filter’s way', async () => {
+  const { store, scopes } = open(1)
+  for (let at = 0; at < 5; at += 1) await store.decide(from(`customer-${at}`))
+  expect(scopes.size).toBe(5)
+})
+
+test('looking takes nothing from the allowance', async () => {
+  const { store, scopes } = open(1)
+  await store.decide(from('ip:10.0.0.1', { peek: true }))
+  await store.decide(from('ip:10.0.0.2'))
+  expect([...scopes]).toEqual(['ip:10.0.0.1 10.0.0.1', 'ip:10.0.0.2 10.0.0.2'])
+})
+
+test('a refund of what overflowed goes where it was charged', async () => {
+  const { store } = open(1)
+  await store.decide(from('ip:10.0.0.1'))
+  const request = from('ip:10.0.0.2')
+  const decision = await store.decide(request)
+  expect(await store.refund(request, decision)).toBe(true)
+  expect(await store.decide(from('ip:10.0.0.3'))).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
+})

@@ -1,0 +1,90 @@
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { LRUCache } from 'lru-cache'
+
+/*
+ * Promises: a flood of addresses cannot fill Redis. Callers without a key (subjects that begin with `ip:`) may bring this
+ * process so many new addresses a second; what comes beyond is counted together, as if it all came from one address. Nobody
+ * is refused for being new, only held to a limit that many share.
+ *
+ * Addresses seen lately are known and count on their own, as they did before, whatever the flood. An address that was
+ * forgotten and comes back amid a flood may use the shared count beside what it had used of its own: never more than that.
+ */
+
+/** A busy public API meets some hundred new addresses a second. At this pace an hour's keys are below a gigabyte. */
+const newPerSecondMaxDefault = 1_000
+/** So many seconds of new addresses at the full pace are remembered: a known one may pause that long at the least. */
+const rememberedSeconds = 60
+const anonymousPrefix = 'ip:'
+/** No address is written like this. */
+const overflow = 'overflow'
+
+export interface AnonymousFilterOptions {
+  /** New addresses a second that get a count of their own, in this process. */
+  readonly newPerSecondMax?: number
+  /** Milliseconds on a clock that is never set. */
+  readonly monotonicMs?: () => number
+}
+
+export interface AnonymousFilter extends LimitStore {
+  /** Requests that were counted under the shared address since the start. */
+  readonly overflowed: number
+}
+
+/** Bounds how many counts callers without a key can make Redis keep. */
+export const createAnonymousFilter = (inner: LimitStore, options: AnonymousFilterOptions = {}): AnonymousFilter =>
+  new FilteringStore(inner, options)
+
+class FilteringStore implements AnonymousFilter {
+  readonly #inner: LimitStore
+  readonly #newPerSecondMax: number
+  readonly #monotonicMs: () => number
+  readonly #known: LRUCache<string, true>
+  /** What was asked instead of a request, for its refund. */
+  readonly #shared = new WeakMap<LimitRequest, LimitRequest>()
+  #secondStartMs = Number.NEGATIVE_INFINITY
+  #newThisSecond = 0
+  #overflowed = 0
+
+  constructor(inner: LimitStore, options: AnonymousFilterOptions) {
+    this.#inner = inner
+    this.#newPerSecondMax = options.newPerSecondMax ?? newPerSecondMaxDefault
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
+    // The bound is also the memory: known addresses are only ever pushed out by newer ones.
+    this.#known = new LRUCache({ max: this.#newPerSecondMax * rememberedSeconds })
+  }
+
+  get overflowed(): number {
+    return this.#overflowed
+  }
+
+  decide(request: LimitRequest): Promise<Decision> {
+    const { subject } = request.scope
+    if (!subject.startsWith(anonymousPrefix) || this.#passes(subject, request.peek)) return this.#inner.decide(request)
+    this.#overflowed += 1
+    const shared = { ...request, scope: { ...request.scope, subject: anonymousPrefix + overflow, ip: overflow } }
+    this.#shared.set(request, shared)
+    return this.#inner.decide(shared)
+  }
+
+  /** Of a request that overflowed, only by the very object that was decided. */
+  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    return this.#inner.refund(this.#shared.get(request) ?? request, charge)
+  }
+
+  /** Looking makes no key, so it takes nothing from the second's allowance. */
+  #passes(subject: string, peek: boolean): boolean {
+    if (this.#known.get(subject) !== undefined) return true
+    const nowMs = this.#monotonicMs()
+    if (nowMs - this.#secondStartMs >= 1_000) {
+      this.#secondStartMs = nowMs
+      this.#newThisSecond = 0
+    }
+    if (this.#newThisSecond >= this.#newPerSecondMax) return false
+    if (!peek) {
+      this.#newThisSecond += 1
+      this.#known.set(subject, true)
+    }
+    return true
+  }
+}

@@ -1,0 +1,160 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { expect, test } from 'vitest'
+import { createMemoryLimitStore } from '../memory-limit-store.ts'
+import { createDenyCache } from './deny-cache.ts'
+
+const startMs = 1_790_000_040_000
+
+const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
+  ...{ name: 'minute', algorithm: 'fixed_window', size: 2, capacity: overrides.size ?? 2, applies: 'plan' },
+  ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
+  ...{ onUnavailable: 'allow', thresholds: [], ...overrides },
+})
+
+const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({
+  ...{ scope: { subject: 'acme', keyId: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET' }, limits, cost: 1 },
+  ...{ peek: false, timeZone: 'UTC', anchor: 1, ...overrides },
+})
+
+function open(denialsMax?: number) {
+  let nowMs = startMs
+  const memory = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  let asked = 0
+  const counting: LimitStore = {
+    decide(request) {
+      asked += 1
+      return memory.decide(request)
+    },
+    refund: (request, charge) => memory.refund(request, charge),
+  }
+  const store = createDenyCache(counting, {
+    monotonicMs: () => nowMs - startMs,
+    ...(denialsMax === undefined ? {} : { denialsMax }),
+  })
+  return {
+    store,
+    asked: () => asked,
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+    use: async (request: LimitRequest, times: number) => {
+      for (let left = times; left > 0; left -= 1) await store.decide(request)
+    },
+  }
+}
+
+test('who was refused is refused from memory for a second, with the times that are left, and then asks again', async () => {
+  const { store, asked, pass, use } = open()
+  const request = buildRequest([buildLimit()])
+  await use(request, 2)
+  const refused = await store.decide(request)
+  expect(refused).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
+  pass(999)
+  expect(await store.decide(request)).toEqual({
+    ...refused,
+    ...{ atUs: 0, retryAfterMs: 59_001, limits: [{ name: 'minute', size: 2, used: 2, remaining: 0, resetMs: 59_001 }] },
+  })
+  expect(asked()).toBe(3)
+  pass(1)
+  await store.decide(request)
+  expect(asked()).toBe(4)
+  expect(store.answered).toBe(1)
+})
+
+test('a refusal never outlasts the time that it gave itself', async () => {
+  const { store, pass, use } = open()
+  const request = buildRequest([buildLimit()])
+  pass(59_400)
+  await use(request, 3)
+  pass(599)
+  expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  pass(1)
+  expect(await store.decide(request)).toMatchObject({ allowed: true })
+})
+
+test('a smaller cost is asked, since it may fit; a larger one only where it would wait as long', async () => {
+  const { store, asked, use } = open()
+  const window = [buildLimit({ size: 10 })]
+  await use(buildRequest(window), 8)
+  await store.decide(buildRequest(window, { cost: 3 }))
+  expect(await store.decide(buildRequest(window, { cost: 4 }))).toMatchObject({ allowed: false })
+  expect(asked()).toBe(9)
+  expect(await store.decide(buildRequest(window, { cost: 2 }))).toMatchObject({ allowed: true })
+  expect(await store.decide(buildRequest(window, { cost: 11 }))).toMatchObject({ reason: 'cost_exceeds_limit' })
+
+  const bucket = [buildLimit({ name: 'bucket', algorithm: 'token_bucket', size: 60, capacity: 10 })]
+  await store.decide(buildRequest(bucket, { cost: 10 }))
+  expect(await store.decide(buildRequest(bucket, { cost: 1 }))).toMatchObject({ retryAfterMs: 1_000 })
+  expect(await store.decide(buildRequest(bucket, { cost: 5 }))).toMatchObject({ retryAfterMs: 5_000 })
+  expect(await store.decide(buildRequest(bucket, { cost: 1 }))).toMatchObject({ retryAfterMs: 1_000 })
+  expect(store.answered).toBe(2)
+})
+
+test('everybody who shares the limit is refused; who does not, is asked about', async () => {
+  const { store, asked, use } = open()
+  const shared = buildLimit({ name: 'shared', by: [{ kind: 'ip' }] })
+  const own = buildLimit({ name: 'own', size: 9 })
+  const from = (subject: string, ip = '192.0.2.1') =>
+    buildRequest([own, shared], { scope: { ...buildRequest([]).scope, subject, ip } })
+  await use(from('a'), 3)
+  expect(await store.decide(from('b'))).toMatchObject({
+    ...{ allowed: false, deniedBy: 'shared', refusedBits: 2, limits: [{ name: 'shared', remaining: 0 }] },
+  })
+  expect(asked()).toBe(3)
+  expect(await store.decide(from('a', '192.0.2.2'))).toMatchObject({ allowed: true })
+  expect(asked()).toBe(4)
+})
+
+test('a block is kept like a refusal', async () => {
+  const { store, asked, use } = open()
+  const request = buildRequest([buildLimit({ blockMs: 5_000 })])
+  await use(request, 3)
+  expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: expect.any(Number) })
+  expect(asked()).toBe(3)
+})
+
+test.each<[string, (limit: Limit) => LimitRequest]>([
+  ['looking', (limit) => buildRequest([limit], { peek: true })],
+  ['an idempotency key', (limit) => buildRequest([limit], { idempotency: { key: 'k', id: 'i' } })],
+  ['a limit that was edited', (limit) => buildRequest([{ ...limit }])],
+])('%s is never answered from memory', async (_, ask) => {
+  const { asked, use } = open()
+  const limit = buildLimit()
+  await use(buildRequest([limit]), 3)
+  await use(ask(limit), 1)
+  expect(asked()).toBe(4)
+})
+
+test('a refusal by two limits, or by a limit that the cost never fits, is not kept', async () => {
+  const { asked, use } = open()
+  await use(buildRequest([buildLimit(), buildLimit({ name: 'other' })]), 5)
+  expect(asked()).toBe(5)
+  await use(buildRequest([buildLimit({ name: 'third' })], { cost: 3 }), 2)
+  expect(asked()).toBe(7)
+})
+
+test('after a reset or a change of policy everybody asks again, and answers on their way are not kept', async () => {
+  const { store, asked, use } = open()
+  const request = buildRequest([buildLimit()])
+  await use(request, 3)
+  store.forget()
+  const underWay = store.decide(request)
+  store.forget()
+  await underWay
+  await store.decide(request)
+  expect(asked()).toBe(5)
+})
+
+test('no more refusals are kept than the bound says', async () => {
+  const { asked, use } = open(1)
+  const [one, other] = ['one', 'other'].map((name) => buildRequest([buildLimit({ name })]))
+  if (one === undefined || other === undefined) throw new Error('two requests')
+  await use(one, 3)
+  await use(other, 3)
+  await use(other, 1)
+  expect(asked()).toBe(6)
+  await use(one, 1)
+  expect(asked()).toBe(7)
+})
