@@ -16,25 +16,15 @@ local sliding_log = {}
 -- It reads the key itself, and only what it needs.
 sliding_log.whole = false
 
-local layout, header_length, tag = '>BBHHHBBdd', 26, string.byte('l')
-local stamp_layout, stamp_length = '>d', 8
+-- Few locals: the functions are made anew in every call, and each local that they see makes that slower.
+local layout, header_length, ring_at = '>c1BHHHBBdd', 26, 154
 local places, copies_max = 16, 8
-local ring_at = header_length + places * stamp_length
-
--- 80 kB when full. Also checked by the policy's parser.
-local size_max = 10000
--- The expiry is set this much later than it must come, so that it is rarely set; idle keys stay for as long.
-local margin_ms_min, margin_ms_max = 1000, 3600000
-local step_back_us_max = clock.step_back_ms_max * 1000
-
--- What no stored value means.
-local none = { kept = 0, tail = '', newest = 0, expires_ms = 0 }
 
 -- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
 function sliding_log.arguments(definition)
   local size, window_ms = definition[4], definition[5]
-  if not integers.is_count(size) or size == 0 or size > size_max then
-    return nil
+  if not integers.is_count(size) or size == 0 or size > 10000 then
+    return nil -- 80 kB when full. The policy's parser has the same bound.
   elseif not integers.is_count(window_ms) or window_ms == 0 or not integers.is_count(window_ms * 1000) then
     return nil
   end
@@ -43,11 +33,7 @@ end
 
 -- The stamp at this position of the bytes, counted from 0.
 local function stamp_in(bytes, position)
-  return (struct.unpack(stamp_layout, bytes, position * stamp_length + 1))
-end
-
-local function sub_stamps(bytes, from, to)
-  return string.sub(bytes, from * stamp_length + 1, to * stamp_length)
+  return (struct.unpack('>d', bytes, position * 8 + 1))
 end
 
 -- Bytes of the ring's stamps from `from` up to but without `to`.
@@ -56,12 +42,12 @@ local function read_stamps(ring, from, to)
     return ''
   end
   local slot, count = (ring.first + from) % ring.capacity, to - from
-  local start, until_end = ring_at + slot * stamp_length, ring.capacity - slot
+  local start, until_end = ring_at + slot * 8, ring.capacity - slot
   if count <= until_end then
-    return redis.call('GETRANGE', ring.key, start, start + count * stamp_length - 1)
+    return redis.call('GETRANGE', ring.key, start, start + count * 8 - 1)
   end
-  return redis.call('GETRANGE', ring.key, start, start + until_end * stamp_length - 1)
-    .. redis.call('GETRANGE', ring.key, ring_at, ring_at + (count - until_end) * stamp_length - 1)
+  return redis.call('GETRANGE', ring.key, start, start + until_end * 8 - 1)
+    .. redis.call('GETRANGE', ring.key, ring_at, ring_at + (count - until_end) * 8 - 1)
 end
 
 -- The first position of low … high whose stamp is above `bound_us`, of these bytes or else of the ring; high + 1 if none is.
@@ -80,19 +66,19 @@ end
 
 -- Without those of the bytes that are at or before `bound_us`.
 local function stamps_above(bound_us, bytes)
-  local count = #bytes / stamp_length
-  return sub_stamps(bytes, first_above(bound_us, 0, count - 1, bytes), count)
+  local count = #bytes / 8
+  return string.sub(bytes, first_above(bound_us, 0, count - 1, bytes) * 8 + 1)
 end
 
 -- Takes those at or before `bound_us` out of the ring, of which the oldest is one. Returns how many are left.
 local function drop_expired(ring, kept, bound_us)
-  local from, to = 0, #ring.ahead / stamp_length
+  local from, to = 0, #ring.ahead / 8
   local left = stamps_above(bound_us, ring.ahead)
   if left == '' then
     from, to = to, math.min(kept, to + copies_max)
     left = stamps_above(bound_us, read_stamps(ring, from, to))
   end
-  local expired = to - #left / stamp_length
+  local expired = to - #left / 8
   if left == '' then
     expired = first_above(bound_us, to, kept - 1, nil, ring)
     left = read_stamps(ring, expired, math.min(kept, expired + copies_max))
@@ -106,16 +92,17 @@ end
 -- cost_max, further on by as many as there are above a size that was lowered.
 function sliding_log.load(_, key, arguments, cost_max, now_us)
   local value = redis.call('GETRANGE', key, 0, ring_at - 1)
-  if #value < header_length or string.byte(value) ~= tag then
+  if #value < header_length or string.sub(value, 1, 1) ~= 'l' then
     return nil
   end
   local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms = struct.unpack(layout, value)
-  local bound_us, is_ahead = (newest > now_us and newest or now_us) - arguments.window_us, newest - now_us > step_back_us_max
+  local is_ahead = newest - now_us > clock.step_back_ms_max * 1000
+  local bound_us = (newest > now_us and newest or now_us) - arguments.window_us
   if kept + pending == 0 or newest <= bound_us or is_ahead then
     return { kept = 0, tail = '', newest = 0, expires_ms = expires_ms, rebased = is_ahead }
   end
-  local first_pending = header_length + copied * stamp_length
-  local tail = string.sub(value, first_pending + 1, first_pending + pending * stamp_length)
+  local first_pending = header_length + copied * 8
+  local tail = string.sub(value, first_pending + 1, first_pending + pending * 8)
   local state = { kept = kept, tail = tail, newest = newest, expires_ms = expires_ms }
   if kept == 0 then
     state.tail = stamps_above(bound_us, tail)
@@ -129,7 +116,7 @@ function sliding_log.load(_, key, arguments, cost_max, now_us)
       tail = stamps_above(bound_us, tail)
     end
   end
-  local size, known, count = arguments.size, #ring.ahead / stamp_length, kept + #tail / stamp_length
+  local size, known, count = arguments.size, #ring.ahead / 8, kept + #tail / 8
   if count <= places or count < size and capacity ~= size then
     state.kept, state.tail = 0, ring.ahead .. read_stamps(ring, known, kept) .. tail
     return state
@@ -150,9 +137,9 @@ end
 -- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go back:
 -- what is charged while the clock stands behind the newest counts from the newest on.
 function sliding_log.plan(state, arguments, cost, now_us)
-  state = state or none
+  state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0 }
   local size, ring, kept, tail, newest = arguments.size, state.ring, state.kept, state.tail, state.newest
-  local used = kept + #tail / stamp_length
+  local used = kept + #tail / 8
   local remaining, reset_ms = used < size and size - used or 0, used > 0 and left_ms(newest, arguments, now_us) or 0
   if cost > size then
     return -1, used, remaining, reset_ms
@@ -166,11 +153,12 @@ function sliding_log.plan(state, arguments, cost, now_us)
   newest = used > 0 and newest > now_us and newest or now_us
   local end_ms = math.ceil(newest / 1000) + arguments.window_ms + clock.step_back_ms_max
   local expires_ms
-  if state.expires_ms < end_ms or state.expires_ms > end_ms + arguments.window_ms + margin_ms_min then
-    expires_ms = end_ms + math.max(margin_ms_min, math.min(margin_ms_max, math.floor(arguments.window_ms / 2)))
+  if state.expires_ms < end_ms or state.expires_ms > end_ms + arguments.window_ms + 1000 then
+    -- Later than it must come, by 1 s to 1 h, so that it is rarely set.
+    expires_ms = end_ms + math.max(1000, math.min(3600000, math.floor(arguments.window_ms / 2)))
   end
   local next_state = {
-    ring = ring, kept = kept, tail = tail .. string.rep(struct.pack(stamp_layout, newest), cost), newest = newest,
+    ring = ring, kept = kept, tail = tail .. string.rep(struct.pack('>d', newest), cost), newest = newest,
     expires_ms = expires_ms or state.expires_ms, size = size,
   }
   return 0, used + cost, remaining - cost, left_ms(newest, arguments, now_us), next_state, expires_ms, state.rebased or false
@@ -179,7 +167,7 @@ end
 -- Takes out at most `cost` stamps of that time, and moves those behind them up. Reads what plan need not know. Returns
 -- next_state, or nil when none of them counts; the expiry stays right.
 function sliding_log.refund(state, arguments, cost, at_us)
-  local count = state and state.kept + #state.tail / stamp_length or 0
+  local count = state and state.kept + #state.tail / 8 or 0
   if count == 0 or cost == 0 or at_us > state.newest then
     return nil
   end
@@ -196,59 +184,55 @@ function sliding_log.refund(state, arguments, cost, at_us)
   if from == above then
     return nil
   end
-  local behind = sub_stamps(tail, math.max(above - kept, 0), count - kept)
+  local behind = string.sub(tail, math.max(above - kept, 0) * 8 + 1, (count - kept) * 8)
   if from >= kept then
-    tail = sub_stamps(tail, 0, from - kept) .. behind
+    tail = string.sub(tail, 1, (from - kept) * 8) .. behind
   else
     kept, tail = from, read_stamps(ring, above, kept) .. behind
   end
   local newest = state.newest
   if above == count then
-    local last = tail == '' and kept > 0 and read_stamps(ring, kept - 1, kept) or sub_stamps(tail, from - kept - 1, from - kept)
-    newest = from > 0 and stamp_in(last, 0) or 0
+    local last = from > kept and stamp_in(tail, from - kept - 1) or from > 0 and stamp_in(read_stamps(ring, kept - 1, kept), 0)
+    newest = last or 0
   end
   return { ring = ring, kept = kept, tail = tail, newest = newest, expires_ms = state.expires_ms, size = arguments.size }
 end
 
--- Everything anew; a ring begins in its first slot.
-local function save_whole(key, state, expires_ms, server_ahead_ms)
-  local tail, count, capacity, value = state.tail, #state.tail / stamp_length, state.size, nil
-  if count <= places then
-    value = struct.pack(layout, tag, 0, capacity, 0, 0, 0, count, state.newest, state.expires_ms) .. tail
-  else
-    capacity = math.max(capacity, count)
-    local is_cut = count == capacity and 1 or 0
-    value = struct.pack(layout, tag, is_cut, capacity, 0, count, places, 0, state.newest, state.expires_ms)
-      .. sub_stamps(tail, 0, places) .. tail
-  end
-  if expires_ms then
-    redis.call('SET', key, value, 'PXAT', expires_ms + server_ahead_ms)
-  else
-    redis.call('SET', key, value, 'KEEPTTL')
-  end
-end
-
 -- The first write is one that Redis refuses when it is out of memory; those behind it then go through.
 function sliding_log.save(key, state, expires_ms, server_ahead_ms)
-  local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / stamp_length
+  local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / 8
   if kept == 0 then
-    return save_whole(key, state, expires_ms, server_ahead_ms)
+    -- Everything anew; a ring begins in its first slot.
+    local capacity, value = math.max(state.size, pending), nil
+    if pending <= places then
+      value = struct.pack(layout, 'l', 0, capacity, 0, 0, 0, pending, state.newest, state.expires_ms) .. tail
+    else
+      local is_cut = pending == capacity and 1 or 0
+      value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms)
+        .. string.sub(tail, 1, places * 8) .. tail
+    end
+    if expires_ms then
+      redis.call('SET', key, value, 'PXAT', expires_ms + server_ahead_ms)
+    else
+      redis.call('SET', key, value, 'KEEPTTL')
+    end
+    return
   end
-  local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / stamp_length), ring.is_cut, false
+  local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / 8), ring.is_cut, false
   if copied + pending > places then
     local slot = (ring.first + kept) % ring.capacity
     local until_end = ring.capacity - slot
-    redis.call('SETRANGE', key, ring_at + slot * stamp_length, sub_stamps(tail, 0, until_end))
+    redis.call('SETRANGE', key, ring_at + slot * 8, string.sub(tail, 1, until_end * 8))
     if pending > until_end then
-      redis.call('SETRANGE', key, ring_at, sub_stamps(tail, until_end, pending))
+      redis.call('SETRANGE', key, ring_at, string.sub(tail, until_end * 8 + 1, pending * 8))
     end
     fills = is_cut == 0 and pending >= until_end
     kept, tail, pending, is_cut = kept + pending, '', 0, fills and 1 or is_cut
   end
   local header = struct.pack(
-    layout, tag, is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms
+    layout, 'l', is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms
   )
-  redis.call('SETRANGE', key, 0, header .. sub_stamps(ring.ahead, 0, copied) .. tail)
+  redis.call('SETRANGE', key, 0, header .. string.sub(ring.ahead, 1, copied * 8) .. tail)
   if fills then
     -- A string that grows gets twice the room; the ring is now as long as it will be.
     redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')
