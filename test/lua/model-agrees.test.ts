@@ -19,30 +19,30 @@ interface Charged {
   readonly decision: Decision
 }
 
-/** Limits as they are at one call: algorithms, sizes and spans are edited all the time, names stay. */
+/** Limits as a policy has them: now and then one is edited, even to another algorithm; names stay. */
 class EditedLimits {
   readonly #random: SeededRandom
   readonly #algorithms: readonly [Algorithm, ...Algorithm[]]
-  readonly #logs = new Map<string, Limit>()
-  readonly #others = new Set<string>()
+  readonly #limits = new Map<string, Limit>()
 
   constructor(random: SeededRandom, drawn: readonly [Algorithm, ...Algorithm[]]) {
     this.#random = random
     this.#algorithms = drawn
   }
 
-  /** Within a call a log has one definition; a state that is read whole may have another in every request. */
-  draw(name: string): Limit {
-    const log = this.#logs.get(name)
-    if (log !== undefined) return log
-    const limit = this.#drawAny(name)
-    if (limit.algorithm !== 'sliding_log') {
-      this.#others.add(name)
-      return limit
+  /** Before a call. */
+  edit(): void {
+    for (const name of names) {
+      if (this.#random.oneIn(25) || !this.#limits.has(name)) this.#limits.set(name, this.#drawAny(name))
     }
-    if (this.#others.has(name)) return this.draw(name)
-    this.#logs.set(name, limit)
-    return limit
+  }
+
+  /** Within a call a log has one definition; a state that is read whole may be edited between two requests. */
+  draw(name: string): Limit {
+    const limit = this.#limits.get(name) ?? this.#drawAny(name)
+    if (limit.algorithm === 'sliding_log' || !this.#random.oneIn(10)) return limit
+    const edited = this.#drawAny(name)
+    return edited.algorithm === 'sliding_log' ? limit : edited
   }
 
   #modes(): Pick<Limit, 'mode' | 'blockMs'> {
@@ -54,14 +54,14 @@ class EditedLimits {
     const random = this.#random
     const algorithm = random.pick(this.#algorithms)
     const window = { kind: 'window', ms: random.pick([1_000, 30_000, 60_000, 3_600_000, dayMs]) } as const
-    const size = random.oneIn(20) ? this.#edgeSize(algorithm) : random.integer(1, 60)
+    const size = random.oneIn(algorithm === 'sliding_log' ? 2 : 20) ? this.#edgeSize(algorithm) : random.integer(1, 60)
     const span: Span = algorithm === 'fixed_window' && random.oneIn(2) ? { kind: 'period', unit: 'day' } : window
     const capacity = algorithm === 'token_bucket' && random.oneIn(2) ? random.integer(1, 80) : size
     return buildLimit({ name, algorithm, size, capacity, span, ...this.#modes() })
   }
 
   #edgeSize(algorithm: Algorithm): number {
-    if (algorithm === 'sliding_log') return this.#random.integer(61, 400)
+    if (algorithm === 'sliding_log') return this.#random.integer(61, 700)
     if (algorithm === 'token_bucket') return 90_000_000 - this.#random.integer(0, 9)
     return Number.MAX_SAFE_INTEGER - this.#random.integer(64, 999)
   }
@@ -99,7 +99,7 @@ function drawBoundaries(random: SeededRandom, nowMs: number): PeriodBoundaries {
 
 interface Walk {
   readonly random: SeededRandom
-  readonly drawn: readonly [Algorithm, ...Algorithm[]]
+  readonly limits: EditedLimits
   readonly charged: Charged[]
   readonly lastMs: number
   /** Many calls in little time: logs fill their rings, buckets run dry. */
@@ -111,12 +111,12 @@ const denseSteps = [0, 0.001, 0.4, 1, 15] as const
 const steps = [100, 999.999, 1_000, 5_000, 20_000, 29_999.999, 30_000, 60_000, 600_000] as const
 const stepsBack = [-1, -1_500, -2_000, -2_001, -10_000] as const
 
-function drawCall({ random, drawn, charged, lastMs, isDense }: Walk): OperationsCall {
+function drawCall({ random, limits, charged, lastMs, isDense }: Walk): OperationsCall {
   const stepMs = random.oneIn(200)
     ? 30 * dayMs
     : random.pick(random.oneIn(20) ? stepsBack : isDense ? denseSteps : steps)
   const nowMs = Math.round((lastMs + stepMs) * 1_000) / 1_000
-  const limits = new EditedLimits(random, drawn)
+  limits.edit()
   const operations = Array.from({ length: random.integer(1, 8) }, (): Operation => {
     const refund = random.oneIn(6) ? drawRefund(random, limits, charged) : undefined
     return refund ?? { kind: 'decide', request: drawRequest(random, limits) }
@@ -135,10 +135,11 @@ test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
   const script = createRedisEngine(redis)
   const model = createModelEngine()
   const charged: Charged[] = []
+  const limits = new EditedLimits(random, drawn)
   let nowMs = 1_790_000_000_000
   for (let at = 0; at < callCount; at += 1) {
     const isDense = Math.floor(at / 100) % 2 === 1
-    const call = drawCall({ random, drawn, charged, lastMs: nowMs, isDense })
+    const call = drawCall({ random, limits, charged, lastMs: nowMs, isDense })
     nowMs = call.nowMs
     const result = await script.run(call)
     expect(result, `WEIR_TEST_SEED=${random.seed}, call ${at}`).toEqual(await model.run(call))
