@@ -1,0 +1,168 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { expect, test } from 'vitest'
+import { createMemoryLimitStore } from '../memory-limit-store.ts'
+import { createLocalFallback } from './local-fallback.ts'
+
+const startMs = 1_790_000_040_000
+
+const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
+  ...{ name: 'minute', algorithm: 'fixed_window', size: 10, capacity: overrides.size ?? 10, applies: 'plan' },
+  ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
+  ...{ onUnavailable: 'local', thresholds: [], ...overrides },
+})
+
+const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({
+  ...{ scope: { subject: 'acme', keyId: 'k', ip: '192.0.2.1', route: 'GET /', method: 'GET' }, limits, cost: 1 },
+  ...{ peek: false, timeZone: 'UTC', anchor: 1, ...overrides },
+})
+
+function open(processes: number, cellsMax?: number) {
+  let nowMs = startMs
+  let isUp = false
+  let count = processes
+  const clock = { nowMs: () => nowMs }
+  const periodBoundaries = createBoundaryCache()
+  const memory = createMemoryLimitStore({ clock, periodBoundaries })
+  const flapping: LimitStore = {
+    decide: async (request) => (isUp ? memory.decide(request) : unavailableDecision(request, 'unknown')),
+    refund: async (request, charge) => isUp && memory.refund(request, charge),
+  }
+  const store = createLocalFallback(flapping, {
+    ...{ clock, periodBoundaries, processes: () => count },
+    ...(cellsMax === undefined ? {} : { cellsMax }),
+  })
+  return {
+    store,
+    admitted: async (request: LimitRequest, times: number) => {
+      let allowed = 0
+      for (let left = times; left > 0; left -= 1) allowed += (await store.decide(request)).allowed ? 1 : 0
+      return allowed
+    },
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+    setUp: (up: boolean) => {
+      isUp = up
+    },
+    setProcesses: (next: number) => {
+      count = next
+    },
+  }
+}
+
+test.each([
+  [10, 1, 10],
+  [10, 3, 3],
+  [10, 10, 1],
+  [10, 11, 1],
+  [10, 0, 10],
+])('of a size of %d one of %d processes admits %d', async (size, processes, share) => {
+  const { admitted } = open(processes)
+  expect(await admitted(buildRequest([buildLimit({ size })]), 20)).toBe(share)
+})
+
+test.each<[Limit['algorithm'], number]>([
+  ['fixed_window', 5],
+  ['sliding_window', 5],
+  ['sliding_log', 5],
+  ['token_bucket', 2],
+])('%s is held to its share of size and capacity', async (algorithm, share) => {
+  const { admitted } = open(2)
+  const capacity = algorithm === 'token_bucket' ? 4 : 10
+  expect(await admitted(buildRequest([buildLimit({ algorithm, capacity })]), 20)).toBe(share)
+})
+
+test('says what it admitted without Redis, and refuses with a true time to wait', async () => {
+  const { store, pass } = open(5)
+  const request = buildRequest([buildLimit({ name: 'free', onUnavailable: 'allow' }), buildLimit()])
+  expect(await store.decide(request)).toMatchObject({
+    ...{ allowed: true, reason: 'unavailable', charged: 'unknown', deniedBy: '', atUs: 0, refusedBits: 0 },
+    limits: [{ name: 'minute', size: 2, used: 1, remaining: 1, resetMs: 60_000 }],
+  })
+  await store.decide(request)
+  pass(1_000)
+  expect(await store.decide(request)).toMatchObject({
+    ...{ allowed: false, reason: 'limit', deniedBy: 'minute', refusedBits: 2, retryAfterMs: 59_000 },
+  })
+  pass(58_999)
+  expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  pass(1)
+  expect(await store.decide(request)).toMatchObject({ allowed: true })
+  expect(store.counters).toEqual({ admitted: 3, refused: 2 })
+})
+
+test('a Redis that comes and goes admits one share in a window, not one each time', async () => {
+  const { admitted, setUp } = open(2)
+  const request = buildRequest([buildLimit()])
+  let local = 0
+  for (let outage = 0; outage < 5; outage += 1) {
+    setUp(false)
+    local += await admitted(request, 3)
+    setUp(true)
+    await admitted(request, 1)
+  }
+  expect(local).toBe(5)
+})
+
+test('a process that comes or goes changes the share of a running window', async () => {
+  const { admitted, setProcesses } = open(2)
+  const request = buildRequest([buildLimit()])
+  expect(await admitted(request, 20)).toBe(5)
+  setProcesses(1)
+  expect(await admitted(request, 20)).toBe(5)
+})
+
+test('one limit that says deny refuses, whatever the share has left, and takes nothing of it', async () => {
+  const { store, admitted } = open(1)
+  const strict = buildLimit({ name: 'strict', onUnavailable: 'deny' })
+  expect(await store.decide(buildRequest([buildLimit(), strict]))).toMatchObject({
+    ...{ allowed: false, reason: 'unavailable', deniedBy: 'strict', retryAfterMs: 1_000 },
+  })
+  expect(await admitted(buildRequest([buildLimit()]), 20)).toBe(10)
+})
+
+test('a limit in shadow refuses nobody here either, and says what it would have refused', async () => {
+  const { store, admitted } = open(10)
+  const shadow = buildLimit({ name: 'watched', mode: 'shadow' })
+  const request = buildRequest([shadow, buildLimit({ size: 90 })])
+  await admitted(request, 1)
+  expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', shadowedBy: 'watched' })
+})
+
+test('a cost above the share waits for Redis; one above the size is refused for good', async () => {
+  const { store } = open(5)
+  const request = buildRequest([buildLimit()], { cost: 3 })
+  expect(await store.decide(request)).toMatchObject({ allowed: false, reason: 'unavailable', retryAfterMs: 1_000 })
+  expect(await store.decide({ ...request, cost: 11 })).toMatchObject({ reason: 'cost_exceeds_limit', retryAfterMs: 0 })
+})
+
+test('looking takes nothing of the share', async () => {
+  const { store, admitted } = open(5)
+  const request = buildRequest([buildLimit()])
+  expect(await store.decide({ ...request, peek: true })).toMatchObject({ allowed: true, charged: 'no' })
+  expect(await admitted(request, 20)).toBe(2)
+})
+
+test('what was decided here is not given back, and no refund of it reaches Redis', async () => {
+  const { store, setUp } = open(1)
+  const request = buildRequest([buildLimit()])
+  const here = await store.decide(request)
+  setUp(true)
+  const there = await store.decide(request)
+  expect(await store.refund(request, here)).toBe(false)
+  expect(await store.refund(request, there)).toBe(true)
+})
+
+test('keeps no more counts than the bound, a log counting for its stamps', async () => {
+  const { admitted } = open(1, 4)
+  const by = (subject: string, limit: Limit) => buildRequest([limit], { scope: { ...buildRequest([]).scope, subject } })
+  const small = buildLimit({ size: 1 })
+  for (const subject of ['a', 'b', 'c', 'd', 'e']) await admitted(by(subject, small), 1)
+  expect(await admitted(by('b', small), 1)).toBe(0)
+  expect(await admitted(by('a', small), 1)).toBe(1)
+  await admitted(by('f', buildLimit({ algorithm: 'sliding_log', size: 90 })), 1)
+  expect(await admitted(by('e', small), 1)).toBe(1)
+})

@@ -1,0 +1,136 @@
+import { decideModel, type ModelCell, type ModelLimit } from '@weir/core/algorithms/decide-model.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
+import { LRUCache } from 'lru-cache'
+import { limitKey } from '../keys.ts'
+
+/*
+ * Promises: while Redis does not answer, a limit with `onUnavailable: local` is held in this process at its share of the size,
+ * max(1, floor(size / processes)). All processes together admit at most the size (or one each, where they are more than that)
+ * beside what Redis had admitted in the same window. One limit that says `deny` refuses, those that say `allow` are left out.
+ *
+ * What was used of a share counts as long as the algorithm says, also after Redis came back: a Redis that comes and goes does
+ * not admit a share each time. Counts go by this machine's clock. They are not given back by refunds, not carried over to
+ * Redis, and lost with the process.
+ */
+
+/** Roughly 25 MB of counts. A flood of addresses pushes out whoever was quiet longest, who then begins anew. */
+const cellsMaxDefault = 100_000
+/** A count takes about as much memory as so many stamps of a log. */
+const stampsPerCell = 32
+
+export interface LocalFallbackOptions {
+  /** For local counts, and for finding calendar boundaries. */
+  readonly clock: Clock
+  readonly periodBoundaries: typeof periodBoundaries
+  /** How many processes share the limits; see process-count.ts. */
+  readonly processes: () => number
+  readonly cellsMax?: number
+}
+
+export interface LocalFallback extends LimitStore {
+  /** Counts since the start, for metrics; only ever growing. */
+  readonly counters: { readonly admitted: number; readonly refused: number }
+}
+
+/** Decides here what Redis should have, for limits that ask for it. */
+export const createLocalFallback = (inner: LimitStore, options: LocalFallbackOptions): LocalFallback =>
+  new LocalFallbackStore(inner, options)
+
+/** A limit cut to the share of one among so many processes. */
+interface Share {
+  readonly processes: number
+  readonly limit: Limit
+}
+
+class LocalFallbackStore implements LocalFallback {
+  readonly #inner: LimitStore
+  readonly #options: LocalFallbackOptions
+  readonly #cells: LRUCache<string, ModelCell>
+  readonly #shares = new WeakMap<Limit, Share>()
+  readonly #counters = { admitted: 0, refused: 0 }
+
+  constructor(inner: LimitStore, options: LocalFallbackOptions) {
+    this.#inner = inner
+    this.#options = options
+    this.#cells = new LRUCache({ maxSize: options.cellsMax ?? cellsMaxDefault })
+  }
+
+  get counters(): LocalFallback['counters'] {
+    return { ...this.#counters }
+  }
+
+  decide(request: LimitRequest): Promise<Decision> {
+    return this.#inner
+      .decide(request)
+      .then((decision) => (decision.reason === 'unavailable' ? this.#decideHere(request, decision) : decision))
+  }
+
+  /** False for what was decided here. */
+  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    return charge.atUs === 0 ? Promise.resolve(false) : this.#inner.refund(request, charge)
+  }
+
+  #decideHere(request: LimitRequest, unavailable: Decision): Decision {
+    const { limits } = request
+    const asked = limits.filter(({ onUnavailable }) => onUnavailable === 'local')
+    if (asked.length === 0) return unavailable
+    const denying = limits.find(({ mode, onUnavailable }) => mode === 'enforce' && onUnavailable === 'deny')
+    if (denying !== undefined) return { ...unavailable, deniedBy: denying.name }
+
+    const nowMs = this.#options.clock.nowMs()
+    const shares = asked.map((limit) => this.#share(limit))
+    const models = asked.map((limit, at) => this.#model(limit, shares[at] ?? limit, request, nowMs))
+    const { decision, changes } = decideModel(this.#cells, { ...request, limits: shares }, models, nowMs * 1_000)
+    for (const [key, cell] of changes) this.#cells.set(key, cell, { size: sizeOf(key, models) })
+
+    const found = {
+      ...unavailable,
+      shadowedBy: decision.shadowedBy,
+      repeats: decision.repeats,
+      limits: decision.limits,
+    }
+    if (decision.allowed) {
+      this.#counters.admitted += 1
+      return { ...found, allowed: true, deniedBy: '', retryAfterMs: 0 }
+    }
+    this.#counters.refused += 1
+    const { reason, deniedBy } = decision
+    // Above the share but not the size: only Redis can admit it.
+    const fitsSize = reason === 'cost_exceeds_limit' && request.cost <= capacityOf(asked, deniedBy)
+    if (fitsSize) return { ...found, deniedBy }
+    const refusedBits = limits.reduce((bits, limit, at) => {
+      const here = asked.indexOf(limit)
+      return here >= 0 && (decision.refusedBits & (1 << here)) !== 0 ? bits + 2 ** at : bits
+    }, 0)
+    return { ...found, reason, deniedBy, refusedBits, retryAfterMs: decision.retryAfterMs }
+  }
+
+  #share(limit: Limit): Limit {
+    const processes = Math.max(1, this.#options.processes())
+    const known = this.#shares.get(limit)
+    if (known?.processes === processes) return known.limit
+    const partOf = (units: number) => Math.max(1, Math.floor(units / processes))
+    const share = { processes, limit: { ...limit, size: partOf(limit.size), capacity: partOf(limit.capacity) } }
+    this.#shares.set(limit, share)
+    return share.limit
+  }
+
+  #model(limit: Limit, share: Limit, { scope, timeZone, anchor }: LimitRequest, nowMs: number): ModelLimit {
+    const { span } = limit
+    const boundaries =
+      span.kind === 'period' ? this.#options.periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined
+    return { limit: share, key: limitKey(limit, scope), boundaries }
+  }
+}
+
+const capacityOf = (limits: readonly Limit[], name: string) =>
+  limits.find((limit) => limit.name === name)?.capacity ?? 0
+
+function sizeOf(key: string, models: readonly ModelLimit[]): number {
+  const model = models.find((one) => one.key === key)
+  return model?.limit.algorithm === 'sliding_log' ? 1 + Math.ceil(model.limit.size / stampsPerCell) : 1
+}

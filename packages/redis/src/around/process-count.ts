@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Redis } from 'ioredis'
+
+/*
+ * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of the
+ * count after five seconds. While Redis is away the last known number stays, because the others are not gone with it.
+ *
+ * One sorted set in one slot, also on a Cluster. Nothing here is on a request's path.
+ */
+
+/** Shares are cut by this number, and a new process should count soon. */
+const beatEveryMs = 1_000
+/** Four missed beats: a process that only collects garbage is not gone. */
+const silenceMs = 5_000
+const keyDefault = 'weir:1:{_processes}'
+
+const scriptFile = join(import.meta.dirname, '../../../../lua/scripts/count-processes.lua')
+
+export interface ProcessCountOptions {
+  /** Of role `limiter`: it fails at once while Redis is away, so that beats do not pile up. The caller closes it. */
+  readonly redis: Pick<Redis, 'eval' | 'zrem'>
+  /** Another set of processes, for tests. */
+  readonly key?: string
+  readonly beatEveryMs?: number
+}
+
+export interface ProcessCount {
+  /** As last known, this process included: at least 1, and 1 until Redis has answered once. */
+  count(): number
+  /** Begins to beat; resolves when the first beat was answered or failed. */
+  start(): Promise<void>
+  /** Takes this process out of the count. Resolves also when Redis is away; the others then notice by the silence. */
+  stop(): Promise<void>
+  /** Since the start, for metrics. A failed beat changes nothing but this. */
+  readonly counters: { readonly beats: number; readonly failures: number }
+}
+
+/** Counts the processes that share this Redis, by their heartbeats. */
+export function createProcessCount(options: ProcessCountOptions): ProcessCount {
+  const { redis, key = keyDefault, beatEveryMs: everyMs = beatEveryMs } = options
+  const source = readFileSync(scriptFile, 'utf8')
+  const id = randomUUID()
+  const counters = { beats: 0, failures: 0 }
+  let known = 1
+  let running = false
+  let timer: NodeJS.Timeout | undefined
+  let underWay: Promise<void> = Promise.resolve()
+
+  async function beat(): Promise<void> {
+    counters.beats += 1
+    try {
+      known = Math.max(1, Number(await redis.eval(source, 1, key, id, silenceMs)))
+    } catch {
+      counters.failures += 1
+    }
+    if (running) timer = setTimeout(next, everyMs)
+  }
+  /** One beat at a time: the next waits until this one was answered or given up. */
+  function next(): void {
+    underWay = beat()
+  }
+
+  return {
+    count: () => known,
+    get counters() {
+      return { ...counters }
+    },
+    start() {
+      if (running) return underWay
+      running = true
+      next()
+      return underWay
+    },
+    async stop() {
+      running = false
+      clearTimeout(timer)
+      await underWay // a beat on its way would put the process back
+      try {
+        await redis.zrem(key, id)
+      } catch {
+        counters.failures += 1
+      }
+    },
+  }
+}
