@@ -9,6 +9,7 @@
 local fixed_window = {}
 
 local layout, layout_length, tag = '>Bdd', 17, string.byte('f')
+local pack, unpack, byte = struct.pack, struct.unpack, string.byte
 
 -- The value is one string, so decide.lua reads the keys of many limits with one command.
 fixed_window.whole = true
@@ -16,13 +17,13 @@ fixed_window.whole = true
 -- definition: {name, mode, block_ms, size, window_ms} or {name, mode, block_ms, size, 0, start_ms, next_ms, after_next_ms}.
 -- The three boundaries are this period's start, the next one's, and the one's after that, by TypeScript's clock.
 -- Returns the checked arguments, or nil.
-function fixed_window.arguments(definition)
+function fixed_window.arguments(definition, now_ms)
   local size, window_ms = definition[4], definition[5]
   if not integers.is_count(size) or size == 0 or not integers.is_count(window_ms) then
     return nil
   end
   if window_ms > 0 then
-    return { size = size, window_ms = window_ms }
+    return { size = size, window_ms = window_ms, end_ms = now_ms - now_ms % window_ms + window_ms }
   end
   local start_ms, next_ms, after_next_ms = definition[6], definition[7], definition[8]
   if not (integers.is_count(start_ms) and integers.is_count(next_ms) and integers.is_count(after_next_ms)) then
@@ -36,7 +37,7 @@ end
 
 -- A value that another algorithm wrote (the limit was edited) counts as none.
 function fixed_window.load(value)
-  return value and #value == layout_length and string.byte(value) == tag and value or nil
+  return value and #value == layout_length and byte(value) == tag and value or nil
 end
 
 -- The end of the period that now_ms is in, and of the one after it. Boundaries computed by a clock that is more than a
@@ -89,11 +90,15 @@ end
 function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   local size, stored_end_ms, used, counts, end_ms, _ = arguments.size, 0, 0
   if state then
-    _, stored_end_ms, used = struct.unpack(layout, state)
+    _, stored_end_ms, used = unpack(layout, state)
   end
-  end_ms, counts = current_span(stored_end_ms, arguments, now_ms)
-  if not counts then
-    used = 0
+  if arguments.end_ms == stored_end_ms then
+    end_ms, counts = stored_end_ms, true
+  else
+    end_ms, counts = current_span(stored_end_ms, arguments, now_ms)
+    if not counts then
+      used = 0
+    end
   end
   local remaining, reset_ms = used < size and size - used or 0, end_ms - now_ms
   if cost > remaining then
@@ -103,7 +108,7 @@ function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   end
   used = used + cost
   local expires_ms = end_ms ~= stored_end_ms and end_ms + clock.step_back_ms_max or nil
-  return 0, used, size - used, reset_ms, struct.pack(layout, tag, end_ms, used), expires_ms, not counts and stored_end_ms > now_ms
+  return 0, used, size - used, reset_ms, pack(layout, tag, end_ms, used), expires_ms, not counts and stored_end_ms > now_ms
 end
 
 -- Takes the cost out of the span that it was charged in, while that counts; a span that a clock set back or an edited zone
@@ -112,12 +117,12 @@ function fixed_window.refund(state, arguments, cost, at_us, now_us)
   if not state or cost == 0 then
     return nil
   end
-  local _, end_ms, used = struct.unpack(layout, state)
+  local _, end_ms, used = unpack(layout, state)
   local charged_end_ms = current_span(0, arguments, math.floor(at_us / 1000))
   if end_ms * 1000 <= now_us or charged_end_ms ~= end_ms or used == 0 then
     return nil
   end
-  return struct.pack(layout, tag, end_ms, cost < used and used - cost or 0)
+  return pack(layout, tag, end_ms, cost < used and used - cost or 0)
 end
 
 -- Kept for the largest small step back beyond its end; from then on it means the same as no state. Without expires_ms the key

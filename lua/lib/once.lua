@@ -39,7 +39,7 @@ end
 
 -- Puts the first answer in the place of the limits as they stand now, which stay if the policy has others by now.
 function once.repeat_reply(repeated, reply, base, after)
-  reply[base], reply[base + 1], reply[base + 2] = 5, repeated.id, 0
+  reply[base], reply[base + 1], reply[base + 2] = 5, 0, 0
   local count = after - base - 3
   if #repeated.numbers == count * 8 then
     local numbers = { struct.unpack('>' .. string.rep('d', count), repeated.numbers) }

@@ -15,60 +15,22 @@
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
 --             {3, cost, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this attempt
 --
--- Reply: first the time used (microseconds) and how many limits were begun anew although their span had not ended (a clock
--- set back, a shortened limit). Then for each request its verdict:
+-- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do; if ids are part of it,
+-- a list of that string and those ids in their order. First the time used (microseconds) and how many limits were begun anew
+-- although their span had not ended (a clock set back, a shortened limit). Then for each request its verdict:
 --    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's capacity), 4 blocked, 5 allowed before
 --   -1 malformed, -2 no such cost, -3 no such or a wrong limit, -4 no such key or one twice, -5 planning failed, -6 the key
 --      stands in this call with another definition of its limit: only this request fails, and nothing more follows for it
--- and after verdicts above 0: which limits refused or in shadow would have (bit 0 is the first; for 4, which block; for 5, the
--- id of the attempt that was charged), the milliseconds after which it would be admitted (0 for 1, 3 and 5), and for each
--- limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1 if anything was given
--- back, else 2, and nothing more follows.
+-- and after verdicts above 0: which limits refused or in shadow would have (bit 0 is the first; for 4, which block; for 5 none,
+-- but the id of the attempt that was charged is among the ids), the milliseconds after which it would be admitted (0 for 1, 3
+-- and 5), and for each limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1
+-- if anything was given back, else 2, and nothing more follows.
 --
 -- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from the first write: nothing was written.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
+-- @include ../lib/keepers.lua
 
--- What keeps a state under a key, each made when a call first needs it: making all of them every time would cost more than
--- deciding does.
-local makers = {
-  fixed_window = function()
-    -- @include ../algorithms/fixed-window.lua
-    return fixed_window
-  end,
-  sliding_window = function()
-    -- @include ../algorithms/sliding-window.lua
-    return sliding_window
-  end,
-  sliding_log = function()
-    -- @include ../algorithms/sliding-log.lua
-    return sliding_log
-  end,
-  token_bucket = function()
-    -- @include ../algorithms/token-bucket.lua
-    return token_bucket
-  end,
-  block = function()
-    -- @include ../lib/block.lua
-    return block
-  end,
-  once = function()
-    -- @include ../lib/once.lua
-    return once
-  end,
-}
-local made = {}
-
-local function keeper_of(name)
-  local keeper = made[name]
-  if not keeper and makers[name] then
-    keeper = makers[name]()
-    made[name] = keeper
-  end
-  return keeper
-end
-
-local is_algorithm = { fixed_window = true, sliding_window = true, sliding_log = true, token_bucket = true }
 local requests_max, limits_per_request_max = 32, 16
 local keys_max = requests_max * (2 * limits_per_request_max + 1)
 local charging, looking, refunding, charging_once = 0, 1, 2, 3
@@ -102,10 +64,10 @@ end
 -- What a position in ARGV[2] stands for; a wrong definition stands for nothing, and its requests fail.
 local function read_limit(definition)
   local name = type(definition) == 'table' and definition[1]
-  local algorithm = is_algorithm[name] and keeper_of(name)
+  local algorithm = keepers.algorithm(name)
   local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
   local known = integers.is_count(block_ms) and (mode == 0 or mode == 1 and block_ms == 0)
-  local arguments = known and algorithm.arguments(definition)
+  local arguments = known and algorithm.arguments(definition, now_ms)
   return arguments and { algorithm = algorithm, arguments = arguments, shadow = mode == 1, block_ms = block_ms } or false
 end
 
@@ -114,28 +76,36 @@ for position, definition in ipairs(definitions) do
   limits[position] = read_limit(definition)
 end
 
--- By position in KEYS: what keeps its state in it, of which limit (nil for a block or marker), the largest cost asked of it,
--- and the number of the last request that named it.
-local keepers, limits_of, cost_maxes, named_by = {}, {}, {}, {}
+-- By position in KEYS: what keeps its state in it, and the number of the last request that named it. Of one that is not read
+-- whole, also the limit and the largest cost asked of it.
+local keys = KEYS
+local keeper_at, named_by, limits_of, cost_maxes = {}, {}, {}, {}
 local all_whole = true
+
+local function counts(keeper)
+  return keeper ~= keepers.block and keeper ~= keepers.once
+end
 
 -- Notes that a request keeps something under a key. Returns what is wrong, or nil.
 local function name_key(position, number, keeper, limit, cost)
-  if not KEYS[position] or named_by[position] == number then
+  if not keys[position] or named_by[position] == number then
     return -4
   end
   named_by[position] = number
-  local known = keepers[position]
+  local known = keeper_at[position]
   if not known then
-    keepers[position], limits_of[position], cost_maxes[position] = keeper, limit, cost
-    all_whole = all_whole and keeper.whole
+    keeper_at[position] = keeper
+    if not keeper.whole then
+      all_whole, limits_of[position], cost_maxes[position] = false, limit, cost
+    end
   elseif known ~= keeper then
     -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state.
-    return (not known.whole or not keeper.whole or not limit or not limits_of[position]) and -6 or nil
-  elseif not keeper.whole and limits_of[position] ~= limit then
-    return -6
-  elseif limit and cost > cost_maxes[position] then
-    cost_maxes[position] = cost
+    return (not known.whole or not keeper.whole or not counts(known) or not counts(keeper)) and -6 or nil
+  elseif not keeper.whole then
+    if limits_of[position] ~= limit then
+      return -6
+    end
+    cost_maxes[position] = math.max(cost_maxes[position], cost)
   end
   return nil
 end
@@ -153,7 +123,7 @@ local function examine(request, number)
     -- Only shadow limits, none of which was charged: there is nothing to give back.
     return not integers.is_count(request[3]) and -1 or nil, 0
   elseif operation == charging_once then
-    local once = keeper_of('once')
+    local once = keepers.of('once')
     local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
     if problem then
       return problem
@@ -167,13 +137,18 @@ local function examine(request, number)
     elseif not limit then
       return -3
     end
-    local problem = name_key(request[at + 1], number, limit.algorithm, limit, cost)
-    if problem then
-      return problem
+    local position, algorithm = request[at + 1], limit.algorithm
+    if algorithm.whole and keys[position] and not keeper_at[position] then
+      keeper_at[position], named_by[position] = algorithm, number -- what name_key does, for what is by far the most frequent
+    else
+      local problem = name_key(position, number, algorithm, limit, cost)
+      if problem then
+        return problem
+      end
     end
     at = at + 2
     if limit.block_ms > 0 and operation ~= refunding then
-      problem = name_key(request[at], number, keeper_of('block'))
+      local problem = name_key(request[at], number, keepers.of('block'))
       if problem then
         return problem
       end
@@ -189,64 +164,42 @@ for number = 1, #requests do
   wrong[number], limit_counts[number] = examine(requests[number], number)
 end
 
--- The state of each key for the length of the call, the expiry it gets, and the keys to be written. Keys that only malformed
--- requests name have no keeper.
-local states, expiries, is_changed, changed_positions = {}, {}, {}, {}
+-- By position, what is stored, until a request changes it: then the state that will be, with its expiry or true for the one it
+-- has. Keys that only malformed requests name have no keeper.
+local states, changes = {}, {}
 
--- What is stored under each key whose keeper reads it whole, by position.
-local function read_whole()
-  if all_whole then
-    return redis.call('MGET', unpack(KEYS))
-  end
-  local names, positions, by_position = {}, {}, {}
-  for position = 1, #KEYS do
-    if keepers[position] and keepers[position].whole then
-      names[#names + 1], positions[#positions + 1] = KEYS[position], position
+if all_whole and next(keeper_at) then
+  states = redis.call('MGET', unpack(keys))
+elseif next(keeper_at) then
+  local names, positions = {}, {}
+  for position = 1, #keys do
+    local keeper = keeper_at[position]
+    if keeper and keeper.whole then
+      names[#names + 1], positions[#positions + 1] = keys[position], position
+    elseif keeper then
+      states[position] = keeper.load(false, keys[position], limits_of[position].arguments, cost_maxes[position], now_us)
     end
   end
   if #names > 0 then
     for at, value in ipairs(redis.call('MGET', unpack(names))) do
-      by_position[positions[at]] = value
+      states[positions[at]] = value
     end
   end
-  return by_position
-end
-
-local values
-
-local function read_states()
-  values = read_whole()
-  for position = 1, #KEYS do
-    local keeper, limit = keepers[position], limits_of[position]
-    if keeper then
-      local arguments = limit and limit.arguments
-      states[position] = keeper.load(values[position], KEYS[position], arguments, cost_maxes[position], now_us)
-    end
-  end
-end
-
-if next(keepers) then
-  read_states()
 end
 
 -- The state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
 local function state_of(position, algorithm)
-  if keepers[position] == algorithm then
-    return states[position]
+  if changes[position] or not algorithm.whole then
+    return keeper_at[position] == algorithm and states[position] or nil
   end
-  return not is_changed[position] and algorithm.load(values[position], KEYS[position]) or nil
+  return algorithm.load(states[position])
 end
 
 local function change(position, keeper, state, expires_ms)
-  keepers[position], states[position] = keeper, state
-  expiries[position] = expires_ms or expiries[position]
-  if not is_changed[position] then
-    is_changed[position] = true
-    changed_positions[#changed_positions + 1] = position
-  end
+  keeper_at[position], states[position], changes[position] = keeper, state, expires_ms or changes[position] or true
 end
 
-local reply, rebased_count = { now_us, 0 }, 0
+local reply, ids, rebased_count = { now_us, 0 }, {}, 0
 -- What the limits of the request at hand would become, by their number; overwritten by the next request.
 local next_states, next_expiries, rebases = {}, {}, {}
 
@@ -272,7 +225,7 @@ local function plan(request, base)
       block_ms = limit.block_ms > block_ms and limit.block_ms or block_ms
     end
     if limit.block_ms > 0 then
-      local left_ms = made.block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      local left_ms = keepers.block.left_ms(state_of(request[at], keepers.block), limit.block_ms, now_ms)
       if left_ms > 0 then
         blocked_bits = blocked_bits + bit
         wait_ms = left_ms > wait_ms and left_ms or wait_ms
@@ -305,8 +258,9 @@ local function charge(request)
   while at < length do
     local limit = limits[request[at]]
     at_limit = at_limit + 1
-    if next_states[at_limit] then
-      change(request[at + 1], limit.algorithm, next_states[at_limit], next_expiries[at_limit])
+    local next_state = next_states[at_limit]
+    if next_state then
+      change(request[at + 1], limit.algorithm, next_state, next_expiries[at_limit])
       if rebases[at_limit] then
         rebased_count = rebased_count + 1
       end
@@ -324,7 +278,7 @@ local function shut_out(request, refused_bits)
     if limit.block_ms > 0 then
       if bits % 2 == 1 then
         local until_ms = now_ms + limit.block_ms
-        change(request[at], made.block, made.block.state(until_ms), until_ms + clock.step_back_ms_max)
+        change(request[at], keepers.block, keepers.block.state(until_ms), until_ms + clock.step_back_ms_max)
       end
       at = at + 1
     end
@@ -341,7 +295,7 @@ local function look(request, base)
       limit.algorithm.plan(state_of(position, limit.algorithm), limit.arguments, 0, now_us, now_ms)
     at = at + 2
     if limit.block_ms > 0 then
-      local left_ms = made.block.left_ms(states[request[at]], limit.block_ms, now_ms)
+      local left_ms = keepers.block.left_ms(state_of(request[at], keepers.block), limit.block_ms, now_ms)
       if left_ms > 0 then
         remaining, reset_ms = 0, left_ms > reset_ms and left_ms or reset_ms
       end
@@ -355,12 +309,13 @@ end
 
 -- Returns the base of the next request's reply.
 local function decide(request, base, limit_count)
-  local once = request[1] == charging_once and made.once
+  local once = request[1] == charging_once and keepers.once
   local marker = once and request[4]
-  local repeated = once and once.read(states[marker], now_ms)
+  local repeated = once and once.read(state_of(marker, once), now_ms)
   if repeated then
     local after = look(request, base)
     once.repeat_reply(repeated, reply, base, after)
+    ids[#ids + 1] = repeated.id
     return after
   end
   local may_charge, block_ms = plan(request, base)
@@ -413,8 +368,11 @@ for number = 1, #requests do
 end
 
 reply[2] = rebased_count
-for at = 1, #changed_positions do
-  local position = changed_positions[at]
-  keepers[position].save(KEYS[position], states[position], expiries[position], server_ahead_ms)
+for position = 1, #keys do
+  local expires_ms = changes[position]
+  if expires_ms then
+    keeper_at[position].save(keys[position], states[position], expires_ms ~= true and expires_ms, server_ahead_ms)
+  end
 end
-return reply
+local packed = struct.pack('>' .. string.rep('d', #reply), unpack(reply))
+return #ids == 0 and packed or { packed, unpack(ids) }

@@ -13,7 +13,7 @@ export const byHashLabel = 'by EVALSHA'
 export function evalContestants(redis: Redis, changed: Redis): Contestant[] {
   const { source } = readDecideScript(redisMajor)
   const bySource = (_hash: string, ...rest: [number, ...string[]]) => changed.eval(source, ...rest)
-  Object.defineProperty(changed, 'evalsha', { value: bySource })
+  Object.defineProperty(changed, 'evalshaBuffer', { value: bySource })
   const limits = limitsOf('fixed_window', 2, 'eval')
   return [
     { label: byHashLabel, connection: redis },

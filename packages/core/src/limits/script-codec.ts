@@ -3,10 +3,7 @@ import type { Limit, PeriodBoundaries } from './limit.ts'
 import type { Charge, LimitRequest, ScopeValues } from './limit-store.ts'
 import { decisionOf, verdicts } from './verdict.ts'
 
-/**
- * The wire format of lua/scripts/decide.lua, whose header is its only description. ioredis's decoder rounds integers within
- * 48 of 2^53, so counts up there are enforced exactly but may be reported one off.
- */
+/** The wire format of lua/scripts/decide.lua, whose header is its only description. */
 
 /** One request of a call. */
 export type Operation =
@@ -159,32 +156,43 @@ export interface ScriptReply {
 
 const malformations = [undefined, 'shape', 'cost', 'limit', 'key', 'planning', 'definition'] as const
 
+const doubleBytes = 8
+const idText = new TextDecoder()
+
+/** Reads what the script packed: numbers in one string, and ids behind it. */
 class ReplyReader {
   #at = 0
-  readonly #reply: readonly unknown[]
+  #idAt = 1
+  readonly #view: DataView
+  readonly #parts: readonly unknown[]
 
   constructor(reply: unknown) {
-    if (!Array.isArray(reply)) throw new Error(`decide.lua replied with ${typeof reply} instead of integers`)
-    this.#reply = reply
+    this.#parts = Array.isArray(reply) ? reply : [reply]
+    const [numbers] = this.#parts
+    if (!(numbers instanceof Uint8Array)) throw new Error(`decide.lua replied with ${typeof numbers} instead of bytes`)
+    this.#view = new DataView(numbers.buffer, numbers.byteOffset, numbers.byteLength)
   }
 
   next(): number {
-    const value = this.#reply[this.#at++]
-    if (typeof value !== 'number') {
-      throw new Error(`decide.lua replied with ${typeof value} at ${this.#at} of ${this.#reply.length} integers`)
+    const at = this.#at
+    this.#at += doubleBytes
+    if (this.#at > this.#view.byteLength) {
+      throw new Error(`decide.lua replied with ${this.#view.byteLength / doubleBytes} numbers, expected more`)
     }
-    return value
+    return this.#view.getFloat64(at)
   }
 
-  text(): string {
-    const value = this.#reply[this.#at++]
-    if (typeof value !== 'string') throw new Error(`decide.lua replied with ${typeof value} at ${this.#at}, not a text`)
-    return value
+  id(): string {
+    const id = this.#parts[this.#idAt++]
+    if (!(id instanceof Uint8Array)) throw new Error(`decide.lua replied with ${typeof id} instead of an id`)
+    return idText.decode(id)
   }
 
   assertDone(): void {
-    if (this.#at !== this.#reply.length) {
-      throw new Error(`decide.lua replied with ${this.#reply.length} integers, expected ${this.#at}`)
+    if (this.#at !== this.#view.byteLength || this.#idAt !== this.#parts.length) {
+      throw new Error(
+        `decide.lua replied with ${this.#view.byteLength / doubleBytes} numbers, expected ${this.#at / doubleBytes}`,
+      )
     }
   }
 }
@@ -199,8 +207,8 @@ function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): O
   if (operation.kind === 'refund') return { refunded: verdict === verdicts.allowed }
   const { request } = operation
   const isRepeat = verdict === verdicts.repeated
-  const repeats = isRepeat ? reader.text() : ''
-  const bits = isRepeat ? 0 : reader.next()
+  const bits = reader.next()
+  const repeats = isRepeat ? reader.id() : ''
   const waitMs = reader.next()
   const limits: LimitState[] = []
   for (const { name, capacity } of request.limits) {
