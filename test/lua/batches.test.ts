@@ -13,7 +13,7 @@ const nowText = String(nowMs * 1_000)
 
 /** What the codec would never send. */
 async function evalRaw(redis: Redis, keys: readonly string[], argv: readonly string[]): Promise<unknown> {
-  const reply = await redis.evalBuffer(decideSource, keys.length, ...keys, ...argv)
+  const reply = await redis.callBuffer('eval', decideSource, keys.length, ...keys, ...argv)
   if (!Buffer.isBuffer(reply)) return reply
   return Array.from({ length: reply.length / 8 }, (_, at) => reply.readDoubleBE(at * 8))
 }

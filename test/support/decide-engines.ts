@@ -83,7 +83,7 @@ export function createRedisEngine(redis: Redis): RedisEngine {
       boundariesOf: () => boundaries,
       nowMs,
     })
-    const reply = await redis.evalBuffer(decideSource, keys.length, ...keys, ...argv)
+    const reply = await redis.callBuffer('eval', decideSource, keys.length, ...keys, ...argv)
     const { outcomes, rebased } = decodeReply(reply, operations)
     return { outcomes, rebased }
   }

@@ -174,10 +174,10 @@ class GatheringLimitStore implements RedisLimitStore {
     const { sha1, source } = this.#script
     this.#counters.calls += 1
     try {
-      return await this.#redis.evalshaBuffer(sha1, keys.length, ...keys, ...argv)
+      return await this.#redis.callBuffer('evalsha', sha1, keys.length, ...keys, ...argv)
     } catch (error) {
       if (call.answered || readScriptError(error).code !== 'NOSCRIPT') throw error
-      return await this.#redis.evalBuffer(source, keys.length, ...keys, ...argv)
+      return await this.#redis.callBuffer('eval', source, keys.length, ...keys, ...argv)
     }
   }
 

@@ -12,8 +12,9 @@ export const byHashLabel = 'by EVALSHA'
 /** The same store asking one by one, once as it is and once with every call changed to carry the whole script. */
 export function evalContestants(redis: Redis, changed: Redis): Contestant[] {
   const { source } = readDecideScript(redisMajor)
-  const bySource = (_hash: string, ...rest: [number, ...string[]]) => changed.eval(source, ...rest)
-  Object.defineProperty(changed, 'evalshaBuffer', { value: bySource })
+  const call = changed.callBuffer.bind(changed)
+  const bySource = (_command: string, _hash: string, ...rest: (string | number)[]) => call('eval', source, ...rest)
+  Object.defineProperty(changed, 'callBuffer', { value: bySource })
   const limits = limitsOf('fixed_window', 2, 'eval')
   return [
     { label: byHashLabel, connection: redis },
