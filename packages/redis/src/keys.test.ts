@@ -1,16 +1,19 @@
 import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
-import { limitKey } from './keys.ts'
+import { blockKey, limitKey, markerKey } from './keys.ts'
 
 const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
   name,
   algorithm: 'fixed_window',
   size: 1,
+  capacity: 1,
   span: { kind: 'window', ms: 1_000 },
   by,
   applies: 'plan',
   mode: 'enforce',
+  blockMs: 0,
+  lease: 0,
   onUnavailable: 'allow',
   thresholds: [],
 })
@@ -75,4 +78,16 @@ test('keys stay right when more subjects were seen than are kept', () => {
   const limit = limitBy([{ kind: 'ip' }])
   for (let at = 0; at < 25_000; at += 1) limitKey(limit, { ...values, ip: `10.0.${at >> 8}.${at & 255}` })
   expect(limitKey(limit, { ...values, ip: '10.0.0.1' })).toBe('weir:1:{ip%3A10%2E0%2E0%2E1}:minute')
+})
+
+test('a block has a key beside its count, which no scope can spell', () => {
+  expect(blockKey(limitBy([{ kind: 'subject' }]), values)).toBe('weir:1:{acme}:minute:blocked')
+  const scoped = limitBy([{ kind: 'subject' }, { kind: 'method' }])
+  expect(blockKey(scoped, { ...values, method: 'x:blocked' })).toBe('weir:1:{acme}:minute:method=x%3Ablocked:blocked')
+})
+
+test("an idempotency key is its subject's, of any text, and in no limit's way", () => {
+  expect(markerKey('acme', 'order-1')).toMatch(/^weir:1:\{acme\}:_once:[\w-]{43}$/)
+  expect(markerKey('acme', 'order-1')).not.toBe(markerKey('globex', 'order-1'))
+  expect(markerKey('acme', ' \n}{'.repeat(60)).length).toBe(markerKey('acme', 'x').length)
 })

@@ -63,8 +63,8 @@ export function createGate(ports: {
   const resolveLimits = createLimitResolver(ports.policy)
   const withoutAddress = new Map<readonly Limit[], readonly Limit[]>()
 
-  const limitsOf = ({ subject, ip }: Ask): readonly Limit[] => {
-    const limits = resolveLimits(subject)
+  const limitsOf = ({ subject, route, ip }: Ask): readonly Limit[] => {
+    const limits = resolveLimits(subject, route)
     if (ip !== '') return limits
     const known = withoutAddress.get(limits)
     if (known !== undefined) return known

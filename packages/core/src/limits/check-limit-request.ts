@@ -2,12 +2,22 @@ import type { Decision } from './decision.ts'
 import { limitsPerDecisionMax } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 
+/** As lua/scripts/decide.lua and the marker's key take them. */
+const idempotencyKeyLengthMax = 256
+const idempotencyIdLengthMax = 64
+
 /** Throws for a request that no border should have let through; it must not take the others of its call with it. */
-export function checkLimitRequest({ cost, limits }: LimitRequest): void {
+export function checkLimitRequest({ cost, limits, idempotency }: LimitRequest): void {
   if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost ${cost} is not a non-negative safe integer`)
   if (limits.length > limitsPerDecisionMax) {
     throw new RangeError(`${limits.length} limits in one decision, at most ${limitsPerDecisionMax}`)
   }
+  if (idempotency === undefined) return
+  const { key, id } = idempotency
+  if (key === '' || key.length > idempotencyKeyLengthMax) {
+    throw new RangeError(`an idempotency key of ${key.length} characters, at most ${idempotencyKeyLengthMax}`)
+  }
+  if (id === '' || id.length > idempotencyIdLengthMax) throw new RangeError(`${JSON.stringify(id)} is no record's id`)
 }
 
 /** What a request that no limit applies to gets, without asking anyone. */

@@ -14,7 +14,8 @@ function limit(given: Partial<Limit>): Limit {
   const span = { kind: 'window', ms: 60_000 } as const
   const by = [{ kind: 'subject' }] as const
   const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
-  return { name: 'minute', algorithm: 'fixed_window', size: 100, span, by, ...plain, ...given }
+  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0 }
+  return { name: 'minute', algorithm: 'fixed_window', span, by, ...numbers, ...plain, ...given }
 }
 
 function state(given: Partial<LimitState>): LimitState {
@@ -22,7 +23,8 @@ function state(given: Partial<LimitState>): LimitState {
 }
 
 function decision(given: Partial<Decision>): Decision {
-  return { allowed: true, reason: 'ok', deniedBy: '', charged: 'yes', retryAfterMs: 0, limits: [state({})], ...given }
+  const outcome = { allowed: true, reason: 'ok', deniedBy: '', charged: 'yes', retryAfterMs: 0 } as const
+  return { ...outcome, refusedBits: 0, shadowedBy: '', atUs: 0, repeats: '', limits: [state({})], ...given }
 }
 
 /** What a client that follows RFC 9651 reads, or an error. */
@@ -106,13 +108,40 @@ test('without a state, a denied request is told to wait as long as Retry-After s
 })
 
 test.each([
-  [0, 0, 1],
-  [1, 1, 1],
-  [1_000, 0, 1],
-  [1_001, 0, 2],
-  [400, 5_001, 6],
-])('waiting %i ms with a reset in %i ms is Retry-After %i', (retryAfterMs, resetMs, seconds) => {
-  const limits = [state({ remaining: 0, resetMs }), state({ name: 'day', resetMs: 80_000_000 })]
-  const denied = decision({ allowed: false, reason: 'limit', deniedBy: 'minute', charged: 'no', retryAfterMs, limits })
+  [0, 1],
+  [1, 1],
+  [1_000, 1],
+  [1_001, 2],
+])('waiting %i ms is Retry-After %i', (retryAfterMs, seconds) => {
+  const denied = decision({ allowed: false, reason: 'limit', deniedBy: 'minute', charged: 'no', retryAfterMs })
   expect(retryAfterSeconds(denied)).toBe(seconds)
+})
+
+test('a limit that slides says t as Retry-After does, and the others when all of them is free', () => {
+  const limits = [state({ remaining: 0, resetMs: 60_000 }), state({ name: 'day', resetMs: 80_000_000 })]
+  const refused = { allowed: false, reason: 'limit', deniedBy: 'minute', charged: 'no', retryAfterMs: 1_200 } as const
+  expect(read(rateLimitState(decision({ ...refused, limits }), [minute, day]))).toEqual([
+    { name: 'minute', r: 0, t: 2 },
+    { name: 'day', r: 87, t: 80_000 },
+  ])
+})
+
+test('a bucket tells its rate as q and w, and may have more than that left; an unused one has t=0', () => {
+  const bucket = limit({ algorithm: 'token_bucket', size: 10, capacity: 50, span: { kind: 'window', ms: 1_000 } })
+  expect(read(rateLimitPolicy([bucket]))).toEqual([{ name: 'minute', q: 10, w: 1 }])
+  const limits = [state({ size: 50, used: 0, remaining: 50, resetMs: 0 })]
+  expect(read(rateLimitState(decision({ limits }), [bucket]))).toEqual([{ name: 'minute', r: 50, t: 0 }])
+})
+
+test('callers are never told of shadow limits', () => {
+  const shadow = limit({ name: 'trial', mode: 'shadow' })
+  expect(rateLimitPolicy([shadow, day])).toBe('"day";q=5000;w=86400')
+  const limits = [state({ name: 'trial' }), state({ name: 'day', resetMs: 9_000 })]
+  expect(rateLimitState(decision({ limits }), [shadow, day])).toBe('"day";r=87;t=9')
+  expect(rateLimitPolicy([shadow])).toBe(rateLimitPolicy([]))
+  expect(rateLimitState(decision({ limits: [state({ name: 'trial' })] }), [shadow])).toBe(
+    rateLimitState(decision({ limits: [] }), []),
+  )
+  const unknown = decision({ reason: 'unavailable', limits: [] })
+  expect(rateLimitState(unknown, [shadow, day])).toBe('"day";r=1')
 })

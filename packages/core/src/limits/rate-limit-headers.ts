@@ -19,49 +19,66 @@ export const unauthenticatedState = '"unauthenticated";r=0'
 const unlimitedPolicy = `"unlimited";q=${integerMax}`
 const unlimitedState = `"unlimited";r=${integerMax}`
 
-const policies = new WeakMap<readonly Limit[], string>()
+/** What is the same for every answer over the same limits. Shadow limits are nobody's business but the policy's author's. */
+interface Shown {
+  readonly policy: string
+  readonly names: readonly string[]
+}
+
+const shownOf = new WeakMap<readonly Limit[], Shown>()
+
+function shown(limits: readonly Limit[]): Shown {
+  const known = shownOf.get(limits)
+  if (known !== undefined) return known
+  const enforced = limits.filter(isShown)
+  const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
+  const made = { policy, names: enforced.map(({ name }) => name) }
+  shownOf.set(limits, made)
+  return made
+}
+
+/** Whether callers are told of a limit at all. */
+export const isShown = ({ mode }: Limit): boolean => mode === 'enforce'
 
 /**
  * RateLimit-Policy for the limits of a decision; the same for every answer under one policy. Kept by the array's
- * identity, which `createLimitResolver` keeps per plan.
+ * identity, which `createLimitResolver` keeps.
  */
-export function rateLimitPolicy(limits: readonly Limit[]): string {
-  const known = policies.get(limits)
-  if (known !== undefined) return known
-  const text = limits.length === 0 ? unlimitedPolicy : limits.map(policyItem).join(', ')
-  policies.set(limits, text)
-  return text
-}
+export const rateLimitPolicy = (limits: readonly Limit[]): string => shown(limits).policy
 
-/** RateLimit for one decision over those limits. */
+/** RateLimit for one decision over those limits, in their order. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {
   const states = decision.limits
   if (states.length === 0) return stateUnknown(decision, limits)
   let text = ''
-  for (const state of states) {
+  for (let at = 0; at < states.length; at += 1) {
+    const state = states[at]
+    if (state === undefined || limits[at]?.mode === 'shadow') continue
     const remaining = Math.min(state.remaining, integerMax)
-    text += `${text === '' ? '"' : ', "'}${state.name}";r=${remaining};t=${wholeSeconds(state.resetMs)}`
+    text += `${text === '' ? '"' : ', "'}${state.name}";r=${remaining};t=${secondsLeft(decision, state)}`
   }
-  return text
+  return text === '' ? stateUnknown(decision, limits) : text
 }
 
+/** Retry-After for a denied decision: whole seconds, at least 1. Waiting that long admits, if nobody else comes first. */
+export const retryAfterSeconds = (decision: Decision): number => Math.max(1, wholeSeconds(decision.retryAfterMs))
+
 /**
- * Retry-After for a denied decision: whole seconds, at least 1, and never before the `t` of the limit that refused, as
- * the draft asks.
+ * The draft's `t`: seconds until more is to be had. Retry-After must not point to before the `t` of the limit that
+ * refused, and a limit that slides gives back long before all of it is free again: so there the two say the same.
  */
-export function retryAfterSeconds(decision: Decision): number {
-  let seconds = Math.max(1, wholeSeconds(decision.retryAfterMs))
-  for (const state of decision.limits) {
-    if (state.name === decision.deniedBy) seconds = Math.max(seconds, wholeSeconds(state.resetMs))
-  }
-  return seconds
+function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
+  const seconds = wholeSeconds(resetMs)
+  const refused = name === decision.deniedBy && decision.reason !== 'cost_exceeds_limit'
+  return refused ? Math.min(seconds, retryAfterSeconds(decision)) : seconds
 }
 
 function stateUnknown(decision: Decision, limits: readonly Limit[]): string {
-  if (limits.length === 0 && decision.allowed) return unlimitedState
+  const { names } = shown(limits)
+  if (names.length === 0 && decision.allowed) return unlimitedState
   const rest = decision.allowed ? 'r=1' : `r=0;t=${retryAfterSeconds(decision)}`
-  if (limits.length === 0) return `"unlimited";${rest}`
-  return limits.map(({ name }) => `"${name}";${rest}`).join(', ')
+  if (names.length === 0) return `"unlimited";${rest}`
+  return names.map((name) => `"${name}";${rest}`).join(', ')
 }
 
 function policyItem({ name, size, span }: Limit): string {

@@ -2,16 +2,9 @@ import { expect, test } from 'vitest'
 import type { Limit } from './limit.ts'
 import { unavailableDecision } from './unavailable.ts'
 
-const limitWith = (name: string, onUnavailable: Limit['onUnavailable']): Limit => ({
-  name,
-  algorithm: 'fixed_window',
-  size: 1,
-  span: { kind: 'window', ms: 1_000 },
-  by: [{ kind: 'subject' }],
-  applies: 'plan',
-  mode: 'enforce',
-  onUnavailable,
-  thresholds: [],
+const limitWith = (name: string, onUnavailable: Limit['onUnavailable'], mode: Limit['mode'] = 'enforce'): Limit => ({
+  ...{ name, algorithm: 'fixed_window', size: 1, capacity: 1, span: { kind: 'window', ms: 1_000 } },
+  ...{ by: [{ kind: 'subject' }], applies: 'plan', mode, blockMs: 0, lease: 0, onUnavailable, thresholds: [] },
 })
 
 const requestOn = (...limits: Limit[]) => ({
@@ -23,12 +16,17 @@ const requestOn = (...limits: Limit[]) => ({
   anchor: 1,
 })
 
-test('every limit must say allow, or the request is refused in the name of the first that does not', () => {
+test('a limit that says deny refuses the request, and the first of them in its name', () => {
   const [open, strict, stricter] = [limitWith('open', 'allow'), limitWith('strict', 'deny'), limitWith('x', 'deny')]
   expect(unavailableDecision(requestOn(open, open), 'no')).toMatchObject({ allowed: true, deniedBy: '' })
   const refused = unavailableDecision(requestOn(open, strict, stricter), 'unknown')
   expect(refused).toMatchObject({ allowed: false, reason: 'unavailable', deniedBy: 'strict', charged: 'unknown' })
   expect(refused.retryAfterMs).toBeGreaterThan(0)
+})
+
+test('a limit that says local is left to who decides in its place, and a shadow limit refuses nothing here either', () => {
+  const request = requestOn(limitWith('near', 'local'), limitWith('trial', 'deny', 'shadow'))
+  expect(unavailableDecision(request, 'no')).toMatchObject({ allowed: true, reason: 'unavailable', retryAfterMs: 0 })
 })
 
 test('a look was charged in no case', () => {

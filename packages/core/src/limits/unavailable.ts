@@ -5,11 +5,12 @@ import type { LimitRequest } from './limit-store.ts'
 const unavailableRetryAfterMs = 1_000
 
 /**
- * The decision when Redis did not give one. Admits only if every limit says `allow`; otherwise the first that does not
- * names the denial. `charged` is `no` only if the request certainly never counted.
+ * The decision when Redis did not give one. Refused only by an enforced limit that says `deny`; the first names the
+ * denial. Limits that say `local` are for who stands around the store to hold to, and count as `allow` here. `charged`
+ * is `no` only if the request certainly never counted.
  */
 export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {
-  const denying = request.limits.find((limit) => limit.onUnavailable !== 'allow')
+  const denying = request.limits.find(({ mode, onUnavailable }) => mode === 'enforce' && onUnavailable === 'deny')
   return {
     allowed: denying === undefined,
     reason: 'unavailable',

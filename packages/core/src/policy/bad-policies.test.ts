@@ -70,6 +70,34 @@ test.each([15, 16, 17])('%i limits with the one for all: at most 16 make a decis
   )
 })
 
+test.each([
+  [8, []],
+  [
+    9,
+    [
+      'weir.yaml:23:30  routes[0].limits: makes 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+    ],
+  ],
+])('%i limits of a route, three of them among the ten of a plan, and one for all', (count, problems) => {
+  const names = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `l${from + at}`)
+  const ofPlan = names(0, 10)
+  const ofRoute = names(7, 7 + count)
+  const limits = names(0, 17).map((name) => `  ${name}: { algorithm: fixed_window, size: 1, window: 1m }`)
+  const all = '  ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }'
+  const plans = `plans: { narrow: { limits: [] }, wide: { limits: [${ofPlan}] } }`
+  const text = [
+    'version: 1',
+    'limits:',
+    ...limits,
+    all,
+    plans,
+    'routes:',
+    `  - { match: GET /a, limits: [${ofRoute}] }`,
+  ]
+  const parsed = parsePolicy(text.join('\n'), 'weir.yaml')
+  expect(parsed.kind === 'policy' ? [] : parsed.problems.map(formatProblem)).toEqual(problems)
+})
+
 test('the 17th limit for all is refused where it stands', () => {
   const limits = Array.from(
     { length: 17 },

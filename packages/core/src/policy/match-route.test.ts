@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { createRouteMatcher, unmatchedRoute } from './match-route.ts'
-import type { Route } from './policy.ts'
+import { noRouteLimits, type Route } from './policy.ts'
 import { parseMatch } from './read-routes.ts'
 
 function routes(...templates: string[]): Route[] {
   return templates.map((template) => {
     const match = parseMatch(template)
     if (match === undefined) throw new Error(`not a route: ${template}`)
-    return { ...match, cost: 1, upstream: undefined }
+    return { ...match, cost: 1, upstream: undefined, limits: noRouteLimits }
   })
 }
 
@@ -70,5 +70,5 @@ test('a long hostile path costs no more than the table is deep', () => {
 })
 
 test('requests that match nothing share one template', () => {
-  expect(unmatchedRoute).toMatchObject({ template: '*', cost: 1, upstream: undefined })
+  expect(unmatchedRoute).toMatchObject({ template: '*', cost: 1, upstream: undefined, limits: noRouteLimits })
 })

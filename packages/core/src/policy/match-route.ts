@@ -1,10 +1,13 @@
-import type { Route } from './policy.ts'
+import { noRouteLimits, type Route } from './policy.ts'
 
 /**
  * What a request that matches no route is treated and recorded as. One template for all of them: records name routes,
  * never raw paths, so that usage by route stays a short list whatever clients ask for.
  */
-export const unmatchedRoute: Route = { method: '*', path: '/*', template: '*', cost: 1, upstream: undefined }
+export const unmatchedRoute: Route = {
+  ...{ method: '*', path: '/*', template: '*' },
+  ...{ cost: 1, upstream: undefined, limits: noRouteLimits },
+}
 
 type Methods = Map<string, Route>
 

@@ -1,4 +1,3 @@
-import type { Algorithm, ScopePart } from '../limits/limit.ts'
 import type { Field, PolicyReader } from './policy-reader.ts'
 import { parseDurationMs } from './policy-values.ts'
 
@@ -6,24 +5,15 @@ import { parseDurationMs } from './policy-values.ts'
  * What weir.yaml's format has and this version does not. Each is still checked for its form, then refused by its name:
  * a policy that is accepted is held to in every word. Building one of them means deleting its line here.
  */
-export const algorithmsNotBuilt: readonly Algorithm[] = ['sliding_window', 'sliding_log', 'token_bucket']
-export const scopesNotBuilt: readonly ScopePart['kind'][] = ['header', 'query', 'attribute']
-export const modesNotBuilt: readonly string[] = ['shadow']
-export const onUnavailableNotBuilt: readonly string[] = ['local']
-
 type ReadField = (reader: PolicyReader, field: Field) => unknown
-const readUnits: ReadField = (reader, field) => reader.integer(field, 1, Number.MAX_SAFE_INTEGER)
 const readText: ReadField = (reader, field) => reader.text(field, 'a text', (text) => text)
 const readDuration: ReadField = (reader, field) =>
   reader.text(field, 'a duration such as 10s, 1m, 2h or 7d', parseDurationMs)
 
 /** Keys of a limit that are refused whatever their value. */
 const limitKeysNotBuilt: ReadonlyMap<string, ReadField> = new Map([
-  ['block', readDuration],
   ['onExceed', readText],
-  ['burst', readUnits],
   ['cooldown', readDuration],
-  ['lease', readUnits],
 ])
 
 export const limitKeyNamesNotBuilt: readonly string[] = [...limitKeysNotBuilt.keys()]

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parsePolicy } from './parse-policy.ts'
-import type { Policy } from './policy.ts'
+import { noOwnLimits, noRouteLimits, type Policy } from './policy.ts'
 import { formatProblem } from './policy-problem.ts'
 
 const hash = '0123456789abcdef'.repeat(4)
@@ -30,7 +30,7 @@ test('the shipped policy is valid and has the plans, ceilings and demo subjects 
   expect(policy.subjects.get('demo-small')?.plan.limits[0]?.thresholds).toEqual([80, 100])
   expect(policy.keys.size).toBe(0)
   expect(policy.routes).toEqual([
-    { method: 'POST', path: '/v1/search', template: 'POST /v1/search', cost: 5, upstream: 'demo' },
+    { method: 'POST', path: '/v1/search', template: 'POST /v1/search', cost: 5, upstream: 'demo', limits: [] },
   ])
   expect(policy.endpoints.get('demo')?.secretEnv).toBe('WEIR_DEMO_WEBHOOK_SECRET')
 })
@@ -49,19 +49,23 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     name: 'm',
     algorithm: 'fixed_window',
     size: 5,
+    capacity: 5,
     span: { kind: 'window', ms: 1500 },
     by: [{ kind: 'subject' }],
     applies: 'plan',
     mode: 'enforce',
+    blockMs: 0,
+    lease: 0,
     onUnavailable: 'allow',
     thresholds: [],
   }
-  const subject = { id: 'acme', plan: { name: 'free', limits: [limit] }, timeZone: 'UTC', anchor: 1 }
+  const plan = { name: 'free', limits: [limit] }
+  const subject = { id: 'acme', plan, timeZone: 'UTC', anchor: 1, ownLimits: noOwnLimits }
   expect(policy).toEqual({
     plans: new Map([['free', { name: 'free', limits: [limit] }]]),
     limits: new Map([['m', limit]]),
     limitsForAll: [],
-    routes: [{ method: 'GET', path: '/a', template: 'GET /a', cost: 1, upstream: undefined }],
+    routes: [{ method: 'GET', path: '/a', template: 'GET /a', cost: 1, upstream: undefined, limits: [] }],
     upstreams: new Map([['a', { name: 'a', url: 'http://a', hosts: ['*'] }]]),
     subjects: new Map([['acme', subject]]),
     keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject }]]),
@@ -92,7 +96,11 @@ test('every key that this version has is taken as written', () => {
 version: 1
 limits:
   a: { algorithm: fixed_window, size: 1, window: 7d, by: [subject, key, ip, route, method, global], mode: enforce }
-  b: { algorithm: fixed_window, size: 1e3, period: month, by: [key], applies: all, onUnavailable: deny }
+  b: { algorithm: fixed_window, size: 1e3, period: month, by: [key], applies: all, onUnavailable: deny, lease: 20 }
+  c: { algorithm: sliding_window, size: 9, window: 1d, by: [header:X-Tenant, query:Q, attribute:A], mode: shadow }
+  d: { algorithm: sliding_log, size: 10000, window: 366d, block: 31d, onUnavailable: local }
+  e: { algorithm: token_bucket, size: 7, window: 1d, burst: 2562, block: 1s }
+  f: { algorithm: token_bucket, size: 90000000, window: 1s }
 plans: { p: { limits: [a] } }
 subjects:
   acme@example.com:
@@ -108,6 +116,18 @@ subjects:
       .join(),
   ).toBe('subject,key,ip,route,method,global')
   expect(policy.limits.get('b')).toMatchObject({ size: 1000, applies: 'all', onUnavailable: 'deny' })
+  expect(policy.limits.get('b')).toMatchObject({ capacity: 1000, lease: 20, blockMs: 0 })
+  expect(policy.limits.get('c')).toMatchObject({
+    by: [
+      { kind: 'header', name: 'x-tenant' },
+      { kind: 'query', name: 'Q' },
+      { kind: 'attribute', name: 'A' },
+    ],
+    mode: 'shadow',
+  })
+  expect(policy.limits.get('d')).toMatchObject({ blockMs: 31 * 86_400_000, onUnavailable: 'local' })
+  expect(policy.limits.get('e')).toMatchObject({ size: 7, capacity: 2562, blockMs: 1_000 })
+  expect(policy.limits.get('f')).toMatchObject({ size: 90_000_000, capacity: 90_000_000 })
   expect(policy.subjects.get('acme@example.com')).toMatchObject({ timeZone: 'Asia/Kathmandu', anchor: 31 })
   expect([...policy.keys.values()].map(({ id }) => id)).toEqual(['first', '999999999999'])
 })
@@ -131,4 +151,56 @@ test('names that objects have of their own are names like any other', () => {
   )
   expect(policy.subjects.get('toString')?.plan.name).toBe('constructor')
   expect(policy.subjects.get('valueOf')).toBeUndefined()
+})
+
+test.each([
+  ['[subject]', 'allow'],
+  ['[ip]', 'local'],
+  ['[ip, route]', 'local'],
+  ['[ip, subject]', 'allow'],
+  ['[ip, key]', 'allow'],
+  ['[global]', 'allow'],
+])('without Redis, a limit by %s says %s unless it says otherwise', (by, onUnavailable) => {
+  const text = `{ version: 1, limits: { m: { algorithm: sliding_log, size: 5, window: 1m, by: ${by} } } }`
+  expect(parsed(text).limits.get('m')?.onUnavailable).toBe(onUnavailable)
+})
+
+test('a subject has its own version of a limit, with what it does not say taken from the limit', () => {
+  const policy = parsed(`
+version: 1
+limits:
+  minute: { algorithm: fixed_window, size: 100, window: 1m, block: 10m, onUnavailable: deny }
+  even: { algorithm: token_bucket, size: 10, window: 1s }
+  bursty: { algorithm: token_bucket, size: 10, window: 1s, burst: 30 }
+  day: { algorithm: fixed_window, size: 9, period: day, applies: all }
+  search: { algorithm: sliding_log, size: 5, window: 1m }
+plans: { free: { limits: [minute, even, bursty] } }
+routes: [{ match: GET /search, limits: [search] }]
+subjects:
+  a: { plan: free, limits: { minute: { size: 500 }, even: { size: 20 }, bursty: { size: 20 } } }
+  b: { plan: free, limits: { minute: { mode: shadow }, day: { thresholds: [] }, search: { size: 6 } } }
+  c: { plan: free, limits: {} }
+`)
+  const own = (id: string) => policy.subjects.get(id)?.ownLimits ?? new Map()
+  expect(own('a').get('minute')).toEqual({ ...policy.limits.get('minute'), size: 500, capacity: 500 })
+  expect(own('a').get('even')).toMatchObject({ size: 20, capacity: 20 })
+  expect(own('a').get('bursty')).toMatchObject({ size: 20, capacity: 30 })
+  expect(own('b').get('minute')).toEqual({ ...policy.limits.get('minute'), mode: 'shadow', blockMs: 0 })
+  expect(own('b').get('day')).toMatchObject({ thresholds: [], size: 9 })
+  expect(own('b').get('search')).toMatchObject({ size: 6, algorithm: 'sliding_log' })
+  expect(own('c')).toBe(noOwnLimits)
+})
+
+test('subjects with equal limits of their own, and routes with equal limits, share them', () => {
+  const limits = '{ limits: { m: { size: 2 }, n: { size: 3 } }, plan: p }'
+  const swapped = '{ limits: { n: { size: 3, mode: enforce }, m: { size: 2 } }, plan: p }'
+  const policy = parsed(`{ version: 1,
+    limits: { m: { algorithm: fixed_window, size: 1, window: 1m }, n: { algorithm: fixed_window, size: 1, window: 1m } },
+    routes: [{ match: GET /a, limits: [m] }, { match: GET /b, limits: [m] }, { match: GET /c, limits: [] }],
+    plans: { p: { limits: [m, n] } }, subjects: { a: ${limits}, b: ${swapped}, c: { plan: p, limits: { m: { size: 2 } } } } }`)
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => policy.subjects.get(id)?.ownLimits)
+  expect(a).toBe(b)
+  expect(c?.get('m')).toBe(a?.get('m'))
+  expect(policy.routes[0]?.limits).toBe(policy.routes[1]?.limits)
+  expect(policy.routes[2]?.limits).toBe(noRouteLimits)
 })

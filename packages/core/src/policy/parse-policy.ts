@@ -39,12 +39,16 @@ function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const limits = section('limits', (field) => readLimits(reader, field), new Map())
+  const limits = section('limits', (field) => readLimits(reader, field), new Map<string, undefined>())
   const plans = section('plans', (field) => readPlans(reader, field, limits), new Map())
   const upstreams = section('upstreams', (field) => readUpstreams(reader, field), new Map())
-  const routes = section('routes', (field) => readRoutes(reader, field, upstreams), [])
+  const routes = section('routes', (field) => readRoutes(reader, field, { upstreams, limits, plans }), [])
   const none = { subjects: new Map(), keys: new Map() }
-  const { subjects, keys } = section('subjects', (field) => readSubjects(reader, field, plans), none)
+  const { subjects, keys } = section(
+    'subjects',
+    (field) => readSubjects(reader, field, { plans, limits, routes }),
+    none,
+  )
   const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
   const whole = present(limits)
   return {

@@ -31,7 +31,12 @@ export interface Route {
   readonly cost: number
   /** Name of the upstream, or undefined for the one that the host selects. */
   readonly upstream: string | undefined
+  /** Apply to its requests on top of the plan's. Routes with equal limits have the same array. */
+  readonly limits: readonly Limit[]
 }
+
+/** What a route without limits of its own has. */
+export const noRouteLimits: readonly Limit[] = []
 
 export interface Upstream {
   readonly name: string
@@ -46,7 +51,15 @@ export interface Subject {
   readonly plan: Plan
   readonly timeZone: string
   readonly anchor: number
+  /** Subjects with equal ones have the same map. */
+  readonly ownLimits: OwnLimits
 }
+
+/** A subject's own versions of limits, by name: the same limits under the same Redis keys, with other settings. */
+export type OwnLimits = ReadonlyMap<string, Limit>
+
+/** What a subject without limits of its own has. */
+export const noOwnLimits: OwnLimits = new Map()
 
 /** A credential of a subject. The key itself is nowhere. */
 export interface ApiKey {

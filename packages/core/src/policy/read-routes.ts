@@ -1,6 +1,8 @@
 import { isCostSource, notBuilt } from './not-built.ts'
-import type { Route, Upstream } from './policy.ts'
+import type { Plan, Route, Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import type { Limits } from './read-limits.ts'
+import { RouteLimits } from './read-route-limits.ts'
 import { didYouMean } from './suggest.ts'
 
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
@@ -12,26 +14,32 @@ const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id
 export function readRoutes(
   reader: PolicyReader,
   place: Place,
-  upstreams: ReadonlyMap<string, Upstream | undefined>,
+  known: {
+    readonly upstreams: ReadonlyMap<string, Upstream | undefined>
+    readonly limits: Limits
+    readonly plans: ReadonlyMap<string, Plan | undefined>
+  },
 ): readonly Route[] {
   const items = reader.list(place, 'a list of routes') ?? []
   if (items.length > routesMax) reader.problem(place, `has ${items.length} routes; a policy has at most ${routesMax}`)
   const routes: Route[] = []
   const shapes = new Map<string, Place>()
+  const routeLimits = new RouteLimits(reader, known.limits, known.plans)
   for (const item of items.slice(0, routesMax)) {
-    const fields = reader.fields(item, 'a route', ['match', 'cost', 'upstream'], ['match'])
+    const fields = reader.fields(item, 'a route', ['match', 'cost', 'upstream', 'limits'], ['match'])
     const matchAt = fields?.get('match')
     const costAt = fields?.get('cost')
     const match = matchAt === undefined ? undefined : reader.text(matchAt, matchRule, parseMatch)
     const cost = costAt === undefined ? 1 : readCost(reader, costAt)
-    const upstream = readUpstreamName(reader, fields?.get('upstream'), upstreams)
+    const upstream = readUpstreamName(reader, fields?.get('upstream'), known.upstreams)
+    const limits = routeLimits.read(fields?.get('limits'))
     if (match === undefined || matchAt === undefined) continue
     const shape = shapeOf(match)
     const same = shapes.get(shape)
     if (same !== undefined)
       reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
     else shapes.set(shape, matchAt)
-    if (cost !== undefined) routes.push({ ...match, cost, upstream })
+    if (cost !== undefined && limits !== undefined) routes.push({ ...match, cost, upstream, limits })
   }
   return routes
 }

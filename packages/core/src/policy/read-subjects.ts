@@ -1,6 +1,8 @@
-import type { ApiKey, Plan, Subject } from './policy.ts'
+import type { ApiKey, Plan, Route, Subject } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { nameRule, parseName, parseSha256, parseSubjectId, parseTimeZone, subjectRule } from './policy-values.ts'
+import type { Limits } from './read-limits.ts'
+import { OwnLimitsReader } from './read-own-limits.ts'
 import { didYouMean } from './suggest.ts'
 
 /** Hex digits of the hash that name a key which has no `id`: enough to tell it from any other, too few to be of use. */
@@ -18,10 +20,15 @@ interface Identities {
 export function readSubjects(
   reader: PolicyReader,
   place: Place,
-  plans: ReadonlyMap<string, Plan | undefined>,
+  known: {
+    readonly plans: ReadonlyMap<string, Plan | undefined>
+    readonly limits: Limits
+    readonly routes: readonly Route[]
+  },
 ): Identities {
   const subjects = new Map<string, Subject>()
   const keys = new KeyRing(reader)
+  const ownReader = new OwnLimitsReader(reader, known.limits, known.routes)
   const zones = new Map<string, string | undefined>()
   const zone = (text: string) => {
     if (!zones.has(text)) zones.set(text, parseTimeZone(text))
@@ -29,7 +36,7 @@ export function readSubjects(
   }
   for (const [id, field] of reader.map(place, 'a map of subjects by id') ?? []) {
     if (parseSubjectId(id) === undefined) reader.problemAtKey(field, `the id of a subject must be ${subjectRule}`)
-    const fields = reader.fields(field, 'a subject', ['plan', 'timeZone', 'anchor', 'keys'], ['plan'])
+    const fields = reader.fields(field, 'a subject', ['plan', 'timeZone', 'anchor', 'keys', 'limits'], ['plan'])
     if (fields === undefined) continue
     const timeZoneAt = fields.get('timeZone')
     const timeZone =
@@ -37,9 +44,10 @@ export function readSubjects(
     const anchorAt = fields.get('anchor')
     const anchor = anchorAt === undefined ? 1 : reader.integer(anchorAt, 1, 31)
     const planAt = fields.get('plan')
-    const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, plans)
-    const subject =
-      plan === undefined || timeZone === undefined || anchor === undefined ? undefined : { id, plan, timeZone, anchor }
+    const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, known.plans)
+    const ownLimits = ownReader.read(fields.get('limits'), plan)
+    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined && ownLimits !== undefined
+    const subject = isRight ? { id, plan, timeZone, anchor, ownLimits } : undefined
     if (subject !== undefined) subjects.set(id, subject)
     keys.read(fields.get('keys'), subject)
   }

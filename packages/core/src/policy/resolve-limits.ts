@@ -1,24 +1,55 @@
 import { type Limit, limitsPerDecisionMax } from '../limits/limit.ts'
-import type { Plan, Policy, Subject } from './policy.ts'
+import {
+  noOwnLimits,
+  noRouteLimits,
+  type OwnLimits,
+  type Plan,
+  type Policy,
+  type Route,
+  type Subject,
+} from './policy.ts'
+
+/** Lists kept at most; one is 200 bytes. Few policies have a thousand. Beyond, the keeping starts again. */
+const listsMax = 100_000
+
+type Lists = Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>
 
 /**
- * Gives the limits of a subject: its plan's in the plan's order, then those for all, each once. The list of one plan is
- * the same array every time, so that what is derived from it can be kept by identity.
+ * Gives the limits of a subject's request to a route: its plan's in the plan's order, then the route's, then those for
+ * all, each once and in the subject's own version if it has one. Equal plan, own versions and limits of the route give
+ * the same array, so that what is derived from it can be kept by its identity.
  */
-export function createLimitResolver(policy: Policy): (subject: Subject) => readonly Limit[] {
-  const byPlan = new Map<Plan, readonly Limit[]>()
-  for (const plan of policy.plans.values()) byPlan.set(plan, limitsOf(plan, policy.limitsForAll))
-  return function resolveLimits(subject) {
-    const limits = byPlan.get(subject.plan)
-    if (limits === undefined)
-      throw new RangeError(`subject ${subject.id} is of another policy: plan ${subject.plan.name}`)
-    return limits
+export function createLimitResolver(policy: Policy): (subject: Subject, route: Route) => readonly Limit[] {
+  const byPlan = new Map<Plan, Lists>()
+  let kept = 0
+
+  const make = ({ id, plan, ownLimits }: Subject, route: Route): readonly Limit[] => {
+    const lists = byPlan.get(plan)
+    if (lists === undefined) throw new RangeError(`subject ${id} is of another policy: plan ${plan.name}`)
+    if (kept >= listsMax) {
+      for (const old of byPlan.values()) old.clear()
+      kept = 0
+    }
+    const list = limitsOf(policy, plan, route.limits, ownLimits)
+    lists.set(ownLimits, (lists.get(ownLimits) ?? new Map()).set(route.limits, list))
+    kept += 1
+    return list
+  }
+
+  for (const plan of policy.plans.values()) {
+    const list = limitsOf(policy, plan, noRouteLimits, noOwnLimits)
+    byPlan.set(plan, new Map([[noOwnLimits, new Map([[noRouteLimits, list]])]]))
+  }
+  return function resolveLimits(subject, route) {
+    return byPlan.get(subject.plan)?.get(subject.ownLimits)?.get(route.limits) ?? make(subject, route)
   }
 }
 
-function limitsOf(plan: Plan, limitsForAll: readonly Limit[]): readonly Limit[] {
+function limitsOf(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: OwnLimits): readonly Limit[] {
   const byName = new Map<string, Limit>()
-  for (const limit of [...plan.limits, ...limitsForAll]) byName.set(limit.name, limit)
+  for (const limit of [...plan.limits, ...ofRoute, ...policy.limitsForAll]) {
+    byName.set(limit.name, own.get(limit.name) ?? limit)
+  }
   // parsePolicy has refused such a plan with its line; this holds for policies made in other ways.
   if (byName.size > limitsPerDecisionMax) throw new RangeError(`plan ${plan.name} has ${byName.size} limits`)
   return [...byName.values()]

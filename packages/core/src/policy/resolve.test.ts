@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import type { Limit } from '../limits/limit.ts'
+import { unmatchedRoute } from './match-route.ts'
 import { parsePolicy } from './parse-policy.ts'
 import type { Policy, Subject } from './policy.ts'
 import { createLimitResolver } from './resolve-limits.ts'
@@ -34,13 +36,48 @@ function subject(id: string): Subject {
 
 test("a subject has its plan's limits in the plan's order, then those for all, none twice", () => {
   const resolve = createLimitResolver(policy)
-  expect(resolve(subject('s')).map(({ name }) => name)).toEqual(['day', 'ceiling', 'minute', 'per-ip'])
-  expect(resolve(subject('u')).map(({ name }) => name)).toEqual(['per-ip', 'ceiling'])
+  expect(resolve(subject('s'), unmatchedRoute).map(({ name }) => name)).toEqual(['day', 'ceiling', 'minute', 'per-ip'])
+  expect(resolve(subject('u'), unmatchedRoute).map(({ name }) => name)).toEqual(['per-ip', 'ceiling'])
 })
 
 test('subjects of one plan get the same array, so that headers are made once a plan', () => {
   const resolve = createLimitResolver(policy)
-  expect(resolve(subject('s'))).toBe(resolve(subject('t')))
+  expect(resolve(subject('s'), unmatchedRoute)).toBe(resolve(subject('t'), unmatchedRoute))
+})
+
+test("a route's limits come between the plan's and those for all, and each in the subject's own version", () => {
+  const policy = parsed(`
+version: 1
+limits:
+  minute: { algorithm: fixed_window, size: 1, window: 1m }
+  search: { algorithm: token_bucket, size: 1, window: 1s, by: [subject, route] }
+  ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
+plans: { free: { limits: [minute] } }
+routes: [ { match: GET /a, limits: [search, minute] }, { match: GET /b }, { match: GET /c, limits: [search, minute] } ]
+subjects:
+  s: { plan: free }
+  t: { plan: free, limits: { search: { size: 9 } } }
+  u: { plan: free, limits: { search: { size: 9 } } }
+`)
+  const resolve = createLimitResolver(policy)
+  const [s, t, u] = ['s', 't', 'u'].map((id) => policy.subjects.get(id))
+  const [a, b, c] = policy.routes
+  if (s === undefined || t === undefined || u === undefined) throw new Error('no subject')
+  if (a === undefined || b === undefined || c === undefined) throw new Error('no route')
+  const sizes = (limits: readonly Limit[]) => limits.map(({ name, size }) => [name, size])
+  expect(sizes(resolve(s, a))).toEqual([
+    ['minute', 1],
+    ['search', 1],
+    ['ip', 1],
+  ])
+  expect(sizes(resolve(t, a))[1]).toEqual(['search', 9])
+  expect(sizes(resolve(t, b))).toEqual([
+    ['minute', 1],
+    ['ip', 1],
+  ])
+  expect(resolve(t, a)).toBe(resolve(u, c))
+  expect(resolve(s, b)).toBe(resolve(s, unmatchedRoute))
+  expect(resolve(t, a)).not.toBe(resolve(s, a))
 })
 
 test('more limits than a decision may have are refused even where no parser has looked', () => {
