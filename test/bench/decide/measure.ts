@@ -48,16 +48,24 @@ const groups: Readonly<Record<Together, readonly (readonly string[])[]>> = {
   [togetherMax]: groupsOf(togetherMax),
 }
 
-/** Decides for one group of subjects after the other, at least `ms` long and at least `decisionsMin` often. */
+/**
+ * Decides for one group of subjects after the other, at least `ms` long and at least `decisionsMin` often. Two groups of many
+ * are under way at any time, as on a busy server: while one is decided, the next is asked for.
+ */
 async function ask(contestant: Contestant, ms: number, decisionsMin: number): Promise<number> {
   const own = groups[contestant.together]
   const until = performance.now() + ms
   let decisions = 0
-  for (let at = 0; performance.now() < until || decisions < decisionsMin; at = (at + 1) % own.length) {
-    const group = own[at] ?? []
-    await contestant.decide(group)
-    decisions += group.length
+  let at = 0
+  const askOn = async () => {
+    while (performance.now() < until || decisions < decisionsMin) {
+      const group = own[at] ?? []
+      at = (at + 1) % own.length
+      await contestant.decide(group)
+      decisions += group.length
+    }
   }
+  await Promise.all(contestant.together === 1 ? [askOn()] : [askOn(), askOn()])
   return decisions
 }
 

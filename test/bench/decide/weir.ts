@@ -1,9 +1,10 @@
 import { systemClock } from '@weir/core/clock.ts'
 import { type Algorithm, algorithms, type Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
-import { buildLimit, buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
+import { buildLimit } from '../../support/builders/limit.ts'
 import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs } from './contestant.ts'
 
 /** The most is what a request of three scopes with several spans each comes to. */
@@ -13,12 +14,20 @@ const limitCounts = [1, 2, 3, 8] as const
 export const openStore = (redis: Redis): RedisLimitStore =>
   createRedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
 
+/** Made for every decision, as the ingress does. */
+const requestOf = (subject: string, limits: readonly Limit[]): LimitRequest => ({
+  scope: { subject, keyId: 'key', ip: '192.0.2.1', route: 'GET /things', method: 'GET' },
+  cost: 1,
+  peek: false,
+  limits,
+  timeZone: 'UTC',
+  anchor: 1,
+})
+
 /** Charges all subjects at once on these limits. */
 export function chargeAll(label: string, store: RedisLimitStore, limits: readonly Limit[]): Contestant['decide'] {
   return async (subjects) => {
-    const charged = subjects.map((subject) =>
-      store.decide(buildLimitRequest({ scope: buildScope({ subject }), limits })),
-    )
+    const charged = subjects.map((subject) => store.decide(requestOf(subject, limits)))
     for (const decision of await Promise.all(charged)) {
       if (decision.charged !== 'yes') refuseToCount(label, decision.reason)
     }
