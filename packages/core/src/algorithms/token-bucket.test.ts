@@ -157,6 +157,23 @@ describe('over any run of requests, at any size, window and burst', () => {
   })
 })
 
+test('a backlog of just some units, or the least more or less, is rounded up to the unit where doubles alone would miss', () => {
+  const aside = fc.constantFrom(-1, 0, 1)
+  fc.assert(
+    fc.property(buckets, fc.double({ min: 0.5, max: 1, noNaN: true }), aside, (bucket, share, more) => {
+      const { size, windowMs, burst } = bucket
+      const parts = BigInt(Math.ceil(burst * share)) * BigInt(windowMs) * 1_000n + BigInt(more)
+      const state = {
+        ...{ size, windowMs, fullUs: startUs + Number(parts / BigInt(size)), part: Number(parts % BigInt(size)) },
+        ...{ lowUs: 0, lowAfterUs: startUs, sinceUs: startUs },
+      }
+      const { used } = tokenBucket.plan(state, limitOf(bucket), 0, startUs)
+      expect(used).toBe(Math.ceil(burst * share) + (more > 0 ? 1 : 0))
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
 test('over every true window at most burst + size units are admitted', () => {
   const greedy = fc.array(fc.record({ afterMs: fc.integer({ min: 0, max: 60 }), cost: fc.integer({ min: 1, max: 9 }) }))
   const small = fc.integer({ min: 1, max: 40 })
