@@ -17,10 +17,12 @@ const admin = { authorization: 'Bearer admin-token' }
 
 const policyText = (upstreamPort: number) => `
 version: 1
-plans: { free: { limits: [minute] }, other: { limits: [] } }
+plans: { free: { limits: [minute] }, other: { limits: [] }, watched: { limits: [trial, region] } }
 limits:
   minute: { algorithm: fixed_window, size: 6, window: 1m }
   per-ip: { algorithm: fixed_window, size: 50, window: 1m, by: [ip], applies: all }
+  trial: { algorithm: sliding_log, size: 1, window: 1m, mode: shadow }
+  region: { algorithm: sliding_log, size: 2, window: 1m, block: 2m, by: [subject, header:x-region, attribute:region] }
 routes:
   - { match: "POST /v1/search", cost: 5, upstream: here }
 upstreams:
@@ -29,6 +31,7 @@ upstreams:
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
   globex: { plan: other, keys: [{ sha256: "${sha256('globex-key')}", id: k2 }] }
+  hooli: { plan: watched, keys: [{ sha256: "${sha256('hooli-key')}", id: k3 }] }
 `
 
 let upstream: Server
@@ -71,6 +74,8 @@ afterEach(async () => {
   upstream.closeAllConnections()
   await new Promise((done) => upstream.close(done))
 })
+
+const tooMany = Array.from({ length: 33 }, (_, at) => `v${at}`)
 
 const get = (headers: Record<string, string> = acme, url = '/hello?a=b%20c') =>
   apps.proxy.inject({ method: 'GET', url, headers: { host: 'api.test', ...headers } })
@@ -118,6 +123,25 @@ describe('the reverse proxy', () => {
     })
     expect(answer.json()).toMatchObject({ status: 429, 'violated-policies': ['minute'] })
     expect(upstreamSaw).toHaveLength(6)
+  })
+
+  it('counts by headers, says how long a block lasts, and never tells of a shadow limit', async () => {
+    const from = (region: string) => get({ 'x-api-key': 'hooli-key', 'x-region': region })
+    const answers = [await from('eu'), await from('eu'), await from('us'), await from('eu'), await from('eu')]
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201, 201, 429, 429])
+    const [first, , , refused, blocked] = answers
+    expect(first?.headers['ratelimit-policy']).toBe('"region";q=2;w=60, "per-ip";q=50;w=60')
+    expect(first?.headers.ratelimit).toBe('"region";r=1;t=60, "per-ip";r=49;t=50')
+    expect([refused?.headers['retry-after'], blocked?.headers['retry-after']]).toEqual(['120', '120'])
+    expect(blocked?.json()).toMatchObject({ status: 429, 'violated-policies': ['region'] })
+    expect(blocked?.json().detail).toContain('shuts out')
+    expect(records.map(({ mode, reason }) => [mode, reason])).toEqual([
+      ['enforce', 'ok'],
+      ['shadow', 'limit'],
+      ['shadow', 'limit'],
+      ['enforce', 'limit'],
+      ['enforce', 'blocked'],
+    ])
   })
 
   it('records every decision, allowed or denied, with the route and never the path', async () => {
@@ -195,6 +219,21 @@ describe('POST /v1/check', () => {
     expect((await check({ subject: 'acme', cost: 6 })).json().allowed).toBe(true)
   })
 
+  it('counts by attributes, and leaves shadow limits out of its answer', async () => {
+    const ask = async (region: string | number) => (await check({ subject: 'hooli', attributes: { region } })).json()
+    const answers = [await ask('eu'), await ask(7), await ask('eu'), await ask('eu')]
+    expect(answers.map(({ denied_by }) => denied_by)).toEqual(['', '', '', 'region'])
+    expect(answers[2].limits).toEqual([{ name: 'region', size: 2, used: 2, remaining: 0, reset_ms: 60_000 }])
+  })
+
+  it('answers a repeated idempotency key with the first id, and charges and records once', async () => {
+    const ask = () => check({ subject: 'acme', idempotency_key: 'order 1' })
+    const [first, again] = [await ask(), await ask()]
+    expect(again.headers['weir-decision']).toBe(first.headers['weir-decision'])
+    expect(again.json()).toEqual(first.json())
+    expect([records.length, first.json().limits[0].used]).toEqual([1, 1])
+  })
+
   it('lets a key check its own subject only, and the admin token any', async () => {
     expect((await check({}, acme)).json()).toMatchObject({ allowed: true })
     expect((await check({ subject: 'acme' }, acme)).statusCode).toBe(200)
@@ -222,7 +261,12 @@ describe('POST /v1/check', () => {
     ['a broken cost', { subject: 'acme', cost: 0.5 }, admin, 400],
     ['an unknown field', { subject: 'acme', costs: 1 }, admin, 400],
     ['an address that is none', { subject: 'acme', ip: 'here' }, admin, 400],
-    ['what is not built', { subject: 'acme', idempotency_key: 'x' }, admin, 400],
+    ['an empty idempotency key', { subject: 'acme', idempotency_key: '' }, admin, 400],
+    ['a long idempotency key', { subject: 'acme', idempotency_key: 'x'.repeat(257) }, admin, 400],
+    ['attributes that are no map', { subject: 'acme', attributes: ['x'] }, admin, 400],
+    ['an attribute that is a map', { subject: 'acme', attributes: { a: {} } }, admin, 400],
+    ['a long attribute', { subject: 'acme', attributes: { a: 'x'.repeat(257) } }, admin, 400],
+    ['33 attributes', { subject: 'acme', attributes: Object.fromEntries(tooMany.entries()) }, admin, 400],
   ])('refuses %s with a problem that says so', async (_, payload, headers, status) => {
     const answer = await check(payload, headers as Record<string, string>)
     expect([answer.statusCode, answer.headers['content-type']]).toEqual([status, 'application/problem+json'])

@@ -4,10 +4,12 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Policy, Route, Subject } from '@weir/core/policy/policy.ts'
 import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
+import type { NamedValues } from './http/named-scopes.ts'
 import type { DecisionLog } from './ports.ts'
+import { createUnrecorded } from './unrecorded.ts'
 
 /** Who asks for what, however the request came in. */
 export interface Ask {
@@ -19,6 +21,10 @@ export interface Ask {
   readonly method: string
   readonly cost: number
   readonly peek: boolean
+  /** What `header:`, `query:` and `attribute:` scopes count by, if any limit does. */
+  readonly named: NamedValues | undefined
+  /** Under the same key within its subject, the first admission is answered again. */
+  readonly idempotencyKey: string | undefined
 }
 
 /** What a door answers from. */
@@ -61,7 +67,8 @@ export function createGate(ports: {
 }): Gate {
   const { store, log, clock } = ports
   const resolveLimits = createLimitResolver(ports.policy)
-  const withoutAddress = new Map<readonly Limit[], readonly Limit[]>()
+  const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
+  const unrecorded = createUnrecorded()
 
   const limitsOf = ({ subject, route, ip }: Ask): readonly Limit[] => {
     const limits = resolveLimits(subject, route)
@@ -73,27 +80,30 @@ export function createGate(ports: {
     return rest
   }
 
-  const record = (id: string, key: string, decision: Decision, who: RecordedCaller, tsMs: number): boolean => {
-    const outcome = decision.allowed ? 'allow' : 'deny'
-    const { reason, charged, deniedBy, limits } = decision
-    return log.append(
-      key,
-      encodeDecisionOpen({ id, tsMs, ...who, count: 1, outcome, reason, mode: 'enforce', charged, deniedBy, limits }),
-    )
-  }
+  const record = (id: string, key: string, decision: Decision, who: RecordedCaller, tsMs: number): boolean =>
+    log.append(key, encodeDecisionOpen({ id, tsMs, ...who, count: 1, ...recordedOutcome(decision) }))
+
+  /** Of a repeat nothing is recorded again, unless the first could not be. */
+  const needsRecord = ({ repeats }: Decision) => repeats === '' || unrecorded.has(repeats)
 
   return {
     async decide(ask) {
-      const { subject, keyId, ip, route, method, cost, peek } = ask
+      const { subject, keyId, route, method, cost, peek, idempotencyKey } = ask
       const limits = limitsOf(ask)
-      const scope = { subject: subject.id, keyId, ip, route: route.template, method }
       const { timeZone, anchor } = subject
-      const decision = await store.decide({ scope, cost, peek, limits, timeZone, anchor })
+      const key = peek ? undefined : idempotencyKey
+      const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
+      const decision = await store.decide({ scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency })
       if (peek) return { id: undefined, decision, limits }
       const tsMs = clock.nowMs()
-      const id = uuidv7(tsMs)
+      const id = decision.repeats || (idempotency?.id ?? uuidv7(tsMs))
+      if (!needsRecord(decision)) return { id, decision, limits }
       const who = { subject: subject.id, keyId, plan: subject.plan.name, route: route.template, method, cost }
-      if (record(id, subject.id, decision, who, tsMs)) return { id, decision, limits }
+      if (record(id, subject.id, decision, who, tsMs)) {
+        if (decision.repeats !== '') unrecorded.delete(id)
+        return { id, decision, limits }
+      }
+      if (idempotency !== undefined && decision.allowed) unrecorded.add(id)
       return { id, limits, decision: journalFull(decision) }
     },
     refuseStranger({ ip, route, method }) {
@@ -108,6 +118,26 @@ export function createGate(ports: {
   }
 }
 
+function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {
+  const scope = { subject: subject.id, keyId, ip, route: route.template, method }
+  return named === undefined ? scope : { ...scope, named }
+}
+
+/**
+ * What of a decision is recorded. One that a shadow limit would have refused says so with `mode: shadow`, the reason and
+ * the name that the refusal would have had, and the outcome that it really had. A repeat was charged when it was first
+ * decided.
+ */
+function recordedOutcome(decision: Decision): RecordedOutcome {
+  const { allowed, reason, charged, deniedBy, shadowedBy, repeats, limits } = decision
+  const rest = { charged: repeats === '' ? charged : 'yes', limits } as const
+  if (shadowedBy !== '') {
+    return { outcome: 'allow', reason: 'limit', mode: 'shadow', deniedBy: shadowedBy, ...rest }
+  }
+  return { outcome: allowed ? 'allow' : 'deny', reason, mode: 'enforce', deniedBy, ...rest }
+}
+
+type RecordedOutcome = Pick<DecisionInput, 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'limits'>
 type RecordedCaller = Pick<DecisionInput, 'subject' | 'keyId' | 'plan' | 'route' | 'method' | 'cost'>
 
 /** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */

@@ -30,15 +30,12 @@ const shownOf = new WeakMap<readonly Limit[], Shown>()
 function shown(limits: readonly Limit[]): Shown {
   const known = shownOf.get(limits)
   if (known !== undefined) return known
-  const enforced = limits.filter(isShown)
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
   const made = { policy, names: enforced.map(({ name }) => name) }
   shownOf.set(limits, made)
   return made
 }
-
-/** Whether callers are told of a limit at all. */
-export const isShown = ({ mode }: Limit): boolean => mode === 'enforce'
 
 /**
  * RateLimit-Policy for the limits of a decision; the same for every answer under one policy. Kept by the array's

@@ -55,7 +55,10 @@ export function denialProblem(reply: FastifyReply, verdict: Verdict): Problem {
     type: draftType('quota-exceeded'),
     title: 'Quota exceeded',
     status: 429,
-    detail: `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
+    detail:
+      reason === 'blocked'
+        ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
+        : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
     'violated-policies': [deniedBy],
   }
 }

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { addressScope } from '../http/caller-address.ts'
 import { findKey, readCredential } from '../http/identify.ts'
+import { createAttributeScopes } from '../http/named-scopes.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 
@@ -18,8 +19,8 @@ interface CheckBody {
   readonly method?: string
   readonly cost?: number
   readonly peek?: boolean
-  readonly attributes?: unknown
-  readonly idempotency_key?: unknown
+  readonly attributes?: Readonly<Record<string, string | number>>
+  readonly idempotency_key?: string
 }
 
 const bodySchema = {
@@ -33,20 +34,26 @@ const bodySchema = {
     method: { type: 'string', maxLength: 32 },
     cost: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     peek: { type: 'boolean' },
-    attributes: {},
-    idempotency_key: {},
+    attributes: {
+      type: 'object',
+      maxProperties: 32,
+      propertyNames: { minLength: 1, maxLength: 64 },
+      additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
+    },
+    idempotency_key: { type: 'string', minLength: 1, maxLength: 256 },
   },
 }
 
-/** What the check API answers, for both outcomes with status 200. */
-function replyBody({ id, decision }: Verdict) {
+/** What the check API answers, for both outcomes with status 200. Shadow limits are left out, as in the headers. */
+function replyBody({ id, decision, limits = [] }: Verdict) {
+  const shown = decision.limits.filter((_, at) => limits[at]?.mode !== 'shadow')
   return {
     id: id ?? null,
     allowed: decision.allowed,
     reason: decision.reason,
     denied_by: decision.deniedBy,
     retry_after_ms: decision.retryAfterMs,
-    limits: decision.limits.map(({ name, size, used, remaining, resetMs }) => ({
+    limits: shown.map(({ name, size, used, remaining, resetMs }) => ({
       name,
       size,
       used,
@@ -62,8 +69,6 @@ const bad = (detail: string, status = 400): Problem => ({
   status,
   detail,
 })
-
-const notBuilt = (name: string) => bad(`${name} is not part of this version yet; leave it out.`)
 
 /** A request in the words of the policy: `route` is a path, or a method and a path. */
 function matchAsked(
@@ -123,6 +128,7 @@ export function addCheckRoute(
 ): void {
   const { policy } = ports
   const matchRoute = createRouteMatcher(policy.routes)
+  const attributeScopes = createAttributeScopes(policy)
   const isAdmin = createAdminCheck(adminTokenSha256)
 
   app.post<{ Body: CheckBody }>('/v1/check', { schema: { body: bodySchema } }, async (request, reply) => {
@@ -135,8 +141,6 @@ export function addCheckRoute(
       setVerdictHeaders(reply, verdict)
       return sendProblem(reply, denialProblem(reply, verdict))
     }
-    if (body.attributes !== undefined) return sendProblem(reply, notBuilt('attributes'))
-    if (body.idempotency_key !== undefined) return sendProblem(reply, notBuilt('idempotency_key'))
     if (body.ip !== undefined && asked.ip === '') return sendProblem(reply, bad('ip must be an IPv4 or IPv6 address.'))
     const who = whoIsAsked(policy, body, caller)
     if (who.kind === 'problem') return sendProblem(reply, who.problem)
@@ -144,7 +148,11 @@ export function addCheckRoute(
     const verdict =
       who.kind === 'stranger'
         ? gate.refuseStranger(asked)
-        : await gate.decide({ ...asked, subject: who.subject, keyId: who.keyId, cost, peek: body.peek ?? false })
+        : await gate.decide({
+            ...{ ...asked, subject: who.subject, keyId: who.keyId, cost, peek: body.peek ?? false },
+            named: attributeScopes(body.attributes ?? {}),
+            idempotencyKey: body.idempotency_key,
+          })
     setVerdictHeaders(reply, verdict)
     return reply.send(replyBody(verdict))
   })

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { peerScope } from '../http/caller-address.ts'
 import { findKey, readCredential } from '../http/identify.ts'
+import { createRequestScopes } from '../http/named-scopes.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 
@@ -45,6 +46,7 @@ function upstreamProblem(error: Error & { code?: string; statusCode?: number }):
 export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: Gate): Promise<void> {
   const matchRoute = createRouteMatcher(ports.policy.routes)
   const resolveUpstream = createUpstreamResolver(ports.policy)
+  const requestScopes = createRequestScopes(ports.policy)
   await app.register(replyFrom, {
     undici: { connections: upstreamConnectionsMax, headersTimeout: upstreamTimeoutMs, bodyTimeout: upstreamTimeoutMs },
     disableRequestLogging: true,
@@ -91,7 +93,11 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
     const asked = { ip, route, method: method ?? request.method }
     if (key === undefined || credential === undefined) return refuse(reply, gate.refuseStranger(asked))
     const { subject, id: keyId } = key
-    const verdict = await gate.decide({ ...asked, subject, keyId, cost: route.cost, peek: false })
+    const named = requestScopes(request.headers, url)
+    const verdict = await gate.decide({
+      ...asked,
+      ...{ subject, keyId, cost: route.cost, peek: false, named, idempotencyKey: undefined },
+    })
     if (!verdict.decision.allowed) return refuse(reply, verdict)
     setVerdictHeaders(reply, verdict)
     return passOn(request, reply, route, credential.header)
