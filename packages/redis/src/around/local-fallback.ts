@@ -21,6 +21,8 @@ import { limitKey } from '../keys.ts'
 const cellsMaxDefault = 100_000
 /** A count takes about as much memory as so many stamps of a log. */
 const stampsPerCell = 32
+/** When to try again what only Redis can admit: it may be back by then. */
+const aboveShareRetryMs = 1_000
 
 export interface LocalFallbackOptions {
   /** For local counts, and for finding calendar boundaries. */
@@ -76,10 +78,9 @@ class LocalFallbackStore implements LocalFallback {
 
   #decideHere(request: LimitRequest, unavailable: Decision): Decision {
     const { limits } = request
-    const asked = limits.filter(({ onUnavailable }) => onUnavailable === 'local')
+    // The inner store refuses for a limit that says `deny`, and for no other.
+    const asked = unavailable.allowed ? limits.filter(({ onUnavailable }) => onUnavailable === 'local') : []
     if (asked.length === 0) return unavailable
-    const denying = limits.find(({ mode, onUnavailable }) => mode === 'enforce' && onUnavailable === 'deny')
-    if (denying !== undefined) return { ...unavailable, deniedBy: denying.name }
 
     const nowMs = this.#options.clock.nowMs()
     const shares = asked.map((limit) => this.#share(limit))
@@ -95,18 +96,18 @@ class LocalFallbackStore implements LocalFallback {
     }
     if (decision.allowed) {
       this.#counters.admitted += 1
-      return { ...found, allowed: true, deniedBy: '', retryAfterMs: 0 }
+      return found
     }
     this.#counters.refused += 1
     const { reason, deniedBy } = decision
     // Above the share but not the size: only Redis can admit it.
     const fitsSize = reason === 'cost_exceeds_limit' && request.cost <= capacityOf(asked, deniedBy)
-    if (fitsSize) return { ...found, deniedBy }
+    if (fitsSize) return { ...found, allowed: false, deniedBy, retryAfterMs: aboveShareRetryMs }
     const refusedBits = limits.reduce((bits, limit, at) => {
       const here = asked.indexOf(limit)
       return here >= 0 && (decision.refusedBits & (1 << here)) !== 0 ? bits + 2 ** at : bits
     }, 0)
-    return { ...found, reason, deniedBy, refusedBits, retryAfterMs: decision.retryAfterMs }
+    return { ...found, allowed: false, reason, deniedBy, refusedBits, retryAfterMs: decision.retryAfterMs }
   }
 
   #share(limit: Limit): Limit {

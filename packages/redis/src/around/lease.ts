@@ -1,0 +1,200 @@
+import { checkLimitRequest } from '@weir/core/limits/check-limit-request.ts'
+import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { LRUCache } from 'lru-cache'
+import { limitKey } from '../keys.ts'
+import { LeasedUnits, type Taken } from './leased-units.ts'
+
+/*
+ * Promises: a limit with `lease` is never exceeded over all processes, because every unit that is used was charged in Redis
+ * before, and none is used after the window that it was charged in (by this machine's clock; a Redis whose clock is set forward
+ * may admit the leases again). What a process took and did not use by then is lost: a lease or two per process and window.
+ * While units are left, a request under leased limits alone makes no call at all.
+ *
+ * Limits without a lease, in the same request, are asked in Redis after the leased ones were reserved in memory; a refusal
+ * puts the reserved units back. When memory and Redis together have too little, the whole request is put to Redis as if
+ * nothing were leased: that refusal names every limit's state, and Redis is then asked plainly for a second.
+ *
+ * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
+ * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
+ *
+ * Put to Redis as they are: limits in shadow or with a block, requests with an idempotency key (its marker is in Redis), and
+ * what is not fixed_window. Looking takes no lease; it may find too little where deciding would still put pieces together.
+ */
+
+/** A subject's or address's lease is some 200 bytes. One that is pushed out loses what it held. */
+const leasesMaxDefault = 10_000
+
+/** As of the Redis store. */
+const deadlineMsDefault = 25
+
+export interface LeasingOptions {
+  /** The longest that the inner store takes to answer. */
+  readonly deadlineMs?: number
+  readonly leasesMax?: number
+  /** Milliseconds on a clock that is never set. */
+  readonly monotonicMs?: () => number
+}
+
+export interface Leasing extends LimitStore {
+  /** Counts since the start, for metrics; only ever growing. `granted` are units charged in Redis, `calls` what that took. */
+  readonly counters: { readonly fromMemory: number; readonly calls: number; readonly granted: number }
+}
+
+/** Decides limits with a lease from units that this process took from Redis beforehand. */
+export const createLeasing = (inner: LimitStore, options: LeasingOptions = {}): Leasing =>
+  new LeasingStore(inner, options)
+
+const isLeased = ({ lease, algorithm, mode, blockMs }: Limit) =>
+  lease > 0 && algorithm === 'fixed_window' && mode === 'enforce' && blockMs === 0
+
+function someLeased(limits: readonly Limit[]): boolean {
+  for (const limit of limits) if (limit.lease > 0) return true
+  return false
+}
+
+/** What one request holds of its leased limits, by their position among its limits. */
+type Held = ReadonlyMap<number, Taken>
+
+class LeasingStore implements Leasing {
+  readonly #inner: LimitStore
+  readonly #monotonicMs: () => number
+  readonly #marginMs: number
+  readonly #leases: LRUCache<string, LeasedUnits>
+  /** What requests were charged in memory, for their refunds. */
+  readonly #held = new WeakMap<LimitRequest, Held>()
+  readonly #counters = { fromMemory: 0, calls: 0, granted: 0 }
+
+  constructor(inner: LimitStore, options: LeasingOptions) {
+    this.#inner = inner
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
+    // A call may be answered this late, and a turn of the event loop may take as long.
+    this.#marginMs = 2 * (options.deadlineMs ?? deadlineMsDefault)
+    this.#leases = new LRUCache({ max: options.leasesMax ?? leasesMaxDefault })
+  }
+
+  get counters(): Leasing['counters'] {
+    return { ...this.#counters }
+  }
+
+  decide(request: LimitRequest): Promise<Decision> {
+    if (!someLeased(request.limits) || request.idempotency !== undefined) return this.#inner.decide(request)
+    return this.#decideLeased(request)
+  }
+
+  /** Of what was decided from memory, only by the very object that was decided. */
+  async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    const held = this.#held.get(request)
+    if (held === undefined) return this.#inner.refund(request, charge)
+    this.#held.delete(request)
+    const nowMs = this.#monotonicMs()
+    let refunded = false
+    for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
+    const rest = without(request, held)
+    if (rest.limits.length === 0) return refunded
+    const refusedBits = bitsOf(request, held, (at) => (charge.refusedBits & (1 << at)) !== 0)
+    return (await this.#inner.refund(rest, { ...charge, refusedBits })) || refunded
+  }
+
+  async #decideLeased(request: LimitRequest): Promise<Decision> {
+    checkLimitRequest(request)
+    const held = await this.#reserve(request)
+    if (held === undefined || held.size === 0) return this.#inner.decide(request)
+    const rest = without(request, held)
+    if (rest.limits.length === 0) {
+      if (!request.peek) this.#held.set(request, held)
+      this.#counters.fromMemory += 1
+      const charged = request.peek ? 'no' : 'yes'
+      return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(this.#monotonicMs())) }
+    }
+    const decision = await this.#inner.decide(rest)
+    const nowMs = this.#monotonicMs()
+    if (!decision.allowed) for (const taken of held.values()) taken.putBack(nowMs)
+    else if (!request.peek) this.#held.set(request, held)
+    return merge(request, held, decision, nowMs)
+  }
+
+  /** Reserves the cost on every leased limit. Undefined if one has too little: then nothing is reserved. */
+  async #reserve(request: LimitRequest): Promise<Held | undefined> {
+    const { limits, cost, peek } = request
+    const held = new Map<number, Taken>()
+    for (const [at, limit] of limits.entries()) {
+      if (!isLeased(limit)) continue
+      const lease = this.#leaseOf(limit, request)
+      const nowMs = this.#monotonicMs()
+      let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, nowMs)
+      if (taken === undefined && (peek || cost === 0)) continue // asked in Redis with the rest
+      if (taken === undefined && cost <= limit.size) {
+        const waiting = lease.acquire(cost, request, nowMs)
+        taken = waiting === undefined ? undefined : await waiting
+      }
+      if (taken === undefined) {
+        for (const other of held.values()) other.putBack(this.#monotonicMs())
+        return undefined
+      }
+      held.set(at, taken)
+    }
+    return held
+  }
+
+  #leaseOf(limit: Limit, { scope }: LimitRequest): LeasedUnits {
+    const key = limitKey(limit, scope)
+    const known = this.#leases.get(key)
+    if (known?.limit === limit) return known
+    // Of an edited limit what was taken is lost; it may have another window or size.
+    const lease = new LeasedUnits(limit, {
+      monotonicMs: this.#monotonicMs,
+      marginMs: this.#marginMs,
+      decide: (request) => {
+        this.#counters.calls += 1
+        return this.#inner.decide(request)
+      },
+      granted: (units) => {
+        this.#counters.granted += units
+      },
+    })
+    this.#leases.set(key, lease)
+    return lease
+  }
+}
+
+const admitted: Decision = {
+  ...{ allowed: true, reason: 'ok', deniedBy: '', refusedBits: 0, shadowedBy: '', charged: 'yes' },
+  ...{ retryAfterMs: 0, atUs: 0, repeats: '', limits: [] },
+}
+
+const without = (request: LimitRequest, held: Held): LimitRequest => ({
+  ...request,
+  limits: request.limits.filter((_, at) => !held.has(at)),
+})
+
+/** Bits of the limits that are not held, renumbered to their own order. */
+function bitsOf({ limits }: LimitRequest, held: Held, isSet: (at: number) => boolean): number {
+  let bits = 0
+  let next = 1
+  for (const at of limits.keys()) {
+    if (held.has(at)) continue
+    if (isSet(at)) bits += next
+    next *= 2
+  }
+  return bits
+}
+
+/** The decision over the other limits as one over all. Without states, when Redis did not answer, it stays without. */
+function merge({ limits }: LimitRequest, held: Held, decision: Decision, nowMs: number): Decision {
+  const states = decision.limits[Symbol.iterator]()
+  let refusedBits = 0
+  let other = 0
+  const all: LimitState[] = []
+  for (const at of limits.keys()) {
+    const taken = held.get(at)
+    if (taken === undefined) {
+      if ((decision.refusedBits & (1 << other)) !== 0) refusedBits += 2 ** at
+      other += 1
+    }
+    const state = taken === undefined ? states.next().value : taken.state(nowMs)
+    if (state !== undefined) all.push(state)
+  }
+  return { ...decision, refusedBits, limits: decision.limits.length < other ? decision.limits : all }
+}
