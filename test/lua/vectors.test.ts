@@ -6,6 +6,7 @@ import { openLimiterRedis } from '../support/test-redis.ts'
 import fixedWindow from '../vectors/fixed-window.json' with { type: 'json' }
 import slidingLog from '../vectors/sliding-log.json' with { type: 'json' }
 import slidingWindow from '../vectors/sliding-window.json' with { type: 'json' }
+import tokenBucket from '../vectors/token-bucket.json' with { type: 'json' }
 
 interface VectorLimit {
   readonly size: number
@@ -91,6 +92,7 @@ const of = (algorithm: Algorithm, cases: readonly Written[]): VectorCase[] =>
 const vectors = [
   ...of('fixed_window', fixedWindow),
   ...of('sliding_window', slidingWindow),
+  ...of('token_bucket', tokenBucket),
   ...of('sliding_log', slidingLog),
 ]
 
