@@ -52,8 +52,12 @@ describe('a Redis that is stopped', () => {
       allowed: true,
       reason: 'unavailable',
       deniedBy: '',
+      refusedBits: 0,
+      shadowedBy: '',
       charged: 'unknown',
       retryAfterMs: 0,
+      atUs: 0,
+      repeats: '',
       limits: [],
     })
   })

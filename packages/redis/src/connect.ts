@@ -1,4 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis'
+import { ClusterConnection } from './cluster-connection.ts'
+import { parseRedisUrl, type RedisAddress, type ServerAddress } from './redis-url.ts'
 
 /**
  * What a connection is for, which decides what becomes of a command when Redis is slow or gone.
@@ -8,6 +10,14 @@ import { Redis, type RedisOptions } from 'ioredis'
  * - `queue`: waits for Redis to come back, as BullMQ needs.
  */
 export type RedisRole = 'limiter' | 'claims' | 'queue'
+
+export interface ConnectOptions {
+  readonly role: RedisRole
+  /** Hears every connection error, which may be many while Redis is gone; without it one would end the process. */
+  readonly onError: (error: Error) => void
+  /** Certificates, in PEM, that may have signed the servers'; undefined for those that Node trusts. For TLS only. */
+  readonly ca?: string | undefined
+}
 
 /** Back-off starts here and doubles up to the role's cap; half of it is jitter, so that processes do not come back as one. */
 const reconnectMsMin = 50
@@ -25,7 +35,9 @@ const reconnectOnError = (error: Error) => error.message.startsWith('READONLY')
 /** RESP2 everywhere: nothing here needs RESP3's types, and some proxies refuse its HELLO. */
 const shared = { protocol: 2, autoResendUnfulfilledCommands: false } as const
 
-const roles: Readonly<Record<RedisRole, Omit<RedisOptions, 'replyMapping'>>> = {
+type RoleOptions = Omit<RedisOptions, 'replyMapping'>
+
+const roles: Readonly<Record<RedisRole, RoleOptions>> = {
   limiter: {
     ...shared,
     enableOfflineQueue: false,
@@ -33,6 +45,7 @@ const roles: Readonly<Record<RedisRole, Omit<RedisOptions, 'replyMapping'>>> = {
     connectTimeout: 1_000, // a data centre's handshake takes milliseconds
     socketTimeout: 1_000, // a sent command unanswered this long: the connection is dead, or Redis is
     retryStrategy: backOff(1_000), // at most this long unserved after Redis is back
+    maxLoadingRetryTime: 500, // how often a Redis that reads its data is asked whether it is done
     reconnectOnError,
   },
   claims: {
@@ -52,15 +65,63 @@ const roles: Readonly<Record<RedisRole, Omit<RedisOptions, 'replyMapping'>>> = {
   },
 }
 
-/**
- * Opens a connection that keeps reconnecting until it is closed. `onError` hears every connection error, which may be many
- * while Redis is gone; without a listener one of them would end the process.
- */
-export function connectRedis(
-  url: string,
-  { role, onError }: { readonly role: RedisRole; readonly onError: (error: Error) => void },
-): Redis {
-  const redis = new Redis(url, roles[role])
+type Tls = { readonly ca?: string } | undefined
+
+const tlsOf = ({ isTls }: RedisAddress, { ca }: ConnectOptions): Tls =>
+  isTls ? (ca === undefined ? {} : { ca }) : undefined
+
+function credentials({ username, password }: RedisAddress): RoleOptions {
+  return { ...(username === '' ? {} : { username }), ...(password === '' ? {} : { password }) }
+}
+
+function open(options: RoleOptions, { onError }: ConnectOptions): Redis {
+  const redis = new Redis(options)
   redis.on('error', onError)
   return redis
+}
+
+function connectSingle(address: RedisAddress, server: ServerAddress, options: ConnectOptions): Redis {
+  const tls = tlsOf(address, options)
+  const where = { host: server.host, port: server.port, db: address.db, ...(tls === undefined ? {} : { tls }) }
+  return open({ ...roles[options.role], ...credentials(address), ...where }, options)
+}
+
+/** Sentinels are asked without credentials, and name the master again at every reconnect. */
+function connectSentinel(address: RedisAddress, options: ConnectOptions): Redis {
+  const tls = tlsOf(address, options)
+  const where: RoleOptions = {
+    sentinels: address.servers.map(({ host, port }) => ({ host, port })),
+    name: address.masterName,
+    db: address.db,
+    sentinelRetryStrategy: backOff(1_000),
+    sentinelCommandTimeout: 1_000, // one that hangs must not keep us from asking the next
+    // They say when the master changes: without that a master that hangs would be held on to for as long as it answers anything.
+    failoverDetector: true,
+    sentinelReconnectStrategy: backOff(5_000),
+    ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  }
+  return open({ ...roles[options.role], ...credentials(address), ...where }, options)
+}
+
+function addressOf(url: string): RedisAddress {
+  const parsed = parseRedisUrl(url)
+  if ('problem' in parsed) throw new Error(`the address of Redis ${parsed.problem}`)
+  return parsed.address
+}
+
+/** Opens a connection to one server, or to the master that Sentinels name. It keeps reconnecting until it is closed. */
+export function connectRedis(url: string, options: ConnectOptions): Redis {
+  const address = addressOf(url)
+  const [server] = address.servers
+  if (address.kind === 'sentinel') return connectSentinel(address, options)
+  if (address.kind === 'cluster' || server === undefined) throw new Error('a Cluster will not do here: name one Redis')
+  return connectSingle(address, server, options)
+}
+
+/** Opens what decisions are made by, however Redis is run. */
+export function connectLimiter(url: string, options: Omit<ConnectOptions, 'role'>): Redis | ClusterConnection {
+  const address = addressOf(url)
+  const limiter: ConnectOptions = { ...options, role: 'limiter' }
+  if (address.kind !== 'cluster') return connectRedis(url, limiter)
+  return new ClusterConnection(address.servers, (server) => connectSingle(address, server, limiter))
 }

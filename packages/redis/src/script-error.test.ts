@@ -17,11 +17,11 @@ test.each([
   ['ERR user_script:9: Script attempted to access nonexistent global variable', 'ERR', 'unknown'],
   ['wholly unexpected', 'ERR', 'unknown'],
 ])('%s', (message, code, charged) => {
-  expect(readScriptError(replyError(message))).toEqual({ code, charged })
+  expect(readScriptError(replyError(message))).toMatchObject({ code, charged })
 })
 
 test('a connection that broke leaves the charge unknown; a command that was never written did not charge', () => {
-  expect(readScriptError(new Error('Connection is closed.'))).toEqual({ code: 'CONNECTION', charged: 'unknown' })
+  expect(readScriptError(new Error('Connection is closed.'))).toMatchObject({ code: 'CONNECTION', charged: 'unknown' })
   const notSent = new Error("Stream isn't writeable and enableOfflineQueue options is false")
-  expect(readScriptError(notSent)).toEqual({ code: 'NOT_SENT', charged: 'no' })
+  expect(readScriptError(notSent)).toMatchObject({ code: 'NOT_SENT', charged: 'no' })
 })

@@ -20,6 +20,9 @@ const refusedBeforeWriting: ReadonlySet<string> = new Set([
   'TRYAGAIN',
 ])
 
+/** Of them, those that say nothing about Redis, only about what it was asked: another call may well go through. */
+const aboutTheCall: ReadonlySet<string> = new Set(['CROSSSLOT', 'DECIDEARGS'])
+
 /** ioredis's own words for a command that it did not write to the socket. */
 const notSent = "Stream isn't writeable"
 
@@ -27,6 +30,10 @@ const notSent = "Stream isn't writeable"
 export interface ScriptError {
   readonly code: string
   readonly charged: Exclude<Charged, 'yes'>
+  /** Redis is well, the call is not. */
+  readonly isAboutTheCall: boolean
+  /** Where MOVED and ASK send the call, host:port; else empty. The host is empty for the one that said so. */
+  readonly address: string
 }
 
 /** Below Redis 7 a command's error inside a script is wrapped: `ERR Error running script … @user_script: 9: -OOM command …`. */
@@ -37,11 +44,18 @@ function replyCode(message: string): string {
 
 /** What an error says about the call's charges. */
 export function readScriptError(error: unknown): ScriptError {
-  if (!(error instanceof Error)) return { code: 'CONNECTION', charged: 'unknown' }
+  const unknown = { code: 'CONNECTION', charged: 'unknown', isAboutTheCall: false, address: '' } as const
+  if (!(error instanceof Error)) return unknown
   if (error.name === 'ReplyError') {
     const code = replyCode(error.message)
-    return { code, charged: refusedBeforeWriting.has(code) ? 'no' : 'unknown' }
+    const isRedirected = code === 'MOVED' || code === 'ASK'
+    return {
+      code,
+      charged: refusedBeforeWriting.has(code) ? 'no' : 'unknown',
+      isAboutTheCall: aboutTheCall.has(code),
+      address: isRedirected ? (error.message.split(' ')[2] ?? '') : '',
+    }
   }
-  if (error.message.startsWith(notSent)) return { code: 'NOT_SENT', charged: 'no' }
-  return { code: 'CONNECTION', charged: 'unknown' }
+  if (error.message.startsWith(notSent)) return { ...unknown, code: 'NOT_SENT', charged: 'no' }
+  return unknown
 }

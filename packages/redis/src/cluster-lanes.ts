@@ -1,0 +1,204 @@
+import type { Charged, Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
+import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
+import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
+import { joinParts, type Part, type PartDecision, partCharge } from './join-parts.ts'
+import { keySlot } from './key-slot.ts'
+import { limitKey } from './keys.ts'
+import { Lane, type LaneOptions } from './lane.ts'
+import { within } from './within.ts'
+
+/** Lanes with something under way; each is dropped when it has nothing more to do. A second's worth of busy subjects. */
+const lanesMax = 4_096
+
+const countsBySubject = ({ by }: Limit) => by.some(({ kind }) => kind === 'subject' || kind === 'key')
+
+/**
+ * Decides in a Cluster, where one call can only see one slot. There is a lane for each slot in use. All limits of a subject
+ * are in one slot, so most requests are one call, as without a Cluster.
+ *
+ * A request whose limits lie in several slots: the other slots are looked at first; if none of them refuses, the subject's is
+ * charged, and then theirs. A refusal there, by a request that came between, gives back what was charged. With an
+ * idempotency key the subject's slot goes last, because its marker says that everything was charged. All of that within one
+ * deadline; where one slot's server is gone, the request is decided without Redis.
+ */
+export class ClusterLanes {
+  readonly #servers: ClusterServers
+  readonly #options: LaneOptions
+  readonly #lanes = new Map<number, Lane>()
+  /** What a decision over several slots was charged by each of them, for its refund: their clocks differ. */
+  readonly #chargesOf = new WeakMap<Charge, readonly PartDecision[]>()
+  #isClosed = false
+
+  constructor(servers: ClusterServers, options: LaneOptions) {
+    this.#servers = servers
+    this.#options = options
+  }
+
+  decide(request: LimitRequest, arrivedMs: number): Promise<Decision> {
+    const parts = partsOf(request)
+    const [first, second] = parts
+    if (first !== undefined && second === undefined) return this.#decidePart(first, arrivedMs)
+    return this.#decideAcross(request, parts, arrivedMs)
+  }
+
+  async refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<boolean> {
+    const charged = this.#chargesOf.get(charge)
+    const refunds = charged ?? partsOf(request).map((part) => ({ part, decision: partCharge(part, charge) }))
+    const refunded = await Promise.all(refunds.map(({ part, decision }) => this.#refundPart(part, decision, arrivedMs)))
+    return refunded.some((isRefunded) => isRefunded)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const lane of this.#lanes.values()) lane.close()
+  }
+
+  #laneOf(slot: number): Lane | undefined {
+    const known = this.#lanes.get(slot)
+    if (known !== undefined) return known
+    if (this.#isClosed || this.#lanes.size >= lanesMax) return undefined
+    const lane: Lane = new Lane(new SlotTarget(this.#servers, slot), this.#options, () => {
+      if (this.#lanes.get(slot) === lane) this.#lanes.delete(slot)
+    })
+    this.#lanes.set(slot, lane)
+    return lane
+  }
+
+  #decidePart({ slot, request }: Part, arrivedMs: number): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const lane = this.#laneOf(slot)
+      if (lane !== undefined) return lane.add({ kind: 'decide', request, arrivedMs, isAlone: false, resolve, reject })
+      this.#options.counts.unavailable += 1
+      resolve(unavailableDecision(request, 'no'))
+    })
+  }
+
+  #refundPart({ slot, request }: Part, charge: Charge, arrivedMs: number): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const lane = this.#laneOf(slot)
+      if (lane === undefined) return resolve(false)
+      lane.add({ kind: 'refund', request, charge, arrivedMs, isAlone: false, resolve, reject })
+    })
+  }
+
+  async #decideAcross(request: LimitRequest, parts: readonly Part[], arrivedMs: number): Promise<Decision> {
+    const home = parts.find(({ isHome }) => isHome)
+    const others = parts.filter(({ isHome }) => !isHome)
+    const looks = await this.#lookAt(request.peek ? parts : others, arrivedMs)
+    if (looks.some(isUnavailable)) return unavailableDecision(request, 'no')
+    if (request.peek || home === undefined) return joinParts(request, looks)
+    const refusing = looks.filter(({ decision }) => !decision.allowed)
+    if (refusing.length > 0) return await this.#refuse(request, looks, home, arrivedMs)
+
+    const stages = request.idempotency === undefined ? [[home], others] : [others, [home]]
+    const done: PartDecision[] = []
+    for (const stage of stages) {
+      done.push(...(await Promise.all(stage.map((part) => this.#decideOne(part, arrivedMs)))))
+      const isRepeat = done.some(({ decision }) => decision.repeats !== '')
+      if (isRepeat || done.some(({ decision }) => !decision.allowed || isUnavailable({ decision }))) break
+    }
+    if (done.length === parts.length && done.every(({ decision }) => decision.charged === 'yes')) {
+      const decision = joinParts(request, done)
+      this.#chargesOf.set(decision, done)
+      return decision
+    }
+    return await this.#undo(request, done, looks, home, arrivedMs)
+  }
+
+  /** Not everything was charged: what was is given back, unless the client is admitted all the same. */
+  async #undo(
+    request: LimitRequest,
+    done: readonly PartDecision[],
+    looks: readonly PartDecision[],
+    home: Part,
+    arrivedMs: number,
+  ): Promise<Decision> {
+    const isGone = done.some(isUnavailable)
+    if (isGone && unavailableDecision(request, 'unknown').allowed) return unavailableDecision(request, chargedBy(done))
+    const charged = done.filter(({ decision }) => decision.charged === 'yes')
+    const startedMs = performance.now()
+    const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
+    const refunded = await within(arrivedMs + this.#options.deadlineMs - startedMs, refunds)
+    const areAllBack = refunded?.every((isRefunded) => isRefunded) === true
+    const outcome: Charged =
+      areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'
+    if (isGone) return unavailableDecision(request, outcome)
+    // A part that was not reached is as it was when it was looked at; the subject's always was, unless another refused before.
+    const homeLook = !done.some(({ part }) => part === home) ? await this.#lookAt([home], arrivedMs) : []
+    if (homeLook.some(isUnavailable)) return unavailableDecision(request, outcome)
+    const reached = [...done, ...homeLook]
+    const rest = looks.filter(({ part }) => !reached.some((one) => one.part === part))
+    return { ...joinParts(request, [...reached, ...rest]), charged: outcome }
+  }
+
+  /** A refusal by what was looked at. Limits with a block are asked for real, because a look shuts nobody out. */
+  async #refuse(
+    request: LimitRequest,
+    looks: readonly PartDecision[],
+    home: Part,
+    arrivedMs: number,
+  ): Promise<Decision> {
+    const blocking = looks.filter(({ part, decision }) => !decision.allowed && part.request.limits.some(hasBlock))
+    const asked = await Promise.all(blocking.map(({ part }) => this.#decideOne(part, arrivedMs)))
+    const admitted = asked.filter(({ decision }) => decision.charged === 'yes')
+    for (const { part, decision } of admitted) void this.#refundPart(part, decision, performance.now())
+    const refused = asked.filter(({ decision }) => !decision.allowed && decision.reason !== 'unavailable')
+    const [homeLook] = await this.#lookAt([home], arrivedMs)
+    if (homeLook === undefined || isUnavailable(homeLook)) return unavailableDecision(request, 'no')
+    const rest = looks.filter(({ part }) => !refused.some((one) => one.part === part))
+    return { ...joinParts(request, [homeLook, ...refused, ...rest]), charged: 'no' }
+  }
+
+  async #decideOne(part: Part, arrivedMs: number): Promise<PartDecision> {
+    return { part, decision: await this.#decidePart(part, arrivedMs) }
+  }
+
+  #lookAt(parts: readonly Part[], arrivedMs: number): Promise<readonly PartDecision[]> {
+    return Promise.all(
+      parts.map(async (part) => {
+        const look = { ...part, request: { ...part.request, peek: true } }
+        return { part, decision: await this.#decidePart(look, arrivedMs) }
+      }),
+    )
+  }
+}
+
+const hasBlock = ({ mode, blockMs }: Limit) => mode === 'enforce' && blockMs > 0
+
+const isUnavailable = ({ decision }: Pick<PartDecision, 'decision'>) => decision.reason === 'unavailable'
+
+function chargedBy(done: readonly PartDecision[]): Charged {
+  return done.every(({ decision }) => decision.charged === 'no') ? 'no' : 'unknown'
+}
+
+/** Where the marker of an idempotency key goes when none of the limits is by subject: to the slot of those that there are. */
+function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRequest, 'scope' | 'idempotency'> {
+  const { scope, idempotency } = request
+  if (idempotency === undefined || limits.some(countsBySubject)) return { scope, idempotency }
+  const subject = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip')) ? `ip:${scope.ip}` : '_global'
+  const key = `${scope.subject} ${idempotency.key}`
+  return { scope: { ...scope, subject }, idempotency: { ...idempotency, key } }
+}
+
+/** The request by slots, in the order of its limits. Only one of them carries the idempotency key: the subject's, or the first. */
+function partsOf(request: LimitRequest): readonly Part[] {
+  const bySlot = new Map<number, number[]>()
+  for (const [at, limit] of request.limits.entries()) {
+    const slot = keySlot(limitKey(limit, request.scope))
+    const positions = bySlot.get(slot)
+    if (positions === undefined) bySlot.set(slot, [at])
+    else positions.push(at)
+  }
+  const groups = [...bySlot].map(([slot, positions]) => {
+    return { slot, positions, limits: request.limits.filter((_, at) => positions.includes(at)) }
+  })
+  const home = groups.find(({ limits }) => limits.some(countsBySubject)) ?? groups[0]
+  return groups.map((group) => {
+    const { slot, positions, limits } = group
+    const isHome = group === home
+    const own = isHome ? inSlotOf(limits, request) : { idempotency: undefined }
+    return { slot, positions, isHome, request: { ...request, limits, ...own } }
+  })
+}

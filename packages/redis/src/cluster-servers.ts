@@ -1,0 +1,119 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ScriptCall } from '@weir/core/limits/script-codec.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import { readScriptError } from './script-error.ts'
+import { type CallTarget, ScriptServer } from './script-server.ts'
+
+/** A call is sent on so often at most: a Cluster at rest needs one MOVED, one on the move an ASK and some TRYAGAINs besides. */
+const attemptsMax = 16
+/** Pause before a slot on the move, or a server that is only being connected to, is asked again. */
+const pauseMs = 2
+
+/** The servers of a Cluster, each with its own breaker: one that is gone takes only its own slots with it. */
+export class ClusterServers {
+  readonly connection: ClusterConnection
+  readonly #deadlineMs: number
+  readonly #servers = new Map<Redis, ScriptServer>()
+  #openedBefore = 0
+
+  constructor(connection: ClusterConnection, deadlineMs: number) {
+    this.connection = connection
+    this.#deadlineMs = deadlineMs
+  }
+
+  get all(): readonly ScriptServer[] {
+    return [...this.#servers.values()]
+  }
+
+  /** How often breakers opened, those of servers that are no longer part of the Cluster included. */
+  get opened(): number {
+    return this.all.reduce((sum, { breaker }) => sum + breaker.opened, this.#openedBefore)
+  }
+
+  of(redis: Redis): ScriptServer {
+    const known = this.#servers.get(redis)
+    if (known !== undefined) return known
+    const server = new ScriptServer(redis, this.#deadlineMs)
+    this.#servers.set(redis, server)
+    redis.once('end', () => {
+      this.#openedBefore += server.breaker.opened
+      this.#servers.delete(redis)
+    })
+    return server
+  }
+
+  close(): void {
+    for (const server of this.all) server.close()
+  }
+}
+
+/** Whichever server holds a slot. A call is sent on only while its deadline lasts, and only if it certainly was not run. */
+export class SlotTarget implements CallTarget {
+  readonly #servers: ClusterServers
+  readonly #slot: number
+  /** Where the last call went. */
+  #last: ScriptServer | undefined
+
+  constructor(servers: ClusterServers, slot: number) {
+    this.#servers = servers
+    this.#slot = slot
+  }
+
+  get isGone(): boolean {
+    const server = this.#holder()
+    const isGone = server === undefined || server.isGone
+    if (isGone) this.#servers.connection.refresh() // another may have been made master in its place
+    return isGone
+  }
+
+  async send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown> {
+    let server = this.#holder()
+    let asking = false
+    for (let attempt = 1; ; attempt += 1) {
+      if (server === undefined) throw new Error("Stream isn't writeable: no master is known for the slot")
+      this.#last = server
+      try {
+        return await server.run(call, isGivenUp, asking)
+      } catch (error) {
+        const { code, address } = readScriptError(error)
+        if (isGivenUp() || attempt >= attemptsMax) throw error
+        if (code === 'MOVED' || code === 'ASK') {
+          const next = code === 'MOVED' ? this.#moved(address, server) : this.#at(address)
+          if (next === undefined) throw error
+          asking = code === 'ASK'
+          server = next
+        } else if (code === 'TRYAGAIN' || (code === 'NOT_SENT' && attempt > 1)) await delay(pauseMs)
+        else throw error
+        if (isGivenUp()) throw error
+      }
+    }
+  }
+
+  onOverdue(): void {
+    this.#last?.onOverdue()
+  }
+
+  onLate(): void {
+    this.#last?.onLate()
+  }
+
+  whenBack(run: () => void): void {
+    this.#last?.whenBack(run)
+  }
+
+  #holder(): ScriptServer | undefined {
+    const redis = this.#servers.connection.serverOf(this.#slot)
+    return redis && this.#servers.of(redis)
+  }
+
+  #moved(address: string, said: ScriptServer): ScriptServer | undefined {
+    const redis = this.#servers.connection.moved(this.#slot, address, said.redis)
+    return redis && this.#servers.of(redis)
+  }
+
+  #at(address: string): ScriptServer | undefined {
+    const redis = this.#servers.connection.at(address)
+    return redis && this.#servers.of(redis)
+  }
+}

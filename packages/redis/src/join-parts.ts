@@ -1,0 +1,66 @@
+import type { Decision, LimitState, Reason } from '@weir/core/limits/decision.ts'
+import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
+
+/** Those of a request's limits whose keys are in one slot. */
+export interface Part {
+  readonly slot: number
+  /** Which of the whole request's limits these are, ascending. */
+  readonly positions: readonly number[]
+  /** The subject's limits, or if there are none the first. It alone carries the idempotency key. */
+  readonly isHome: boolean
+  readonly request: LimitRequest
+}
+
+export interface PartDecision {
+  readonly part: Part
+  readonly decision: Decision
+}
+
+/** As in lua/scripts/decide.lua: what will never fit comes before a block, a block before a limit. */
+const precedence: readonly Reason[] = ['cost_exceeds_limit', 'blocked', 'limit']
+
+const wholeBits = (bits: number, positions: readonly number[]) =>
+  positions.reduce((sum, position, at) => ((bits & (1 << at)) === 0 ? sum : sum | (1 << position)), 0)
+
+/** The charge of a whole request, as one of its parts saw it. */
+export function partCharge({ positions }: Part, { atUs, refusedBits }: Charge): Charge {
+  const bits = positions.reduce(
+    (sum, position, at) => ((refusedBits & (1 << position)) === 0 ? sum : sum | (1 << at)),
+    0,
+  )
+  return { atUs, refusedBits: bits }
+}
+
+/** The refusal that stands for all of them. */
+function foremost(refused: readonly PartDecision[], request: LimitRequest): Decision | undefined {
+  const rank = ({ decision }: PartDecision) => precedence.indexOf(decision.reason)
+  const place = ({ decision }: PartDecision) => request.limits.findIndex(({ name }) => name === decision.deniedBy)
+  return [...refused].sort((a, b) => rank(a) - rank(b) || place(a) - place(b))[0]?.decision
+}
+
+/** One decision out of those over its parts, none of which may be missing or unavailable. */
+export function joinParts(request: LimitRequest, parts: readonly PartDecision[]): Decision {
+  const states = new Map<number, LimitState>()
+  let refusedBits = 0
+  for (const { part, decision } of parts) {
+    for (const [at, state] of decision.limits.entries()) states.set(part.positions[at] ?? 0, state)
+    refusedBits |= wholeBits(decision.refusedBits, part.positions)
+  }
+  const refused = parts.filter(({ decision }) => !decision.allowed)
+  const refusal = foremost(refused, request)
+  const waits = refused.map(({ decision }) => decision.retryAfterMs)
+  const atHome = (parts.find(({ part }) => part.isHome) ?? parts[0])?.decision
+  const shadowed = request.limits.find(({ mode }, at) => mode === 'shadow' && (refusedBits & (1 << at)) !== 0)
+  return {
+    allowed: refusal === undefined,
+    reason: refusal?.reason ?? 'ok',
+    deniedBy: refusal?.deniedBy ?? '',
+    refusedBits,
+    shadowedBy: refusal === undefined ? (shadowed?.name ?? '') : '',
+    charged: refusal === undefined && parts.every(({ decision }) => decision.charged === 'yes') ? 'yes' : 'no',
+    retryAfterMs: refusal === undefined || refusal.reason === 'cost_exceeds_limit' ? 0 : Math.max(...waits),
+    atUs: atHome?.atUs ?? 0,
+    repeats: atHome?.repeats ?? '',
+    limits: request.limits.flatMap((_, at) => states.get(at) ?? []),
+  }
+}

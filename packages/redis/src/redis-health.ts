@@ -1,0 +1,130 @@
+import type { Clock } from '@weir/core/clock.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import type { RefusedCall } from './limit-store-counters.ts'
+import { readScriptError } from './script-error.ts'
+import type { ScriptServer } from './script-server.ts'
+import { within } from './within.ts'
+
+/** Each a sentence, or undefined when there is nothing to say. */
+export interface RedisHealth {
+  /** Why requests are not decided by Redis now. */
+  describeProblem(): Promise<string | undefined>
+  /** What will make it decide wrongly, although it decides. */
+  describeWarning(): Promise<string | undefined>
+}
+
+export interface RedisHealthOptions {
+  readonly redis: Redis | ClusterConnection
+  readonly servers: () => readonly ScriptServer[]
+  /** The last call that Redis refused. */
+  readonly refused: () => RefusedCall | undefined
+  readonly clock: Clock
+}
+
+/** Whoever asks gets an answer this old, so that asking often costs Redis nothing. */
+const freshMs = 1_000
+/** A server that does not answer within this time is described by its breaker. */
+const answerMs = 1_000
+/** What Redis refused is told for so long; without requests nobody would find out that it has ended. */
+const refusedToldMs = 5_000
+/** Calendar boundaries are made by this machine's clock and picked by Redis's: further apart, they begin late or early. */
+const clockOffMsMax = 500
+
+/** A call that asks for nothing is refused by the script itself, with this code: so it can be run. */
+const refusesNothing = 'DECIDEARGS'
+
+interface Findings {
+  readonly problem: string | undefined
+  readonly warning: string | undefined
+}
+
+/** A master that Sentinels name has no address of its own here. */
+const nameOf = ({ options: { sentinels, name, host, port } }: Redis) => (sentinels ? `${name}` : `${host}:${port}`)
+
+/** What a server says of itself, each part undefined if it may not be asked. */
+async function examine(server: ScriptServer, clock: Clock): Promise<Findings> {
+  const { redis } = server
+  const where = nameOf(redis)
+  if (redis.status !== 'ready') return { problem: `the connection to ${where} is ${redis.status}`, warning: undefined }
+  if (server.isGone) return { problem: `${where} does not answer in time`, warning: undefined }
+  const sentMs = clock.nowMs()
+  const time = redis.time().then((found) => clockWarning(found, sentMs, clock.nowMs()))
+  const run = server
+    .run({ keys: [], argv: ['', '[]', '[]'] }, () => false, false)
+    .then(
+      () => undefined,
+      (error: unknown) => scriptProblem(error),
+    )
+  const memory = redis.info('memory').then((text) => evictionWarning(text))
+  const [off, problem, evicts] = await Promise.all([
+    within(answerMs, time),
+    within(answerMs, run),
+    within(answerMs, memory),
+  ])
+  const warnings = [off, evicts].filter((warning) => warning !== undefined)
+  return {
+    problem: problem === undefined ? undefined : `${where} ${problem}`,
+    warning: warnings.length === 0 ? undefined : warnings.map((warning) => `${where} ${warning}`).join('; '),
+  }
+}
+
+function scriptProblem(error: unknown): string | undefined {
+  if (readScriptError(error).code === refusesNothing) return undefined
+  return `cannot run the script: ${error instanceof Error ? error.message : String(error)}`
+}
+
+/** Half the round trip is allowed on top: Redis read its clock at some time within it. */
+function clockWarning([seconds, micros]: readonly (number | string)[], sentMs: number, receivedMs: number) {
+  const theirMs = Number(seconds) * 1_000 + Number(micros) / 1_000
+  const ourMs = (sentMs + receivedMs) / 2
+  const offMs = Math.round(theirMs - ourMs)
+  if (Math.abs(offMs) <= clockOffMsMax + (receivedMs - sentMs) / 2) return undefined
+  return `has a clock that is ${Math.abs(offMs)} ms ${offMs > 0 ? 'ahead' : 'behind'}: synchronize the clocks`
+}
+
+function evictionWarning(info: string): string | undefined {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1]
+  if (policy === undefined || policy === 'noeviction') return undefined
+  return `may evict counts (maxmemory-policy ${policy}), and then admits what the limit refuses: set noeviction`
+}
+
+const joined = (texts: readonly (string | undefined)[]) => {
+  const found = texts.filter((text) => text !== undefined)
+  return found.length === 0 ? undefined : found.join('; ')
+}
+
+/** What readiness says of Redis. Asks nothing while nobody asks. */
+export function createRedisHealth({ redis, servers, refused, clock }: RedisHealthOptions): RedisHealth {
+  let foundMs = Number.NEGATIVE_INFINITY
+  let found: Promise<Findings> = Promise.resolve({ problem: undefined, warning: undefined })
+
+  async function examineAll(): Promise<Findings> {
+    const all = await Promise.all(servers().map((server) => examine(server, clock)))
+    const { status } = redis
+    const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
+    const last = refused()
+    const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
+    const refusal = isRecent && isAboutRedis(last.message) ? `it refused a call: ${last.message}` : undefined
+    return {
+      problem: joined([isKnown ? undefined : `Redis is ${status}`, ...all.map(({ problem }) => problem), refusal]),
+      warning: joined(all.map(({ warning }) => warning)),
+    }
+  }
+
+  function findings(): Promise<Findings> {
+    if (performance.now() - foundMs >= freshMs) {
+      foundMs = performance.now()
+      found = examineAll()
+    }
+    return found
+  }
+
+  return {
+    describeProblem: async () => (await findings()).problem,
+    describeWarning: async () => (await findings()).warning,
+  }
+}
+
+/** Whether this says something about Redis, not about a call or where a slot is. */
+const isAboutRedis = (message: string) => !/^(DECIDEARGS|NOSCRIPT|MOVED|ASK|TRYAGAIN|CROSSSLOT)/.test(message)

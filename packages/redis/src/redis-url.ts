@@ -1,0 +1,84 @@
+/** A server's host and port. */
+export interface ServerAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** Where Redis is, by the ways in which it can be run. */
+export interface RedisAddress {
+  /** `single`: one server. `sentinel`: the master that Sentinels name. `cluster`: any of its nodes, which name the others. */
+  readonly kind: 'single' | 'sentinel' | 'cluster'
+  /** Never empty; of kind `single` exactly one. For `sentinel` they are the Sentinels. */
+  readonly servers: readonly ServerAddress[]
+  /** Sentinel's name of the master; else empty. */
+  readonly masterName: string
+  readonly isTls: boolean
+  /** Empty for the `default` user. */
+  readonly username: string
+  /** Empty for none. */
+  readonly password: string
+  readonly db: number
+}
+
+type Parsed = { readonly address: RedisAddress } | { readonly problem: string }
+
+const forms =
+  'must be redis://[user:password@]host[:port][/db], redis+sentinel://[user:password@]host:port,…/master-name[/db] or ' +
+  'redis+cluster://[user:password@]host:port,…, with rediss in place of redis for TLS'
+
+const shape = /^redis(s?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/]*)@)?([^@/?#]+)(?:\/([^?#]*))?$/
+const hostAndPort = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d{1,5}))?$/
+
+function parseServer(text: string, portDefault: number): ServerAddress | undefined {
+  const match = hostAndPort.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = Number(match?.[3] ?? portDefault)
+  return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A database's number; 0 when it is not named. Servers come with 16 and may be given more. */
+const parseDb = (text = '') => (/^\d{0,4}$/.test(text) ? Number(text) : undefined)
+
+/** Reads an address; a problem is a sentence that goes on from the variable's name, and never repeats the password. */
+export function parseRedisUrl(url: string): Parsed {
+  const [, tls, given, userinfo = '', list = '', path = ''] = shape.exec(url) ?? []
+  const kind = given === 'sentinel' || given === 'cluster' ? given : 'single'
+  const servers = list.split(',').map((one) => parseServer(one, kind === 'sentinel' ? 26_379 : 6_379))
+  const known = servers.filter((server) => server !== undefined)
+  if (tls === undefined || known.length < servers.length || (kind === 'single' && known.length > 1)) {
+    return { problem: forms }
+  }
+
+  const colon = userinfo.indexOf(':')
+  const username = decode(colon < 0 ? userinfo : userinfo.slice(0, colon))
+  const password = decode(colon < 0 ? '' : userinfo.slice(colon + 1))
+  const [first = '', ...rest] = path.split('/')
+  const masterName = kind === 'sentinel' ? decode(first) : ''
+  const db = parseDb(kind === 'sentinel' ? rest[0] : first)
+  const isWhole = rest.length <= (kind === 'sentinel' ? 1 : 0)
+  if (username === undefined || password === undefined || masterName === undefined || db === undefined || !isWhole) {
+    return { problem: forms }
+  }
+  if (kind === 'sentinel' && masterName === '') return { problem: `${forms}; the name of the master is missing` }
+  if (kind === 'cluster' && path !== '') return { problem: `${forms}; a Cluster has no databases` }
+  return { address: { kind, servers: known, masterName, isTls: tls === 's', username, password, db } }
+}
+
+/** For a service's configuration: the URL as it was written, or what it should have been. */
+export function checkRedisUrl(
+  url: string,
+  kinds: readonly RedisAddress['kind'][],
+): { readonly value: string } | { readonly problem: string } {
+  const parsed = parseRedisUrl(url)
+  if ('problem' in parsed) return parsed
+  if (kinds.includes(parsed.address.kind)) return { value: url }
+  return { problem: `names a ${parsed.address.kind}, and only ${kinds.join(' or ')} will do here` }
+}

@@ -1,0 +1,100 @@
+import type { ScriptCall } from '@weir/core/limits/script-codec.ts'
+import type { Redis } from 'ioredis'
+import { Breaker } from './breaker.ts'
+import { readDecideScript } from './decide-script.ts'
+import { readScriptError } from './script-error.ts'
+
+/** Where calls of decide.lua go. */
+export interface CallTarget {
+  /** It is not to be asked; see breaker.ts. */
+  readonly isGone: boolean
+  /** Sends a call, and never sends it again once it may have been run, nor after it was given up. */
+  send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown>
+  /** A call was given up at its deadline. */
+  onOverdue(): void
+  /** A call that had been given up was answered. */
+  onLate(): void
+  /** Runs it once: when it is there, or when it is certain that it will not be again. */
+  whenBack(run: () => void): void
+}
+
+/** One Redis server, which runs decide.lua. */
+export class ScriptServer implements CallTarget {
+  readonly redis: Redis
+  readonly breaker: Breaker
+  #script = readDecideScript(6)
+
+  constructor(redis: Redis, deadlineMs: number) {
+    this.redis = redis
+    this.breaker = new Breaker({
+      deadlineMs,
+      isOpen: redis.status !== 'ready',
+      probe: () => (redis.status === 'ready' ? redis.ping() : undefined),
+    })
+    redis.on('ready', this.#prepare)
+    redis.on('close', this.#lost)
+    redis.on('end', this.#ended)
+    if (redis.status === 'ready') void this.#prepare()
+  }
+
+  get isGone(): boolean {
+    return this.breaker.isOpen
+  }
+
+  async send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown> {
+    return await this.run(call, isGivenUp, false)
+  }
+
+  /** `asking`: the slot is on its way to this server, which must be told that we know. */
+  async run({ keys, argv }: ScriptCall, isGivenUp: () => boolean, asking: boolean): Promise<unknown> {
+    const { sha1, source } = this.#script
+    if (asking) this.#ask()
+    try {
+      return await this.redis.callBuffer('evalsha', sha1, keys.length, ...keys, ...argv)
+    } catch (error) {
+      if (isGivenUp() || readScriptError(error).code !== 'NOSCRIPT') throw error
+      if (asking) this.#ask()
+      return await this.redis.callBuffer('eval', source, keys.length, ...keys, ...argv)
+    }
+  }
+
+  onOverdue(): void {
+    this.breaker.open()
+  }
+
+  onLate(): void {
+    this.breaker.probe()
+  }
+
+  whenBack(run: () => void): void {
+    this.breaker.whenClosed(run)
+  }
+
+  /** Probes no more. The connection stays. */
+  close(): void {
+    this.redis.off('ready', this.#prepare)
+    this.redis.off('close', this.#lost)
+    this.redis.off('end', this.#ended)
+    this.breaker.stop()
+  }
+
+  /** Holds for the next command of the connection, and fails only together with it. */
+  #ask(): void {
+    this.redis.asking().catch(() => undefined)
+  }
+
+  readonly #lost = (): void => this.breaker.open()
+  readonly #ended = (): void => this.close()
+
+  /** After every connect: which script this server takes, and that it has it. The first request need not wait for that. */
+  readonly #prepare = async (): Promise<void> => {
+    this.breaker.probe()
+    try {
+      const info = await this.redis.info('server')
+      this.#script = readDecideScript(Number(/^redis_version:(\d+)/m.exec(info)?.[1] ?? 6))
+      await this.redis.script('LOAD', this.#script.source)
+    } catch {
+      // The connection ended, and prepares again; or INFO is not allowed: the script for 6 runs everywhere, and NOSCRIPT loads it.
+    }
+  }
+}
