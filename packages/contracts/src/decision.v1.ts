@@ -27,12 +27,15 @@ export interface DecisionRecordV1 {
   readonly cost: number
   /** 1 unless records were summed. */
   readonly count: number
+  /** What the request really got. */
   readonly outcome: 'allow' | 'deny'
   readonly reason: Reason
+  /** `shadow`: it was allowed, and `reason` and `denied_by` tell of a limit that only watches and would have refused it. */
   readonly mode: 'enforce' | 'shadow'
   readonly charged: Charged
-  /** Name of a limit, or empty. */
+  /** Name of the limit that refused, or in shadow would have; else empty. */
   readonly denied_by: string
+  /** Those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
   /** Process start that wrote the record. */
   readonly journal: string

@@ -11,6 +11,7 @@ limits:
   minute: { algorithm: fixed_window, size: 5, window: 1m }
 subjects:
   acme: { plan: free, timeZone: Asia/Kathmandu }
+  own: { plan: free, timeZone: Asia/Kathmandu, limits: { day: { size: 10, thresholds: [50%] } } }
 `,
   'weir.yaml',
 )
@@ -67,5 +68,17 @@ describe('findCrossings', () => {
   it('keeps a subject that the policy no longer has, with days in UTC', () => {
     const [crossing] = findCrossings(policy, decision(10, 1_000, 'stranger'), Date.parse('2026-11-21T23:59:59Z'))
     expect(crossing?.thresholds[0]?.key).toBe('quota_alert:{stranger}:day:10:100:2026-11-21')
+  })
+
+  it("goes by the thresholds of the subject's own version of a limit", () => {
+    const tsMs = kathmanduMidnightMs + 1_000
+    const [crossing] = findCrossings(policy, decision(5, dayMs - 1_000, 'own'), tsMs)
+    expect(crossing?.thresholds.map(({ percent }) => percent)).toEqual([50])
+    expect(findCrossings(policy, decision(5, dayMs - 1_000), tsMs)).toEqual([])
+  })
+
+  it('finds nothing in a blocked decision: its reset is that of the block, which may end in another period', () => {
+    const blocked = { ...decision(10, 3 * dayMs), reason: 'blocked' as const, outcome: 'deny' as const }
+    expect(findCrossings(policy, blocked, kathmanduMidnightMs + 1_000)).toEqual([])
   })
 })

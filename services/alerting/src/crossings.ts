@@ -47,11 +47,16 @@ function periodOf(unit: PeriodUnit, zone: Zone, tsMs: number, resetMs: number): 
   return { startMs: start, endMs: next }
 }
 
-/** The thresholds that a decision found reached, for every limit that has any. Most decisions have none. */
+/**
+ * The thresholds that a decision found reached, for every limit that has any, in the subject's own version. Most decisions
+ * have none. A blocked one used up nothing, and its reset is the block's, which may lie in another period.
+ */
 export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: number): Crossing[] {
   const crossings: Crossing[] = []
+  if (record.reason === 'blocked') return crossings
+  const own = policy.subjects.get(record.subject)?.ownLimits
   for (const state of record.limits) {
-    const limit = policy.limits.get(state.name)
+    const limit = own?.get(state.name) ?? policy.limits.get(state.name)
     if (limit === undefined || limit.thresholds.length === 0 || limit.span.kind !== 'period') continue
     const reached = reachedThresholds(state, limit.thresholds)
     if (reached.length > 0) crossings.push(crossing(policy, record, tsMs, state, limit, limit.span.unit, reached))

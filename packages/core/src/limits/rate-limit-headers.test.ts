@@ -144,4 +144,6 @@ test('callers are never told of shadow limits', () => {
   )
   const unknown = decision({ reason: 'unavailable', limits: [] })
   expect(rateLimitState(unknown, [shadow, day])).toBe('"day";r=1')
+  const partly = decision({ reason: 'unavailable', limits: [state({ name: 'day', resetMs: 9_000 })] })
+  expect(rateLimitState(partly, [shadow, day])).toBe('"day";r=87;t=9')
 })

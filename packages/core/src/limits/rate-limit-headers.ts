@@ -23,6 +23,7 @@ const unlimitedState = `"unlimited";r=${integerMax}`
 interface Shown {
   readonly policy: string
   readonly names: readonly string[]
+  readonly hidden: ReadonlySet<string>
 }
 
 const shownOf = new WeakMap<readonly Limit[], Shown>()
@@ -32,7 +33,9 @@ function shown(limits: readonly Limit[]): Shown {
   if (known !== undefined) return known
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
-  const made = { policy, names: enforced.map(({ name }) => name) }
+  const names = enforced.map(({ name }) => name)
+  const hidden = new Set(limits.filter(({ mode }) => mode === 'shadow').map(({ name }) => name))
+  const made = { policy, names, hidden }
   shownOf.set(limits, made)
   return made
 }
@@ -43,18 +46,22 @@ function shown(limits: readonly Limit[]): Shown {
  */
 export const rateLimitPolicy = (limits: readonly Limit[]): string => shown(limits).policy
 
-/** RateLimit for one decision over those limits, in their order. */
+/** The states that callers are told of. By name: a decision made without Redis may lack some of the limits. */
+export function shownStates({ limits: states }: Decision, limits: readonly Limit[]): readonly LimitState[] {
+  const { hidden } = shown(limits)
+  return hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))
+}
+
+/** RateLimit for one decision over those limits. */
 export function rateLimitState(decision: Decision, limits: readonly Limit[]): string {
-  const states = decision.limits
+  const states = shownStates(decision, limits)
   if (states.length === 0) return stateUnknown(decision, limits)
   let text = ''
-  for (let at = 0; at < states.length; at += 1) {
-    const state = states[at]
-    if (state === undefined || limits[at]?.mode === 'shadow') continue
+  for (const state of states) {
     const remaining = Math.min(state.remaining, integerMax)
     text += `${text === '' ? '"' : ', "'}${state.name}";r=${remaining};t=${secondsLeft(decision, state)}`
   }
-  return text === '' ? stateUnknown(decision, limits) : text
+  return text
 }
 
 /** Retry-After for a denied decision: whole seconds, at least 1. Waiting that long admits, if nobody else comes first. */

@@ -1,3 +1,4 @@
+import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Policy, Route } from '@weir/core/policy/policy.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
@@ -46,14 +47,13 @@ const bodySchema = {
 
 /** What the check API answers, for both outcomes with status 200. Shadow limits are left out, as in the headers. */
 function replyBody({ id, decision, limits = [] }: Verdict) {
-  const shown = decision.limits.filter((_, at) => limits[at]?.mode !== 'shadow')
   return {
     id: id ?? null,
     allowed: decision.allowed,
     reason: decision.reason,
     denied_by: decision.deniedBy,
     retry_after_ms: decision.retryAfterMs,
-    limits: shown.map(({ name, size, used, remaining, resetMs }) => ({
+    limits: shownStates(decision, limits).map(({ name, size, used, remaining, resetMs }) => ({
       name,
       size,
       used,
