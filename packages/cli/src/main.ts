@@ -48,15 +48,14 @@ const program = new Command('weir')
 
 const policyOption = () => new Option('--policy <file>', 'the policy').default(inProject('weir.yaml')).argParser(inCwd)
 
+const dataOption = () =>
+  new Option('--data <dir>', 'where data, logs and keys are kept').default(inProject('.weir', 'data')).argParser(inCwd)
+
 program
   .command('up')
   .description('Start everything on this machine and keep it running.')
   .addOption(policyOption())
-  .addOption(
-    new Option('--data <dir>', 'where data, logs and keys are kept')
-      .default(inProject('.weir', 'data'))
-      .argParser(inCwd),
-  )
+  .addOption(dataOption())
   .addOption(new Option('--ports <mode>', 'fixed ports, or free ones').choices(['fixed', 'auto']).default('fixed'))
   .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
   .option('--json', 'print one line of JSON when all is ready', false)
@@ -72,6 +71,37 @@ program
     const { check } = await import('./commands/check.ts')
     if (!check(options, around).ok) process.exitCode = 2
   })
+
+/** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
+const aboutLimits = (command: Command) =>
+  command
+    .requiredOption('--subject <id>', 'whose limits')
+    .option('--key-id <id>', 'for limits counted by key: the id of the key')
+    .option('--ip <address>', 'for limits counted by address')
+    .addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
+    .addOption(dataOption())
+    .option('--json', 'print JSON', false)
+
+aboutLimits(program.command('explain'))
+  .description('Say which limits a request meets, why, and how they stand.')
+  .requiredOption('--route <request>', 'method and path, such as "POST /v1/search"')
+  .action(async (options) => (await import('./commands/explain.ts')).explain(options, around))
+
+const limits = program.command('limits').description('Look at the limits of a subject, or let it begin anew.')
+const limitsCommand = (name: string, what: string) =>
+  aboutLimits(limits.command(name))
+    .description(what)
+    .option('--route <request>', 'only what counts for this request: method and path')
+    .option('--limit <name>', 'only this limit')
+limitsCommand('peek', 'Show how its limits stand.').action(async (options) =>
+  (await import('./commands/limits.ts')).peekLimits(options, around),
+)
+limitsCommand('reset', 'Forget what was counted, and lift blocks.').action(async (options) =>
+  (await import('./commands/limits.ts')).resetLimits(options, around),
+)
+limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (options) =>
+  (await import('./commands/limits.ts')).unblockLimits(options, around),
+)
 
 program
   .command('test')

@@ -9,6 +9,8 @@ export const errorFacts = {
   CONFIG_INVALID: { retryable: false },
   /** weir.yaml is wrong; the message lists every problem with file and line. */
   POLICY_INVALID: { retryable: false },
+  /** Redis does not answer a command that needs it. */
+  REDIS_UNAVAILABLE: { retryable: true },
   /** ClickHouse does not answer a command that needs it. */
   CLICKHOUSE_UNAVAILABLE: { retryable: true },
   /** Another migrator holds the lock in ClickHouse. */

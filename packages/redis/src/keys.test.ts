@@ -1,7 +1,7 @@
 import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
-import { blockKey, limitKey, markerKey } from './keys.ts'
+import { blockKey, countKeys, limitKey, markerKey, scopeText } from './keys.ts'
 
 const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
   name,
@@ -90,4 +90,31 @@ test("an idempotency key is its subject's, of any text, and in no limit's way", 
   expect(markerKey('acme', 'order-1')).toMatch(/^weir:1:\{acme\}:_once:[\w-]{43}$/)
   expect(markerKey('acme', 'order-1')).not.toBe(markerKey('globex', 'order-1'))
   expect(markerKey('acme', ' \n}{'.repeat(60)).length).toBe(markerKey('acme', 'x').length)
+})
+
+test('where a limit counts is found from what is known of the scope', () => {
+  const known = { subject: 'acme', route: 'GET /v1/users/:id' }
+  const by = (...kinds: ('subject' | 'ip' | 'route' | 'method' | 'global')[]) =>
+    countKeys(limitBy(kinds.map((kind) => ({ kind }))), known)
+  expect(by('subject', 'route')).toEqual({
+    kind: 'key',
+    key: limitKey(limitBy([{ kind: 'subject' }, { kind: 'route' }]), values),
+  })
+  expect(by('global')).toEqual({ kind: 'key', key: 'weir:1:{_global}:minute' })
+  expect(by('ip')).toEqual({ kind: 'unknown' })
+  const several = by('subject', 'route', 'method')
+  expect(several).toMatchObject({ kind: 'several', pattern: 'weir:1:{acme}:minute:*' })
+  const isCount = (key: string) => several.kind === 'several' && several.isCount(`weir:1:{acme}:minute:${key}`)
+  const route = 'route=GET%20%2Fv1%2Fusers%2F%3Aid'
+  expect([`${route}:method=GET`, `route=x:method=GET`, `${route}:method=GET:blocked`].map(isCount)).toEqual([
+    true,
+    false,
+    false,
+  ])
+})
+
+test('the scope of a key is read back as it was', () => {
+  const limit = limitBy([{ kind: 'subject' }, { kind: 'route' }, { kind: 'header', name: 'x-tenant' }])
+  expect(scopeText(limitKey(limit, values))).toBe('route=GET /v1/users/:id, header.x-tenant=a:b')
+  expect(scopeText(limitKey(limitBy([{ kind: 'ip' }]), values))).toBe('')
 })

@@ -126,8 +126,58 @@ export function limitKey(limit: Limit, values: ScopeValues): string {
   return make(values)
 }
 
+const blockSuffix = ':blocked'
+
 /** Where the block of a limit is kept. A scope has a `=`, so no count has this key. */
-export const blockKey = (limit: Limit, values: ScopeValues): string => `${limitKey(limit, values)}:blocked`
+export const blockKey = (limit: Limit, values: ScopeValues): string => blockKeyBeside(limitKey(limit, values))
+
+/** The block's key beside the key of its limit's count. */
+export const blockKeyBeside = (countKey: string): string => `${countKey}${blockSuffix}`
+
+/** What somebody who asks about limits has named; the rest may be anything. */
+export type KnownScope = Pick<ScopeValues, 'subject'> & Partial<Pick<ScopeValues, 'keyId' | 'ip' | 'route' | 'method'>>
+
+/** Where a limit counts for these values: under one key, under several to be searched for, or nobody can tell. */
+export type CountKeys =
+  | { readonly kind: 'key'; readonly key: string }
+  | {
+      readonly kind: 'several'
+      /** For SCAN: all of one hash tag, so in one slot. Blocks match too. */
+      readonly pattern: string
+      /** Whether a key that matches the pattern is a count of these values. */
+      readonly isCount: (key: string) => boolean
+    }
+  /** It counts by an address, and that was not named. */
+  | { readonly kind: 'unknown' }
+
+const knownPart = (part: ScopePart, known: KnownScope): string | undefined => {
+  if (part.kind === 'key') return known.keyId
+  if (part.kind === 'ip' || part.kind === 'route' || part.kind === 'method') return known[part.kind]
+  return part.kind === 'subject' || part.kind === 'global' ? '' : undefined
+}
+
+/** For commands that look after limits; a decision knows all of its values and asks for `limitKey`. */
+export function countKeys(limit: Limit, known: KnownScope): CountKeys {
+  const tag = tagKind(limit.by)
+  if (tag === 'ip' && known.ip === undefined) return { kind: 'unknown' }
+  const values: ScopeValues = { keyId: '', ip: '', route: '', method: '', ...known }
+  const parts = writtenParts(limit.by, tag).map(({ name, part }) => ({ name, value: knownPart(part, known) }))
+  if (parts.every(({ value }) => value !== undefined)) return { kind: 'key', key: limitKey(limit, values) }
+  const prefix = `weir:1:{${encode(tagOf(tag, values))}}:${encode(limit.name)}:`
+  const wanted = parts.flatMap(({ name, value }) => (value === undefined ? [] : [`${name}=${encode(value)}`]))
+  const isCount = (key: string) => {
+    const written = key.slice(prefix.length).split(':')
+    return written.length === parts.length && wanted.every((text) => written.includes(text))
+  }
+  // Encoded texts have none of the characters that mean something in a pattern.
+  return { kind: 'several', pattern: `${prefix}*`, isCount }
+}
+
+/** The scope that a count's key was written for, as a person reads it: `route=GET /v1/users/:id`. */
+export function scopeText(countKey: string): string {
+  const [, written = ''] = /^weir:1:\{[^}]*\}:[^:]*:?(.*)$/.exec(countKey) ?? []
+  return written.split(':').filter(Boolean).map(decodeURIComponent).join(', ')
+}
 
 /** Where the first answer under a caller's idempotency key is kept. Limits' names do not begin with `_`. */
 export function markerKey(subject: string, idempotencyKey: string): string {

@@ -1,0 +1,56 @@
+import { type AskedLimits, findAskedLimits, type LimitOptions } from '../limits/asked-limits.ts'
+import { type LimitReport, reportLimits } from '../limits/limit-report.ts'
+import { durationText, limitTable } from '../limits/limit-table.ts'
+import { withLimitAdmin } from '../limits/open-limit-admin.ts'
+import type { Surroundings } from '../project.ts'
+
+/** What a request would get now: null where that takes to know more of it than was named. */
+interface Outlook {
+  readonly allowed: boolean | null
+  readonly denied_by: string
+  /** -1 where no waiting helps. */
+  readonly retry_after_ms: number
+}
+
+/** The first limit that refuses names the denial, and the longest wait counts; a limit in shadow refuses nothing. */
+function outlookOf(limits: readonly LimitReport[]): Outlook {
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const isKnown = ({ counts, by }: LimitReport) => counts?.length === 1 && !by.some((scope) => scope.includes(':'))
+  const refusing = enforced.filter((limit) => isKnown(limit) && limit.counts?.[0]?.admits === false)
+  const [first] = refusing
+  if (first === undefined) {
+    return { allowed: enforced.every(isKnown) ? true : null, denied_by: '', retry_after_ms: 0 }
+  }
+  const waits = refusing.map(({ counts }) => counts?.[0]?.retry_after_ms ?? 0)
+  return { allowed: false, denied_by: first.name, retry_after_ms: waits.includes(-1) ? -1 : Math.max(...waits) }
+}
+
+function outlookText({ allowed, denied_by, retry_after_ms }: Outlook): string {
+  if (allowed === null) return 'Now: depends on what was not named; see the limits without a single count.'
+  if (allowed) return 'Now: would be admitted.'
+  const wait = retry_after_ms === -1 ? 'waiting does not help' : `again in ${durationText(retry_after_ms)}`
+  return `Now: would be refused by ${denied_by}; ${wait}.`
+}
+
+function headline({ subject, route }: AskedLimits, cost: number): string {
+  const { id, plan, timeZone, anchor } = subject
+  const months = anchor === 1 ? '' : `, months from day ${anchor}`
+  return `${id}: plan ${plan.name}, ${timeZone}${months}. Route ${route?.template ?? '*'}, cost ${cost}.`
+}
+
+/** Which limits a request meets, why, and how they stand. Changes nothing. */
+export async function explain(options: LimitOptions, around: Surroundings): Promise<void> {
+  const asked = findAskedLimits(options)
+  const cost = asked.route?.cost ?? 1
+  const limits = await withLimitAdmin(around, options.data, (admin) => reportLimits(admin, asked, cost))
+  const outlook = outlookOf(limits)
+  if (options.json) {
+    const { id, plan, timeZone, anchor } = asked.subject
+    const route = asked.route?.template ?? '*'
+    const head = { subject: id, plan: plan.name, time_zone: timeZone, anchor, route, cost }
+    around.print(JSON.stringify({ ...head, ...outlook, limits }))
+    return
+  }
+  const table = limits.length === 0 ? 'No limit applies.' : limitTable(limits)
+  around.print([headline(asked, cost), '', table, '', outlookText(outlook)].join('\n'))
+}

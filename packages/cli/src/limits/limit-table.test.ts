@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import type { LimitReport } from './limit-report.ts'
+import { durationText, limitTable } from './limit-table.ts'
+
+test.each([
+  [0, '0s'],
+  [300, '300ms'],
+  [1_000, '1s'],
+  [40_001, '41s'],
+  [60_000, '1m'],
+  [60_001, '1m 1s'],
+  [119_500, '2m'],
+  [7_500_000, '2h 5m'],
+  [86_400_000, '1d'],
+  [31_622_400_000, '366d'],
+])('%i ms read as %s', (ms, text) => {
+  expect(durationText(ms)).toBe(text)
+})
+
+const report: LimitReport = {
+  ...{ name: 'minute', because: ['plan free'], own_version: true, algorithm: 'token_bucket', mode: 'shadow' },
+  ...{ size: 10, capacity: 30, window_ms: 60_000, period: null, by: ['subject'], block_ms: 0, more: false },
+  counts: [
+    {
+      ...{ key: 'weir:1:{acme}:minute', scope: '', used: 3, remaining: 27, reset_ms: 18_000, blocked_ms: 0 },
+      ...{ admits: true, retry_after_ms: 0 },
+    },
+  ],
+}
+
+test('a table says of every limit what it is, why it applies and how it stands', () => {
+  const table = limitTable([report, { ...report, name: 'per-ip', mode: 'enforce', counts: null }])
+  expect(table.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' | '))).toEqual([
+    'LIMIT | BECAUSE OF | ALGORITHM | ADMITS | USED | LEFT | FREE IN | BLOCKED | KEY',
+    'minute | plan free, own version | token_bucket, shadow | 10 in 1m, burst 30 | 3 | 27 | 18s | no | weir:1:{acme}:minute',
+    'per-ip | plan free, own version | token_bucket | 10 in 1m, burst 30 | ? | ? | ? | counts by address: name it with --ip',
+  ])
+})

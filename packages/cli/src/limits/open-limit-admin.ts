@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
+import { keySlot } from '@weir/redis/key-slot.ts'
+import { createLimitAdmin, type LimitAdmin } from '@weir/redis/limit-admin.ts'
+import { parseRedisUrl } from '@weir/redis/redis-url.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Surroundings } from '../project.ts'
+
+/** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
+const readyDeadlineMs = 3_000
+
+/** The Redis that a running `weir up` decides by, by its state file; undefined where none is or was. */
+function redisOfWeirUp(dataDir: string): string | undefined {
+  try {
+    const state: unknown = JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8'))
+    const found = typeof state === 'object' && state !== null && 'redis' in state ? state.redis : undefined
+    return typeof found === 'string' ? found : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function findRedisUrl(environment: Surroundings['environment'], dataDir: string): string {
+  const url = environment.WEIR_REDIS_URL || redisOfWeirUp(dataDir)
+  if (url === undefined) {
+    const what = `No Redis to ask: WEIR_REDIS_URL is not set, and no weir up has run on ${dataDir}`
+    throw new WeirError('CONFIG_INVALID', `${what}. Set it, start one, or name its directory with --data DIR.`)
+  }
+  const parsed = parseRedisUrl(url)
+  if ('problem' in parsed) throw new WeirError('CONFIG_INVALID', `WEIR_REDIS_URL ${parsed.problem}`)
+  return url
+}
+
+const unavailable = (why: string, cause?: unknown) =>
+  new WeirError(
+    'REDIS_UNAVAILABLE',
+    `Redis did not answer: ${why}. Is it running, and does WEIR_REDIS_URL or --data name it?`,
+    cause,
+  )
+
+/** Redis's own refusals, and ioredis's words for a connection that broke; anything else is a bug, and is told as one. */
+const isOfRedis = (error: unknown): error is Error =>
+  error instanceof Error &&
+  (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name) ||
+    /connection is closed|stream isn't writeable|timed out|ECONN|EPIPE/i.test(error.message))
+
+/** Runs `use` with a connection to the Redis that decides, which is closed afterwards. */
+export async function withLimitAdmin<T>(
+  around: Surroundings,
+  dataDir: string,
+  use: (admin: LimitAdmin) => Promise<T>,
+): Promise<T> {
+  const url = findRedisUrl(around.environment, dataDir)
+  let last = `no answer within ${readyDeadlineMs / 1_000} s`
+  const connection = connectLimiter(url, { onError: (error) => (last = error.message || String(error)) })
+  const serverOf = (key: string) => {
+    const server = 'serverOf' in connection ? connection.serverOf(keySlot(key)) : connection
+    if (server === undefined) throw unavailable('no master of the Cluster holds the key')
+    return server
+  }
+  try {
+    const isReady = () => around.signal.aborted || connection.status === 'ready'
+    if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw unavailable(last)
+    return await use(createLimitAdmin(serverOf))
+  } catch (error) {
+    if (error instanceof WeirError || !isOfRedis(error)) throw error
+    throw unavailable(error.message, error)
+  } finally {
+    connection.disconnect()
+  }
+}
