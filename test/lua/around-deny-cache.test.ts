@@ -65,3 +65,13 @@ test('whoever is refused by a limit of their own leaves nobody else refused', as
   expect(await store.decide(by(one))).toMatchObject({ allowed: false })
   expect(await store.decide(by(other))).toMatchObject({ allowed: true })
 })
+test('what was given back is admitted after a second at most', async () => {
+  const { store, pass } = await open()
+  const request = buildLimitRequest({ scope: buildScope({ subject: randomUUID() }), limits: [daily('own', 1)] })
+  const charged = await store.decide(request)
+  await store.decide(request)
+  expect(await store.refund(request, charged)).toBe(true)
+  expect(await store.decide(request)).toMatchObject({ allowed: false })
+  pass(1_000)
+  expect(await store.decide(request)).toMatchObject({ allowed: true })
+})

@@ -1,5 +1,10 @@
 import { systemClock } from '@weir/core/clock.ts'
+import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { createAnonymousFilter } from '@weir/redis/around/anonymous-filter.ts'
+import { createDenyCache } from '@weir/redis/around/deny-cache.ts'
+import { createLeasing } from '@weir/redis/around/lease.ts'
+import { createLocalFallback } from '@weir/redis/around/local-fallback.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { inject } from 'vitest'
@@ -17,15 +22,37 @@ function openClock() {
   }
 }
 
-limitStoreContract('redis', async () => {
-  const { clock, setNowMs } = openClock()
+type TestClock = ReturnType<typeof openClock>['clock']
+
+async function openRedisStore(clock: TestClock): Promise<LimitStore> {
   const redis = await openLimiterRedis(inject('redisUrl'))
   const periodBoundaries = createBoundaryCache()
-  const store = createRedisLimitStore({ redis, clock, periodBoundaries, deadlineMs: 10_000, now: clock.nowMs })
-  return { store, setNowMs }
-})
+  return createRedisLimitStore({ redis, clock, periodBoundaries, deadlineMs: 10_000, now: clock.nowMs })
+}
 
-limitStoreContract('memory', async () => {
-  const { clock, setNowMs } = openClock()
-  return { store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }), setNowMs }
-})
+async function openMemoryStore(clock: TestClock): Promise<LimitStore> {
+  return createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+}
+
+/** Everything that stands between the doors and a store, in the order of the ingress. */
+function surround(store: LimitStore, clock: TestClock): LimitStore {
+  const monotonicMs = clock.nowMs
+  const periodBoundaries = createBoundaryCache()
+  const withFallback = createLocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
+  const leasing = createLeasing(withFallback, { monotonicMs })
+  return createAnonymousFilter(createDenyCache(leasing, { monotonicMs }), { monotonicMs })
+}
+
+for (const [name, open] of [
+  ['redis', openRedisStore],
+  ['memory', openMemoryStore],
+] as const) {
+  limitStoreContract(name, async () => {
+    const { clock, setNowMs } = openClock()
+    return { store: await open(clock), setNowMs }
+  })
+  limitStoreContract(`${name}, with everything around it`, async () => {
+    const { clock, setNowMs } = openClock()
+    return { store: surround(await open(clock), clock), setNowMs }
+  })
+}

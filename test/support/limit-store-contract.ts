@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import { algorithms } from '@weir/core/limits/limit.ts'
+import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { describe, expect, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 
@@ -96,5 +97,108 @@ export function limitStoreContract(name: string, open: () => Promise<OpenedStore
       ])
       expect(decisions.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled'])
     })
+
+    describe.each(algorithms)('%s', (algorithm) => {
+      const limitOf = (size: number) => buildLimit({ name: algorithm, algorithm, size })
+
+      test('admits its size at one instant, and again exactly when it says', async () => {
+        const { store, scope, setNowMs } = await openAt(startMs + 7)
+        const request = buildLimitRequest({ scope, limits: [limitOf(5)] })
+        const decisions = await Promise.all(Array.from({ length: 7 }, () => store.decide(request)))
+        expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, true, true, false, false])
+        const { retryAfterMs, limits } = decisions.at(-1) ?? { retryAfterMs: 0 }
+        expect(limits).toMatchObject([{ name: algorithm, size: 5, used: 5, remaining: 0 }])
+        setNowMs(startMs + 7 + retryAfterMs - 1)
+        expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+        setNowMs(startMs + 7 + retryAfterMs)
+        expect(await store.decide(request)).toMatchObject({ allowed: true, charged: 'yes' })
+      })
+
+      test('a refund gives back this decision’s units and no others', async () => {
+        const { store, scope, setNowMs } = await openAt(startMs + 7)
+        const one = buildLimitRequest({ scope, limits: [limitOf(9)], cost: 2 })
+        const other = { ...one, cost: 4 }
+        const charged = await store.decide(one)
+        setNowMs(startMs + 8)
+        await store.decide(other)
+        expect(await store.refund(one, charged)).toBe(true)
+        expect(await look(store, one)).toMatchObject({ limits: [{ used: 4, remaining: 5 }] })
+      })
+
+      test('a refund of what no longer counts gives nothing', async () => {
+        const { store, scope, setNowMs } = await openAt(startMs)
+        const request = buildLimitRequest({ scope, limits: [limitOf(9)], cost: 2 })
+        const charged = await store.decide(request)
+        setNowMs(startMs + 3 * minuteMs)
+        expect(await store.refund(request, charged)).toBe(false)
+        expect(await look(store, request)).toMatchObject({ limits: [{ used: 0 }] })
+      })
+    })
+
+    test('a refund gives back on every limit of the request', async () => {
+      const { store, scope } = await openAt(startMs)
+      const limits = algorithms.map((algorithm) => buildLimit({ name: algorithm, algorithm }))
+      const request = buildLimitRequest({ scope, limits, cost: 3 })
+      expect(await store.refund(request, await store.decide(request))).toBe(true)
+      const { limits: states } = await look(store, request)
+      expect(states.map(({ used }) => used)).toEqual([0, 0, 0, 0])
+    })
+
+    test('a limit in shadow refuses nobody, says what it would have refused, and is then neither charged nor refunded', async () => {
+      const { store, scope } = await openAt(startMs)
+      const limits = [buildLimit({ name: 'enforced' }), buildLimit({ name: 'watched', size: 1, mode: 'shadow' })]
+      const request = buildLimitRequest({ scope, limits })
+      expect(await store.decide(request)).toMatchObject({ allowed: true, shadowedBy: '', refusedBits: 0 })
+      const second = await store.decide(request)
+      expect(second).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'watched', refusedBits: 2 })
+      expect(second.limits).toMatchObject([{ used: 2 }, { used: 1 }])
+      await store.refund(request, second)
+      expect(await look(store, request)).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
+    })
+
+    test('whoever exceeds a limit with a block is shut out for its time, also after a refund, and then admitted', async () => {
+      const { store, scope, setNowMs } = await openAt(startMs)
+      const limits = [buildLimit({ size: 1, span: { kind: 'window', ms: 2_000 }, blockMs: 10_000 })]
+      const request = buildLimitRequest({ scope, limits })
+      const charged = await store.decide(request)
+      expect(await store.decide(request)).toMatchObject({ reason: 'limit', retryAfterMs: 10_000 })
+      setNowMs(startMs + 1_500)
+      await store.refund(request, charged)
+      expect(await store.decide(request)).toMatchObject({ reason: 'blocked', retryAfterMs: 8_500 })
+      setNowMs(startMs + 9_999)
+      expect(await store.decide(request)).toMatchObject({ reason: 'blocked', retryAfterMs: 1 })
+      setNowMs(startMs + 10_000)
+      expect(await store.decide(request)).toMatchObject({ allowed: true })
+    })
+
+    test('the same idempotency key gets the first answer again and is charged once; another subject’s is another', async () => {
+      const { store, scope } = await openAt(startMs)
+      const request = (id: string, subject = scope.subject) =>
+        buildLimitRequest({
+          scope: { ...scope, subject },
+          limits: [buildLimit({ size: 2 })],
+          idempotency: { key: 'k', id },
+        })
+      const first = await store.decide(request('first'))
+      expect(first).toMatchObject({ allowed: true, charged: 'yes', repeats: '' })
+      const again = await store.decide(request('second'))
+      expect(again).toMatchObject({ allowed: true, charged: 'no', repeats: 'first', limits: first.limits })
+      expect(await store.decide(request('third', `${scope.subject}-b`))).toMatchObject({ charged: 'yes', repeats: '' })
+      expect(await look(store, request('none'))).toMatchObject({ limits: [{ used: 1 }] })
+    })
+
+    test('a refusal leaves no answer under its idempotency key: it may be tried again', async () => {
+      const { store, scope, setNowMs } = await openAt(startMs)
+      const limits = [buildLimit({ size: 1 })]
+      const request = buildLimitRequest({ scope, limits, idempotency: { key: 'k', id: 'i' } })
+      await store.decide(buildLimitRequest({ scope, limits }))
+      expect(await store.decide(request)).toMatchObject({ allowed: false, reason: 'limit' })
+      setNowMs(startMs + minuteMs)
+      expect(await store.decide(request)).toMatchObject({ allowed: true, charged: 'yes', repeats: '' })
+    })
   })
 }
+
+/** How the limits stand. */
+const look = (store: LimitStore, request: LimitRequest) =>
+  store.decide({ ...request, peek: true, idempotency: undefined })
