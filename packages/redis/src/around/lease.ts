@@ -26,6 +26,8 @@ import { LeasedUnits, type Taken } from './leased-units.ts'
 /** A subject's or address's lease is some 200 bytes. One that is pushed out loses what it held. */
 const leasesMaxDefault = 10_000
 
+/** A refund comes with its request's end, when some thousand others are under way at most. */
+const heldMax = 10_000
 /** As of the Redis store. */
 const deadlineMsDefault = 25
 
@@ -62,8 +64,9 @@ class LeasingStore implements Leasing {
   readonly #monotonicMs: () => number
   readonly #marginMs: number
   readonly #leases: LRUCache<string, LeasedUnits>
-  /** What requests were charged in memory, for their refunds. */
-  readonly #held = new WeakMap<LimitRequest, Held>()
+  /** What requests were charged in memory, for their refunds: of the latest, and of those before. A WeakMap costs ten times as much. */
+  #held = new Map<LimitRequest, Held>()
+  #heldBefore = new Map<LimitRequest, Held>()
   readonly #counters = { fromMemory: 0, calls: 0, granted: 0 }
 
   constructor(inner: LimitStore, options: LeasingOptions) {
@@ -83,11 +86,12 @@ class LeasingStore implements Leasing {
     return this.#decideLeased(request)
   }
 
-  /** Of what was decided from memory, only by the very object that was decided. */
+  /** Of what was decided from memory only by the very object that was decided, and among the latest ten thousand or so. */
   async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
-    const held = this.#held.get(request)
+    const held = this.#held.get(request) ?? this.#heldBefore.get(request)
     if (held === undefined) return this.#inner.refund(request, charge)
     this.#held.delete(request)
+    this.#heldBefore.delete(request)
     const nowMs = this.#monotonicMs()
     let refunded = false
     for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
@@ -103,7 +107,7 @@ class LeasingStore implements Leasing {
     if (held === undefined || held.size === 0) return this.#inner.decide(request)
     const rest = without(request, held)
     if (rest.limits.length === 0) {
-      if (!request.peek) this.#held.set(request, held)
+      if (!request.peek) this.#remember(request, held)
       this.#counters.fromMemory += 1
       const charged = request.peek ? 'no' : 'yes'
       return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(this.#monotonicMs())) }
@@ -111,8 +115,16 @@ class LeasingStore implements Leasing {
     const decision = await this.#inner.decide(rest)
     const nowMs = this.#monotonicMs()
     if (!decision.allowed) for (const taken of held.values()) taken.putBack(nowMs)
-    else if (!request.peek) this.#held.set(request, held)
+    else if (!request.peek) this.#remember(request, held)
     return merge(request, held, decision, nowMs)
+  }
+
+  #remember(request: LimitRequest, held: Held): void {
+    if (this.#held.size >= heldMax) {
+      this.#heldBefore = this.#held
+      this.#held = new Map()
+    }
+    this.#held.set(request, held)
   }
 
   /** Reserves the cost on every leased limit. Undefined if one has too little: then nothing is reserved. */
