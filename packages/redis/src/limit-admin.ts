@@ -30,6 +30,8 @@ export interface CountLook {
 
 export interface Counts {
   readonly keys: readonly string[]
+  /** Whether the scope was known whole, so that there is just this one; else they were searched for. */
+  readonly exact: boolean
   /** False when the search ended at its bound. */
   readonly complete: boolean
 }
@@ -59,7 +61,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
       for (const key of keys) if (isCount(key)) found.add(key)
       cursor = next
     } while (cursor !== '0' && found.size < countsMax)
-    return { keys: [...found].sort(), complete: cursor === '0' }
+    return { keys: [...found].sort(), exact: false, complete: cursor === '0' }
   }
 
   const unlink = async (keys: readonly string[]): Promise<number> => {
@@ -75,7 +77,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
     async find(limit, scope) {
       const where = countKeys(limit, scope)
       if (where.kind === 'unknown') return undefined
-      return where.kind === 'key' ? { keys: [where.key], complete: true } : await search(where)
+      return where.kind === 'key' ? { keys: [where.key], exact: true, complete: true } : await search(where)
     },
     async look(limit, key, scope, cost) {
       const { timeZone, anchor } = scope

@@ -15,18 +15,17 @@ interface Outlook {
 /** The first limit that refuses names the denial, and the longest wait counts; a limit in shadow refuses nothing. */
 function outlookOf(limits: readonly LimitReport[]): Outlook {
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
-  const isKnown = ({ counts, by }: LimitReport) => counts?.length === 1 && !by.some((scope) => scope.includes(':'))
-  const refusing = enforced.filter((limit) => isKnown(limit) && limit.counts?.[0]?.admits === false)
+  const refusing = enforced.filter(({ exact, counts }) => exact && counts?.[0]?.admits === false)
   const [first] = refusing
   if (first === undefined) {
-    return { allowed: enforced.every(isKnown) ? true : null, denied_by: '', retry_after_ms: 0 }
+    return { allowed: enforced.every(({ exact }) => exact) ? true : null, denied_by: '', retry_after_ms: 0 }
   }
   const waits = refusing.map(({ counts }) => counts?.[0]?.retry_after_ms ?? 0)
   return { allowed: false, denied_by: first.name, retry_after_ms: waits.includes(-1) ? -1 : Math.max(...waits) }
 }
 
 function outlookText({ allowed, denied_by, retry_after_ms }: Outlook): string {
-  if (allowed === null) return 'Now: depends on what was not named; see the limits without a single count.'
+  if (allowed === null) return 'Now: depends on what was not named; see the limits counted by more than that.'
   if (allowed) return 'Now: would be admitted.'
   const wait = retry_after_ms === -1 ? 'waiting does not help' : `again in ${durationText(retry_after_ms)}`
   return `Now: would be refused by ${denied_by}; ${wait}.`

@@ -22,6 +22,8 @@ export interface LimitReport {
   readonly block_ms: number
   /** Null where it counts by an address and none was named. */
   readonly counts: readonly CountReport[] | null
+  /** Whether this is the one count that was meant; false: those there are, for what was not named of the scope. */
+  readonly exact: boolean
   /** Further counts that are not in the list. */
   readonly more: boolean
 }
@@ -67,6 +69,7 @@ async function report(
     by: by.map((part) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)),
     block_ms: blockMs,
     counts: found === undefined ? null : looks.map(countReport),
+    exact: found?.exact === true,
     more: found !== undefined && (found.keys.length > looksMax || !found.complete),
   }
 }

@@ -33,6 +33,16 @@ function findRedisUrl(environment: Surroundings['environment'], dataDir: string)
   return url
 }
 
+/** The certificates that may have signed Redis's, where Node does not trust them by itself. */
+function readCertificates(file: string | undefined): string | undefined {
+  if (!file) return undefined
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new WeirError('CONFIG_INVALID', `WEIR_REDIS_TLS_CA names ${file}, which cannot be read.`, error)
+  }
+}
+
 const unavailable = (why: string, cause?: unknown) =>
   new WeirError(
     'REDIS_UNAVAILABLE',
@@ -54,7 +64,12 @@ export async function withLimitAdmin<T>(
 ): Promise<T> {
   const url = findRedisUrl(around.environment, dataDir)
   let last = `no answer within ${readyDeadlineMs / 1_000} s`
-  const connection = connectLimiter(url, { onError: (error) => (last = error.message || String(error)) })
+  const connection = connectLimiter(url, {
+    ca: readCertificates(around.environment.WEIR_REDIS_TLS_CA),
+    onError: (error) => {
+      last = error.message || String(error)
+    },
+  })
   const serverOf = (key: string) => {
     const server = 'serverOf' in connection ? connection.serverOf(keySlot(key)) : connection
     if (server === undefined) throw unavailable('no master of the Cluster holds the key')
