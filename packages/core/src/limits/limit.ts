@@ -1,4 +1,4 @@
-/** The algorithms by their names in the policy. Which of them are built says `packages/core/src/policy/not-built.ts`. */
+/** The algorithms by their names in the policy; docs/limits.md says what each promises. */
 export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket'] as const
 export type Algorithm = (typeof algorithms)[number]
 
