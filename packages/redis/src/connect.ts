@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
 import { parseRedisUrl, type RedisAddress, type ServerAddress } from './redis-url.ts'
@@ -66,6 +67,10 @@ const roles: Readonly<Record<RedisRole, RoleOptions>> = {
 }
 
 type Tls = { readonly ca?: string } | undefined
+
+/** The text of a PEM file, for `ca`; undefined when none is named. */
+export const readCertificates = (file: string): string | undefined =>
+  file === '' ? undefined : readFileSync(file, 'utf8')
 
 const tlsOf = ({ isTls }: RedisAddress, { ca }: ConnectOptions): Tls =>
   isTls ? (ca === undefined ? {} : { ca }) : undefined

@@ -9,9 +9,9 @@ import { within } from './within.ts'
 /** Each a sentence, or undefined when there is nothing to say. */
 export interface RedisHealth {
   /** Why requests are not decided by Redis now. */
-  describeProblem(): Promise<string | undefined>
-  /** What will make it decide wrongly, although it decides. */
-  describeWarning(): Promise<string | undefined>
+  readonly problem: string | undefined
+  /** What makes it decide wrongly, although it decides. */
+  readonly warning: string | undefined
 }
 
 export interface RedisHealthOptions {
@@ -34,16 +34,11 @@ const clockOffMsMax = 500
 /** A call that asks for nothing is refused by the script itself, with this code: so it can be run. */
 const refusesNothing = 'DECIDEARGS'
 
-interface Findings {
-  readonly problem: string | undefined
-  readonly warning: string | undefined
-}
-
 /** A master that Sentinels name has no address of its own here. */
 const nameOf = ({ options: { sentinels, name, host, port } }: Redis) => (sentinels ? `${name}` : `${host}:${port}`)
 
 /** What a server says of itself, each part undefined if it may not be asked. */
-async function examine(server: ScriptServer, clock: Clock): Promise<Findings> {
+async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth> {
   const { redis } = server
   const where = nameOf(redis)
   if (redis.status !== 'ready') return { problem: `the connection to ${where} is ${redis.status}`, warning: undefined }
@@ -95,11 +90,11 @@ const joined = (texts: readonly (string | undefined)[]) => {
 }
 
 /** What readiness says of Redis. Asks nothing while nobody asks. */
-export function createRedisHealth({ redis, servers, refused, clock }: RedisHealthOptions): RedisHealth {
+export function createHealthCheck({ redis, servers, refused, clock }: RedisHealthOptions): () => Promise<RedisHealth> {
   let foundMs = Number.NEGATIVE_INFINITY
-  let found: Promise<Findings> = Promise.resolve({ problem: undefined, warning: undefined })
+  let found: Promise<RedisHealth> = Promise.resolve({ problem: undefined, warning: undefined })
 
-  async function examineAll(): Promise<Findings> {
+  async function examineAll(): Promise<RedisHealth> {
     const all = await Promise.all(servers().map((server) => examine(server, clock)))
     const { status } = redis
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
@@ -112,17 +107,12 @@ export function createRedisHealth({ redis, servers, refused, clock }: RedisHealt
     }
   }
 
-  function findings(): Promise<Findings> {
+  return () => {
     if (performance.now() - foundMs >= freshMs) {
       foundMs = performance.now()
       found = examineAll()
     }
     return found
-  }
-
-  return {
-    describeProblem: async () => (await findings()).problem,
-    describeWarning: async () => (await findings()).warning,
   }
 }
 

@@ -12,7 +12,7 @@ import { ClusterServers } from './cluster-servers.ts'
 import { blockKey, limitKey, markerKey } from './keys.ts'
 import { Lane, type LaneOptions } from './lane.ts'
 import { type LimitStoreCounters, StoreCounts } from './limit-store-counters.ts'
-import { createRedisHealth, type RedisHealth } from './redis-health.ts'
+import { createHealthCheck, type RedisHealth } from './redis-health.ts'
 import { ScriptServer } from './script-server.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
@@ -35,8 +35,8 @@ export interface RedisLimitStore extends LimitStore {
   readonly counters: LimitStoreCounters
   /** Servers that are found gone, so that requests are decided without them; see breaker.ts. */
   readonly serversGone: number
-  /** Asks Redis how it is; at most once a second, whoever asks. */
-  readonly health: RedisHealth
+  /** How Redis is, for readiness. Asks it at most once a second, whoever asks. */
+  checkHealth(): Promise<RedisHealth>
   /** Answers what still waits as unavailable, and whatever comes later. The connection stays open. */
   close(): void
 }
@@ -91,7 +91,7 @@ function manyServers(connection: ClusterConnection, options: LaneOptions): Serve
 }
 
 class ScriptLimitStore implements RedisLimitStore {
-  readonly health: RedisHealth
+  readonly checkHealth: () => Promise<RedisHealth>
   readonly #servers: Servers
   readonly #clock: Clock
   readonly #now: () => number | undefined
@@ -112,7 +112,7 @@ class ScriptLimitStore implements RedisLimitStore {
     const options: LaneOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts() }
     this.#servers = redis instanceof Redis ? oneServer(redis, options) : manyServers(redis, options)
     const { all } = this.#servers
-    this.health = createRedisHealth({ redis, servers: all, refused: () => this.#counts.refused, clock })
+    this.checkHealth = createHealthCheck({ redis, servers: all, refused: () => this.#counts.refused, clock })
   }
 
   get counters(): LimitStoreCounters {

@@ -1,22 +1,29 @@
 import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 
-/** What a part of the process says of itself: nothing when it is well, else what is missing, in a sentence. */
-export type ReadinessCheck = () => string | undefined | Promise<string | undefined>
+/** What is missing, in a sentence; or what will go wrong although it serves; or nothing when all is well. */
+export type Readiness = string | { readonly warning: string } | undefined
+
+/** What a part of the process says of itself. */
+export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
 export interface OpsOptions {
   readonly host: string
   readonly port: number
   readonly metrics: Registry
-  /** By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it. */
+  /** By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it; a warning is only told. */
   readonly readiness: Readonly<Record<string, ReadinessCheck>>
 }
 
-async function missingParts(readiness: OpsOptions['readiness']): Promise<string[]> {
+async function askParts(readiness: OpsOptions['readiness']): Promise<{ isReady: boolean; lines: string[] }> {
   const answers = await Promise.all(
     Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
   )
-  return answers.flatMap(([name, missing]) => (missing === undefined ? [] : [`${name}: ${missing}`]))
+  const lines = answers.flatMap(([name, found]) => {
+    if (found === undefined) return []
+    return [typeof found === 'string' ? `${name}: ${found}` : `${name}: warning: ${found.warning}`]
+  })
+  return { isReady: answers.every(([, found]) => typeof found !== 'string'), lines }
 }
 
 /**
@@ -30,8 +37,9 @@ export async function startOpsServer(options: OpsOptions): Promise<Server> {
       return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() }
     }
     if (path !== '/readyz') return { status: 404, body: 'There are /livez, /readyz and /metrics.\n' }
-    const missing = await missingParts(options.readiness)
-    return missing.length === 0 ? { status: 200, body: 'ok\n' } : { status: 503, body: `${missing.join('\n')}\n` }
+    const { isReady, lines } = await askParts(options.readiness)
+    const text = isReady ? ['ok', ...lines] : lines
+    return { status: isReady ? 200 : 503, body: `${text.join('\n')}\n` }
   }
   const server = createServer((request, response) => {
     answer(request.url?.split('?')[0] ?? '').then(

@@ -6,15 +6,33 @@ export interface Scraped {
   readonly read: () => number
 }
 
-type Named = Readonly<Record<`weir_${string}`, Scraped>>
+/** Counts of one kind apart, by the value of a label. Only ever growing, and of few values. */
+export interface ScrapedBy {
+  readonly help: string
+  readonly label: string
+  readonly readAll: () => Readonly<Record<string, number>>
+}
+
+type Named = Readonly<Record<`weir_${string}`, Scraped | ScrapedBy>>
 
 /**
  * Registers numbers that the parts of a service keep as plain fields: they are read when somebody scrapes, so that the hot
  * path pays nothing for them. Names that end in `_total` are counters, others gauges.
  */
 export function registerScraped(register: Registry, metrics: Named): void {
-  for (const [name, { help, read }] of Object.entries(metrics)) {
+  for (const [name, metric] of Object.entries(metrics)) {
+    const { help } = metric
     const registers = [register]
+    if ('label' in metric) {
+      const { label, readAll } = metric
+      const collect = function (this: Counter) {
+        this.reset()
+        for (const [value, count] of Object.entries(readAll())) this.inc({ [label]: value }, count)
+      }
+      new Counter({ name, help, labelNames: [label], registers, collect })
+      continue
+    }
+    const { read } = metric
     if (name.endsWith('_total')) {
       const collect = function (this: Counter) {
         this.reset()

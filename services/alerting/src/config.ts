@@ -1,5 +1,6 @@
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
-import { addresses, text, url } from '@weir/runtime/read-config.ts'
+import { checkRedisUrl } from '@weir/redis/redis-url.ts'
+import { addresses, text } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
@@ -8,12 +9,16 @@ export const alertingVariables = {
   policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
   sessionMs: sessionVariable,
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read and alerts published' }),
-  redisUrl: url({ name: 'WEIR_REDIS_URL', about: 'the Redis that holds the claims', protocols: ['redis:', 'rediss:'] }),
-  queueRedisUrl: url({
+  redisUrl: {
+    name: 'WEIR_REDIS_URL',
+    about: 'the Redis that holds the claims',
+    parse: (value: string) => checkRedisUrl(value, ['single', 'sentinel']),
+  },
+  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+  queueRedisUrl: {
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',
     fallback: '',
-    protocols: ['redis:', 'rediss:'],
-    emptyAllowed: true,
-  }),
+    parse: (value: string) => (value === '' ? { value } : checkRedisUrl(value, ['single', 'sentinel'])),
+  },
 } as const

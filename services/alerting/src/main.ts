@@ -6,7 +6,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { consumeBatches, type RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { connectRedis } from '@weir/redis/connect.ts'
+import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { createAlertTopic } from './alert-topic.ts'
@@ -22,6 +22,8 @@ import { createWebhookSender } from './webhooks/deliver-webhook.ts'
 
 /** Both consumers: an alert is out within half a second. */
 const consuming = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+
+const disconnect = (one: { disconnect(): void }) => one.disconnect()
 
 await startService(
   'alerting',
@@ -42,14 +44,11 @@ await startService(
     registerMetrics(metrics, counters)
 
     const onError = (error: Error) => log.warn({ err: error }, 'redis')
-    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'claims', onError }), (one) =>
-      one.disconnect(),
-    )
+    const watched = { ca: readCertificates(config.redisTlsCa), onError }
+    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'claims', ...watched }), disconnect)
     checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
     const queueUrl = config.queueRedisUrl || config.redisUrl
-    const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', onError }), (one) =>
-      one.disconnect(),
-    )
+    const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     const webhooks = await run.own('webhooks', createWebhookSender(), (one) => one.close())
     const dispatcher = await run.own(

@@ -1,12 +1,18 @@
+import { checkRedisUrl } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
-import { addresses, choice, port, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
+import { addresses, choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the ingress reads from its environment. */
 export const ingressVariables = {
   ...serviceVariables(9101),
   policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
-  redisUrl: url({ name: 'WEIR_REDIS_URL', about: 'the Redis that decides', protocols: ['redis:', 'rediss:'] }),
+  redisUrl: {
+    name: 'WEIR_REDIS_URL',
+    about: 'the Redis that decides',
+    parse: (value: string) => checkRedisUrl(value, ['single', 'sentinel', 'cluster']),
+  },
+  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are recorded, host:port,…' }),
   ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),

@@ -5,7 +5,7 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { openPublisher } from '@weir/kafka/publisher.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { connectRedis } from '@weir/redis/connect.ts'
+import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
@@ -46,10 +46,11 @@ await startService(
       redisError = error.message
       log.warn({ err: error }, 'redis')
     }
-    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'limiter', onError }), (client) =>
-      client.disconnect(),
+    const redis = await run.own(
+      'redis',
+      connectLimiter(config.redisUrl, { onError, ca: readCertificates(config.redisTlsCa) }),
+      (client) => client.disconnect(),
     )
-    checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status} ${redisError}`.trim()))
     const store = await run.own(
       'limits',
       createRedisLimitStore({
@@ -60,6 +61,11 @@ await startService(
       }),
       (limits) => limits.close(),
     )
+    checkReady('redis', async () => {
+      const { problem, warning } = await store.checkHealth()
+      if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${redisError}`.trim()
+      return warning === undefined ? undefined : { warning }
+    })
     registerMetrics(metrics, store, records)
 
     await warmUp(policy, store)
