@@ -5,6 +5,8 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { openPublisher } from '@weir/kafka/publisher.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
+import { layerStore } from '@weir/redis/around/all-layers.ts'
+import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
@@ -51,25 +53,28 @@ await startService(
       connectLimiter(config.redisUrl, { onError, ca: readCertificates(config.redisTlsCa) }),
       (client) => client.disconnect(),
     )
-    const store = await run.own(
-      'limits',
-      createRedisLimitStore({
-        redis,
-        clock: systemClock,
-        periodBoundaries: createBoundaryCache(),
-        deadlineMs: config.decisionDeadlineMs,
-      }),
-      (limits) => limits.close(),
-    )
+    const common = {
+      clock: systemClock,
+      periodBoundaries: createBoundaryCache(),
+      deadlineMs: config.decisionDeadlineMs,
+    }
+    const store = await run.own('limits', createRedisLimitStore({ redis, ...common }), (limits) => limits.close())
+    const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
+    await processes.start()
+    const layers = layerStore(store, { ...common, processes: processes.count })
     checkReady('redis', async () => {
       const { problem, warning } = await store.checkHealth()
       if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${redisError}`.trim()
       return warning === undefined ? undefined : { warning }
     })
-    registerMetrics(metrics, store, records)
+    registerMetrics(metrics, { store, layers, processes, records })
 
     await warmUp(policy, store)
-    const apps = await buildApps({ policy, store, log: records, clock: systemClock }, log, config.adminTokenSha256)
+    const apps = await buildApps(
+      { policy, store: layers, log: records, clock: systemClock },
+      log,
+      config.adminTokenSha256,
+    )
     const reusePort = config.sharePorts === 'yes'
     for (const [app, host, port] of [
       [apps.proxy, config.ingressHost, config.ingressPort],

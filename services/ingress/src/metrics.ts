@@ -1,10 +1,21 @@
 import type { RecordLog } from '@weir/kafka/record-log.ts'
+import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
+import type { ProcessCount } from '@weir/redis/around/process-count.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
-export function registerMetrics(register: Registry, store: RedisLimitStore, records: RecordLog): void {
+export function registerMetrics(
+  register: Registry,
+  parts: {
+    readonly store: RedisLimitStore
+    readonly layers: LayeredStore
+    readonly processes: ProcessCount
+    readonly records: RecordLog
+  },
+): void {
+  const { store, layers, processes, records } = parts
   registerScraped(register, {
     weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
     weir_decision_calls_total: { help: 'Script calls that made them', read: () => store.counters.calls },
@@ -22,6 +33,24 @@ export function registerMetrics(register: Registry, store: RedisLimitStore, reco
     weir_late_replies_total: { help: 'Calls answered after their deadline', read: () => store.counters.lateReplies },
     weir_late_refunds_total: { help: 'Charges of late calls given back', read: () => store.counters.lateRefunds },
     weir_limits_rebased_total: { help: 'Counts begun anew before their time', read: () => store.counters.rebased },
+    weir_decisions_refused_again_total: {
+      help: 'Refusals given from memory',
+      read: () => layers.counters.refusedFromMemory,
+    },
+    weir_decisions_leased_total: {
+      help: 'Decisions from units taken beforehand',
+      read: () => layers.counters.lease.fromMemory,
+    },
+    weir_lease_units_total: { help: 'Units taken beforehand', read: () => layers.counters.lease.granted },
+    weir_decisions_local_total: {
+      help: 'Decisions of limits with onUnavailable: local while Redis was away',
+      read: () => layers.counters.local.admitted + layers.counters.local.refused,
+    },
+    weir_addresses_overflowed_total: {
+      help: 'Requests of new addresses counted under a shared one',
+      read: () => layers.counters.overflowedAddresses,
+    },
+    weir_ingress_processes: { help: 'Processes that share the limits', read: () => processes.count() },
     weir_records_appended_total: { help: 'Records taken for Kafka', read: () => records.counters.appended },
     weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => records.counters.sent },
     weir_records_refused_total: { help: 'Records turned away at the bound', read: () => records.counters.refused },

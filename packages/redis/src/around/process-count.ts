@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Redis } from 'ioredis'
 
 /*
  * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of the
@@ -18,9 +17,15 @@ const keyDefault = 'weir:1:{_processes}'
 
 const scriptFile = join(import.meta.dirname, '../../../../lua/scripts/count-processes.lua')
 
+/** What a heartbeat needs, of one server or of a Cluster. */
+export interface HeartbeatRedis {
+  eval(source: string, keyCount: number, key: string, ...rest: (string | number)[]): Promise<unknown>
+  zrem(key: string, member: string): Promise<unknown>
+}
+
 export interface ProcessCountOptions {
   /** Of role `limiter`: it fails at once while Redis is away, so that beats do not pile up. The caller closes it. */
-  readonly redis: Pick<Redis, 'eval' | 'zrem'>
+  readonly redis: HeartbeatRedis
   /** Another set of processes, for tests. */
   readonly key?: string
   readonly beatEveryMs?: number
