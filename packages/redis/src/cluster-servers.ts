@@ -5,8 +5,8 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { readScriptError } from './script-error.ts'
 import { type CallTarget, ScriptServer } from './script-server.ts'
 
-/** A call is sent on so often at most: a Cluster at rest needs one MOVED, one on the move an ASK and some TRYAGAINs besides. */
-const attemptsMax = 16
+/** A call is sent on so often at most, and not after its deadline: a moved slot needs one MOVED, one on the move an ASK and TRYAGAINs. */
+const attemptsMax = 64
 /** Pause before a slot on the move, or a server that is only being connected to, is asked again. */
 const pauseMs = 2
 
@@ -54,6 +54,8 @@ export class SlotTarget implements CallTarget {
   readonly #slot: number
   /** Where the last call went. */
   #last: ScriptServer | undefined
+  /** It was not answered yet; else the call only waits to be sent on, which is not that server's fault. */
+  #isAsked = false
 
   constructor(servers: ClusterServers, slot: number) {
     this.#servers = servers
@@ -73,9 +75,11 @@ export class SlotTarget implements CallTarget {
     for (let attempt = 1; ; attempt += 1) {
       if (server === undefined) throw new Error("Stream isn't writeable: no master is known for the slot")
       this.#last = server
+      this.#isAsked = true
       try {
         return await server.run(call, isGivenUp, asking)
       } catch (error) {
+        this.#isAsked = false
         const { code, address } = readScriptError(error)
         if (isGivenUp() || attempt >= attemptsMax) throw error
         if (code === 'MOVED' || code === 'ASK') {
@@ -91,7 +95,7 @@ export class SlotTarget implements CallTarget {
   }
 
   onOverdue(): void {
-    this.#last?.onOverdue()
+    if (this.#isAsked) this.#last?.onOverdue()
   }
 
   onLate(): void {

@@ -1,0 +1,41 @@
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
+import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { expect, onTestFinished, vi } from 'vitest'
+import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
+
+/** A store as the ingress has it, for whatever the address names; it decides when this resolves. */
+export async function openTopology(url: string, deadlineMs: number, ca?: string): Promise<RedisLimitStore> {
+  const redis = connectLimiter(url, { onError: () => undefined, ca })
+  const store = createRedisLimitStore({
+    redis,
+    clock: systemClock,
+    periodBoundaries: createBoundaryCache(),
+    deadlineMs,
+  })
+  onTestFinished(() => {
+    store.close()
+    redis.disconnect()
+  })
+  await untilDecides(store)
+  return store
+}
+
+/** Many subjects, so that in a Cluster every master answers. */
+export async function untilDecides(store: RedisLimitStore): Promise<void> {
+  const requests = Array.from({ length: 24 }, (_, at) =>
+    buildLimitRequest({
+      scope: buildScope({ subject: `awaited-${at}` }),
+      limits: [buildLimit({ size: 1_000_000 })],
+      peek: true,
+    }),
+  )
+  await vi.waitFor(
+    async () => {
+      const decisions = await Promise.all(requests.map((request) => store.decide(request)))
+      expect(decisions.map(({ reason }) => reason)).toEqual(requests.map(() => 'ok'))
+    },
+    { timeout: 15_000, interval: 20 },
+  )
+}

@@ -1,0 +1,92 @@
+import type { ChildProcess } from 'node:child_process'
+import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+/** A Redis or a Sentinel among several that a test runs together. */
+export interface RedisProcess {
+  readonly port: number
+  signal(signal: NodeJS.Signals): void
+  /** Kills it and waits until it is gone. */
+  kill(): Promise<void>
+  restart(): Promise<void>
+}
+
+/** What several servers of one test share: a folder, and one end for all. */
+export interface RedisFamily {
+  readonly dir: string
+  /** Starts a server with these settings, in the form of its configuration file, and waits until it accepts connections. */
+  start(port: number, lines: readonly string[], flags?: readonly string[]): Promise<RedisProcess>
+  /** Kills all and removes their data. */
+  close(): Promise<void>
+}
+
+const startDeadlineMs = 20_000
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const finish = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => finish(true))
+    socket.once('error', () => finish(false))
+  })
+}
+
+/** Sentinels write into their configuration, so every server has a file and a folder of its own. */
+export async function startFamily(name: string): Promise<RedisFamily> {
+  const dir = await mkdtemp(join(tmpdir(), `weir-test-${name}-`))
+  const children = new Set<ChildProcess>()
+
+  const launch = async (port: number, file: string, flags: readonly string[]) => {
+    const log = await open(`${file}.log`, 'a')
+    const child = spawnBound(['redis-server', file, ...flags], { stdio: ['ignore', log.fd, log.fd] })
+    await log.close()
+    children.add(child)
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    void ended.then(() => children.delete(child))
+    const isUp = await waitUntil(() => child.exitCode !== null || accepts(port), {
+      deadlineMs: startDeadlineMs,
+      everyMs: 20,
+    })
+    if (isUp !== true || child.exitCode !== null) {
+      throw new Error(`redis-server ${file} did not start:\n${await readFile(`${file}.log`, 'utf8')}`)
+    }
+    return { child, ended }
+  }
+
+  return {
+    dir,
+    async start(port, lines, flags = []) {
+      const own = join(dir, String(port))
+      await mkdir(own)
+      const file = join(own, 'redis.conf')
+      const config = await open(file, 'w')
+      await config.writeFile([`dir ${own}`, 'save ""', ...lines, ''].join('\n'))
+      await config.close()
+      let running = await launch(port, file, flags)
+      return {
+        port,
+        signal: (signal) => void running.child.kill(signal),
+        async kill() {
+          running.child.kill('SIGKILL')
+          await running.ended
+        },
+        async restart() {
+          running = await launch(port, file, flags)
+        },
+      }
+    },
+    async close() {
+      const gone = [...children].map((child) => new Promise<void>((resolve) => child.once('exit', () => resolve())))
+      for (const child of children) child.kill('SIGKILL')
+      await Promise.all(gone)
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
