@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { systemClock } from '@weir/core/clock.ts'
-import type { Limit } from '@weir/core/limits/limit.ts'
+import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -108,25 +111,180 @@ test('a Redis that was killed and started again is served without a restart of t
   await untilServed(store)
 })
 
-test('a Redis out of memory refuses by name, and nothing was charged', async () => {
-  const { redis, store } = await openStore()
-  onTestFinished(async () => void (await redis.config('SET', 'maxmemory', '0')))
-  await redis.config('SET', 'maxmemory', '1')
-  expect(await decide(store, large('allow'))).toMatchObject({ reason: 'unavailable', charged: 'no' })
-  expect(store.counters.scriptErrors).toEqual({ OOM: 1 })
+test('the breaker opens with the first overdue call, and an open one answers a thousand requests faster than one call takes', async () => {
+  const { store } = await openStore()
+  const startedMs = performance.now()
+  stopServer()
+  await decide(store, large('allow'))
+  expect(store).toMatchObject({ serversGone: 1, counters: { breakerOpened: 1 } })
+  expect(performance.now() - startedMs).toBeLessThan(250)
+  const requests = Array.from({ length: 1_000 }, () => buildLimitRequest({ limits: [large('allow')] }))
+  const openMs = performance.now()
+  await Promise.all(requests.map((request) => store.decide(request)))
+  expect((performance.now() - openMs) / requests.length).toBeLessThan(0.05)
 })
 
-test('a Redis that became a replica refuses by name, and nothing was charged', async () => {
-  const { redis, store } = await openStore()
-  onTestFinished(async () => {
-    const other = await openLimiterRedis(server.address)
-    await other.replicaof('NO', 'ONE')
+describe('a charge whose reply came too late', () => {
+  /** Charges while the server is stopped, and lets it go on before the client gives up the connection. */
+  async function chargeLate(store: RedisLimitStore, limit: Limit) {
+    process.kill(server.pid(), 'SIGSTOP')
+    const decision = await decide(store, limit)
+    process.kill(server.pid(), 'SIGCONT')
+    await vi.waitFor(() => expect(store.counters.lateReplies).toBe(1), recoveryMs)
+    await untilServed(store)
+    return decision
+  }
+  const usedOf = async (store: RedisLimitStore, limit: Limit) =>
+    (await store.decide(buildLimitRequest({ limits: [limit], peek: true }))).limits[0]?.used
+
+  test.each(algorithms)('is given back once if the client was turned away (%s)', async (algorithm) => {
+    const { store } = await openStore()
+    const limit = { ...large('deny', `late-${randomUUID()}`), algorithm, size: 100, capacity: 100 }
+    expect(await chargeLate(store, limit)).toMatchObject({ allowed: false, charged: 'unknown' })
+    await vi.waitFor(() => expect(store.counters.lateRefunds).toBe(1), recoveryMs)
+    expect(await usedOf(store, limit)).toBe(0)
+    expect(store.counters).toMatchObject({ lateRefunds: 1, lateRefundsLost: 0 })
   })
-  await redis.replicaof('127.0.0.1', '1')
-  const decision = await decide(store, large('allow'))
-  expect(decision).toMatchObject({ reason: 'unavailable', charged: 'no' })
-  expect(Object.keys(store.counters.scriptErrors)).toEqual([expect.stringMatching(/^(READONLY|MASTERDOWN)$/)])
+
+  test('stands if the client was admitted', async () => {
+    const { store } = await openStore()
+    const limit = large('allow', `late-${randomUUID()}`)
+    expect(await chargeLate(store, limit)).toMatchObject({ allowed: true, charged: 'unknown' })
+    expect(await usedOf(store, limit)).toBe(1)
+    expect(store.counters).toMatchObject({ lateRefunds: 0, lateRefundsLost: 0 })
+  })
+
+  test('stands under an idempotency key, and admits the next attempt', async () => {
+    const { store } = await openStore()
+    const limits = [large('deny', `late-${randomUUID()}`)]
+    const request = buildLimitRequest({ limits, idempotency: { key: randomUUID(), id: 'first' } })
+    process.kill(server.pid(), 'SIGSTOP')
+    expect((await store.decide(request)).allowed).toBe(false)
+    process.kill(server.pid(), 'SIGCONT')
+    await vi.waitFor(() => expect(store.counters.lateReplies).toBe(1), recoveryMs)
+    await untilServed(store)
+    expect(await store.decide(request)).toMatchObject({ allowed: true, repeats: 'first', charged: 'no' })
+    expect(store.counters.lateRefunds).toBe(0)
+  })
 })
+
+test('a connection that dies under a call leaves the charge unknown, and what was not sent uncharged', async () => {
+  const { store } = await openStore()
+  process.kill(server.pid(), 'SIGSTOP')
+  const sent = decide(store, large('deny'))
+  await new Promise((resolve) => setImmediate(resolve))
+  const waiting = decide(store, large('deny'))
+  await server.kill('SIGKILL')
+  onTestFinished(() => server.restart())
+  expect([(await sent).charged, (await waiting).charged]).toEqual(['unknown', 'no'])
+  expect((await decide(store, large('deny'))).charged).toBe('no')
+})
+
+test('a forgotten script and forgotten counts cost nobody a decision, and every reply reaches its own request', async () => {
+  const { redis, store } = await openStore()
+  const limits = Array.from({ length: 20 }, (_, at) => buildLimit({ name: `flushed-${at}`, size: 1_000 + at }))
+  for (const forget of [() => redis.script('FLUSH'), () => redis.flushall()]) {
+    const forgotten = forget()
+    const decisions = await Promise.all(limits.map((limit) => decide(store, limit)))
+    await forgotten
+    expect(decisions.map(({ reason }) => reason)).toEqual(limits.map(() => 'ok'))
+    expect(decisions.map((decision) => decision.limits[0]?.size)).toEqual(limits.map(({ size }) => size))
+  }
+  expect(store.counters.scriptErrors).toEqual({})
+})
+
+test('a request that cannot be encoded fails alone, and the others of its call are decided', async () => {
+  const { store } = await openStore()
+  const daily = buildLimit({ name: 'daily', span: { kind: 'period', unit: 'day' } })
+  const wrong = buildLimitRequest({ limits: [daily], timeZone: 'Nowhere/Land' })
+  const settled = await Promise.allSettled([
+    decide(store, large('deny')),
+    store.decide(wrong),
+    decide(store, large('deny', 'other')),
+  ])
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(settled[2]).toMatchObject({ value: { reason: 'ok' } })
+})
+
+test('two definitions of one limit in one call, as a change of policy brings, are both decided', async () => {
+  const { store } = await openStore()
+  const name = `edited-${randomUUID()}`
+  const decisions = await Promise.all([5, 7, 5, 7].map((size) => decide(store, buildLimit({ name, size }))))
+  expect(decisions.map(({ reason }) => reason)).toEqual(['ok', 'ok', 'ok', 'ok'])
+  expect(decisions.map(({ limits }) => limits[0]?.size)).toEqual([5, 7, 5, 7])
+})
+
+interface Refusal {
+  readonly code: RegExp
+  readonly provoke: (redis: Redis) => Promise<unknown>
+  readonly mend: (redis: Redis) => Promise<unknown>
+}
+
+/** A full disk, as Redis sees one: it cannot write a snapshot, and stops taking writes. */
+async function failSnapshot(redis: Redis): Promise<void> {
+  await redis.config('SET', 'appendonly', 'no')
+  await redis.config('SET', 'save', '3600 1')
+  await mkdir(join(server.dir, 'data', 'dump.rdb'), { recursive: true }) // a folder stands where the file would go
+  await redis.bgsave()
+  await vi.waitFor(
+    async () => expect(await redis.info('persistence')).toContain('rdb_last_bgsave_status:err'),
+    recoveryMs,
+  )
+}
+
+async function takeSnapshots(redis: Redis): Promise<void> {
+  await redis.config('SET', 'save', '')
+  await rm(join(server.dir, 'data', 'dump.rdb'), { recursive: true, force: true })
+}
+
+const refusals: readonly Refusal[] = [
+  {
+    code: /^OOM$/,
+    provoke: (redis) => redis.config('SET', 'maxmemory', '1'),
+    mend: (redis) => redis.config('SET', 'maxmemory', '0'),
+  },
+  { code: /^MISCONF$/, provoke: failSnapshot, mend: takeSnapshots },
+  {
+    code: /^(READONLY|MASTERDOWN)$/,
+    provoke: (redis) => redis.replicaof('127.0.0.1', '1'),
+    mend: (redis) => redis.replicaof('NO', 'ONE'),
+  },
+  {
+    code: /^NOPERM$/,
+    provoke: (redis) => redis.acl('SETUSER', 'default', '-evalsha', '-eval'),
+    mend: (redis) => redis.acl('SETUSER', 'default', '+evalsha', '+eval'),
+  },
+  {
+    code: /^BUSY$/,
+    provoke: async (redis) => {
+      await redis.config('SET', 'busy-reply-threshold', '1')
+      const other = await openLimiterRedis(server.address)
+      other.eval('while true do end', 0).catch(() => undefined)
+      await vi.waitFor(async () => await expect(redis.get('x')).rejects.toThrow('BUSY'), recoveryMs)
+    },
+    mend: (redis) => redis.script('KILL'),
+  },
+]
+
+test.each(refusals)(
+  'a Redis that answers $code is named by counters and readiness, and nothing was charged',
+  async ({ code, provoke, mend }) => {
+    const { store } = await openStore()
+    const other = await openLimiterRedis(server.address)
+    await provoke(other)
+    try {
+      await vi.waitFor(async () => {
+        expect(await decide(store, large('allow'))).toMatchObject({ reason: 'unavailable', charged: 'no' })
+        expect(Object.keys(store.counters.scriptErrors)).toContainEqual(expect.stringMatching(code))
+      }, recoveryMs)
+      const { problem } = await store.checkHealth()
+      expect(problem).toMatch(new RegExp(code.source.replaceAll(/[$^]/g, '')))
+    } finally {
+      await mend(other)
+    }
+    await untilServed(store)
+  },
+)
 
 test('a queue that is full answers at once', async () => {
   const { store } = await openStore()

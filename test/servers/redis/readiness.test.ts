@@ -1,0 +1,62 @@
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { openLimiterRedis } from '../../support/test-redis.ts'
+
+let server: RunningServer
+beforeAll(async () => {
+  server = await startServer(redisServer)
+  return () => server.close()
+})
+
+async function openStore(aheadMs = 0) {
+  const redis = await openLimiterRedis(server.address)
+  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+  const store = createRedisLimitStore({ redis, clock, periodBoundaries: createBoundaryCache(), deadlineMs: 1_000 })
+  onTestFinished(() => store.close())
+  return { redis, store }
+}
+
+test('a Redis as it should be has nothing to be said of', async () => {
+  const { store } = await openStore()
+  expect(await store.checkHealth()).toEqual({ problem: undefined, warning: undefined })
+})
+
+test.each(['allkeys-lru', 'volatile-ttl'])('one that evicts (%s) is warned of, and serves', async (policy) => {
+  const { redis, store } = await openStore()
+  onTestFinished(async () => void (await redis.config('SET', 'maxmemory-policy', 'noeviction')))
+  await redis.config('SET', 'maxmemory-policy', policy)
+  const { problem, warning } = await store.checkHealth()
+  expect([problem, warning]).toEqual([undefined, expect.stringContaining(policy)])
+})
+
+test.each([
+  [900, 'behind'],
+  [-900, 'ahead'],
+])('a clock that is more than 500 ms off is warned of (%i ms)', async (aheadMs, word) => {
+  const { store } = await openStore(aheadMs)
+  const { problem, warning } = await store.checkHealth()
+  expect([problem, warning]).toEqual([undefined, expect.stringContaining(word)])
+})
+
+test('a clock that is 300 ms off is not', async () => {
+  const { store } = await openStore(300)
+  expect((await store.checkHealth()).warning).toBeUndefined()
+})
+
+test('one that may not run the script is named before any request', async () => {
+  const { redis, store } = await openStore()
+  onTestFinished(async () => void (await redis.acl('SETUSER', 'default', '+evalsha')))
+  await redis.acl('SETUSER', 'default', '-evalsha')
+  expect((await store.checkHealth()).problem).toMatch(/cannot run the script.*NOPERM/)
+})
+
+test('one that is gone is named', async () => {
+  const { redis, store } = await openStore()
+  redis.disconnect()
+  await new Promise((resolve) => redis.once('end', resolve))
+  expect((await store.checkHealth()).problem).toMatch(/connection to 127\.0\.0\.1:\d+ is end/)
+})
