@@ -6,8 +6,12 @@ import { expect, onTestFinished, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 
 /** A store as the ingress has it, for whatever the address names; it decides when this resolves. */
-export async function openTopology(url: string, deadlineMs: number, ca?: string): Promise<RedisLimitStore> {
-  const redis = connectLimiter(url, { onError: () => undefined, ca })
+export async function openTopology(
+  url: string,
+  deadlineMs: number,
+  options: { readonly ca?: string; readonly onError?: (error: Error) => void } = {},
+): Promise<RedisLimitStore> {
+  const redis = connectLimiter(url, { onError: () => undefined, ...options })
   const store = createRedisLimitStore({
     redis,
     clock: systemClock,

@@ -22,7 +22,7 @@ beforeAll(async () => {
 const urlOf = (password: string) => `rediss://weir:${encodeURIComponent(password)}@127.0.0.1:${server.port}`
 
 test('a user with the documented rights alone decides by every algorithm over TLS, and readiness has nothing to say', async () => {
-  const store = await openTopology(urlOf('p%40ss'), deadlineMs, ca)
+  const store = await openTopology(urlOf('p%40ss'), deadlineMs, { ca })
   for (const algorithm of algorithms) {
     const limit = buildLimit({ name: `limit-${algorithm}`, algorithm, size: 3, blockMs: 60_000 })
     const idempotency = { key: `key-${algorithm}`, id: algorithm }
