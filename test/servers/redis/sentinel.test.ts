@@ -13,32 +13,37 @@ const clients = 16
 const isAdmitted = ({ decision }: Answer) => decision.allowed && decision.reason === 'ok'
 const usedOf = ({ decision }: Answer) => decision.limits[0]?.used ?? Number.POSITIVE_INFINITY
 
-test('a failover under load: nobody waits beyond the deadline, only writes that Redis lost are admitted twice, and service resumes', async () => {
-  const setup = await startSentinels()
-  onTestFinished(() => setup.close())
-  const store = await openTopology(setup.url, deadlineMs)
-  const limit = buildLimit({ size, span: { kind: 'window', ms: 86_400_000 }, onUnavailable: 'deny' })
-  const load = runLoad(store, clients, buildLimitRequest({ limits: [limit] }))
+test.each(['SIGKILL', 'SIGSTOP'] as const)(
+  'a failover under load (%s): nobody waits beyond the deadline, only writes that Redis lost are admitted twice, and service resumes',
+  async (signal) => {
+    const setup = await startSentinels()
+    onTestFinished(() => setup.close())
+    const store = await openTopology(setup.url, deadlineMs)
+    const limit = buildLimit({ size, span: { kind: 'window', ms: 86_400_000 }, onUnavailable: 'deny' })
+    const load = runLoad(store, clients, buildLimitRequest({ limits: [limit] }))
 
-  await vi.waitFor(() => expect(load.answers.filter(isAdmitted).length).toBeGreaterThan(2_000), { timeout: 10_000 })
-  await setup.servers[0]?.kill()
-  const goneFrom = await vi.waitFor(() => {
-    const found = load.answers.findIndex(({ decision }) => decision.reason === 'unavailable')
-    expect(found).toBeGreaterThan(0)
-    return found
-  })
-  const until = { timeout: 12_000, interval: 10 }
-  await vi.waitFor(() => expect(load.answers.slice(goneFrom).filter(isAdmitted).length).toBeGreaterThan(500), until)
-  await vi.waitFor(() => expect(load.answers.at(-1)?.decision.reason).toBe('limit'), until)
-  await load.stop()
+    await vi.waitFor(() => expect(load.answers.filter(isAdmitted).length).toBeGreaterThan(2_000), { timeout: 10_000 })
+    setup.servers[0]?.signal(signal)
+    const goneFrom = await vi.waitFor(() => {
+      const found = load.answers.findIndex(({ decision }) => decision.reason === 'unavailable')
+      expect(found).toBeGreaterThan(0)
+      return found
+    })
+    const until = { timeout: 12_000, interval: 10 }
+    await vi.waitFor(() => expect(load.answers.slice(goneFrom).filter(isAdmitted).length).toBeGreaterThan(500), until)
+    await vi.waitFor(() => expect(load.answers.at(-1)?.decision.reason).toBe('limit'), until)
+    await load.stop()
 
-  const before = load.answers.slice(0, goneFrom).filter(isAdmitted)
-  const after = load.answers.slice(goneFrom).filter(isAdmitted)
-  const kept = Math.min(...after.map(usedOf)) - 1
-  const lost = Math.max(0, before.length - kept)
-  process.stdout.write(`failover: ${before.length} admitted before, ${kept} of them kept, ${lost} lost by Redis\n`)
-  expect(before.length + after.length).toBeLessThanOrEqual(size + lost)
-  expect(lost).toBeLessThan(1_000)
-  expect(load.answers.filter(({ waitedMs }) => waitedMs > deadlineMs + slackMs)).toEqual([])
-  expect(store.counters.breakerOpened).toBeGreaterThan(0)
-})
+    const before = load.answers.slice(0, goneFrom).filter(isAdmitted)
+    const after = load.answers.slice(goneFrom).filter(isAdmitted)
+    const kept = Math.min(...after.map(usedOf)) - 1
+    const lost = Math.max(0, before.length - kept)
+    process.stdout.write(
+      `failover by ${signal}: ${before.length} admitted before, ${kept} of them kept, ${lost} lost by Redis\n`,
+    )
+    expect(before.length + after.length).toBeLessThanOrEqual(size + lost)
+    expect(lost).toBeLessThan(1_000)
+    expect(load.answers.filter(({ waitedMs }) => waitedMs > deadlineMs + slackMs)).toEqual([])
+    expect(store.counters.breakerOpened).toBeGreaterThan(0)
+  },
+)
