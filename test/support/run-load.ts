@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 
@@ -12,6 +11,8 @@ export interface Load {
   readonly answers: readonly Answer[]
   stop(): Promise<void>
 }
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** So many clients that each ask again as soon as they were answered. */
 export function runLoad(store: LimitStore, clients: number, request: LimitRequest): Load {

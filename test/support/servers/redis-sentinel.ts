@@ -11,7 +11,7 @@ export interface SentinelSetup {
   close(): Promise<void>
 }
 
-export const masterName = 'weir'
+const masterName = 'weir'
 /** So short that a test can wait for it; in production it is seconds. */
 const downAfterMs = 500
 const quorum = 2
