@@ -125,12 +125,5 @@ function fixed_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, end_ms, cost < used and used - cost or 0)
 end
 
--- Kept for the largest small step back beyond its end; from then on it means the same as no state. Without expires_ms the key
--- was read in this call and has its expiry, which is cheaper kept than set.
-function fixed_window.save(key, state, expires_ms, server_ahead_ms)
-  if expires_ms then
-    redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
-  else
-    redis.call('SET', key, state, 'KEEPTTL')
-  end
-end
+-- Kept for the largest small step back beyond its end; from then on it means the same as no state.
+fixed_window.save = stored.save

@@ -211,12 +211,7 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
       value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms)
         .. string.sub(tail, 1, places * 8) .. tail
     end
-    if expires_ms then
-      redis.call('SET', key, value, 'PXAT', expires_ms + server_ahead_ms)
-    else
-      redis.call('SET', key, value, 'KEEPTTL')
-    end
-    return
+    return stored.save(key, value, expires_ms, server_ahead_ms)
   end
   local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / 8), ring.is_cut, false
   if copied + pending > places then

@@ -151,12 +151,5 @@ function sliding_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, length_ms, last_ms, start_ms, current, previous, since_us)
 end
 
--- Kept for the largest small step back beyond the end of its weight; from then on it means the same as no state. Without
--- expires_ms the key was read in this call and has its expiry, which is cheaper kept than set.
-function sliding_window.save(key, state, expires_ms, server_ahead_ms)
-  if expires_ms then
-    redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
-  else
-    redis.call('SET', key, state, 'KEEPTTL')
-  end
-end
+-- Kept for the largest small step back beyond the end of its weight; from then on it means the same as no state.
+sliding_window.save = stored.save

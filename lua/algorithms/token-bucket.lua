@@ -179,12 +179,5 @@ function token_bucket.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, full_us, part, size, window_ms, low_us, low_after_us, since_us)
 end
 
--- Kept for the largest small step back beyond the time of fullness; from then on it means the same as no state. Without
--- expires_ms the key was read in this call and has its expiry, which is cheaper kept than set.
-function token_bucket.save(key, state, expires_ms, server_ahead_ms)
-  if expires_ms then
-    redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
-  else
-    redis.call('SET', key, state, 'KEEPTTL')
-  end
-end
+-- Kept for the largest small step back beyond the time of fullness; from then on it means the same as no state.
+token_bucket.save = stored.save

@@ -25,6 +25,4 @@ function block.left_ms(state, block_ms, now_ms)
   return left_ms > 0 and left_ms <= block_ms + clock.step_back_ms_max and left_ms or 0
 end
 
-function block.save(key, state, expires_ms, server_ahead_ms)
-  redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
-end
+block.save = stored.save

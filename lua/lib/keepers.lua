@@ -1,5 +1,6 @@
 -- What keeps a state under a key: the algorithms, blocks, and markers of idempotency keys. Each is made when a call first needs
 -- it: making all of them every time would cost more than deciding does.
+-- @include stored.lua
 local keepers = {}
 
 local makers = {

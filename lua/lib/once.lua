@@ -49,6 +49,4 @@ function once.repeat_reply(repeated, reply, base, after)
   end
 end
 
-function once.save(key, state, expires_ms, server_ahead_ms)
-  redis.call('SET', key, state, 'PXAT', expires_ms + server_ahead_ms)
-end
+once.save = stored.save
