@@ -66,7 +66,8 @@ local function current_span(stored_end_ms, arguments, now_ms)
     if stored_end_ms <= now_ms then
       return end_ms, false
     elseif stored_end_ms <= end_ms then
-      return end_ms, true
+      -- Of a shorter window: it goes on to its end, which is when the key expires.
+      return stored_end_ms, true
     end
     -- Stored by a clock ahead of this one: a small step back stays in that window, a larger one begins anew.
     local ahead_ms = stored_end_ms - window_ms - now_ms

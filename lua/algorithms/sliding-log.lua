@@ -5,7 +5,9 @@
 -- copies of the ring's oldest, so that reading them is enough for most calls, and then the newest, until they are so many that
 -- they move into the ring together: an admission reads once and mostly writes once. Header: tag, whether the string was cut to
 -- its length, slots of the ring, slot of its oldest stamp, stamps in it, copies of its oldest, stamps not in it, the newest
--- stamp, the key's expiry. What no longer counts stays stored until the next write.
+-- stamp, the key's expiry, and the window by which it was set. What no longer counts stays stored until the next write.
+--
+-- A window that is shortened counts at once; one that is lengthened from the next admission on, which moves the expiry too.
 --
 -- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that are not in
 -- it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position `ring.ahead_at` on.
@@ -17,7 +19,7 @@ local sliding_log = {}
 sliding_log.whole = false
 
 -- Few locals: the functions are made anew in every call, and each local that they see makes that slower.
-local layout, header_length, ring_at = '>c1BHHHBBdd', 26, 154
+local layout, header_length, ring_at = '>c1BHHHBBddI5', 31, 159
 local places, copies_max = 16, 8
 
 -- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
@@ -95,15 +97,16 @@ function sliding_log.load(_, key, arguments, cost_max, now_us)
   if #value < header_length or string.sub(value, 1, 1) ~= 'l' then
     return nil
   end
-  local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms = struct.unpack(layout, value)
+  local _, is_cut, capacity, first, kept, copied, pending, newest, expires_ms, window_ms = struct.unpack(layout, value)
   local is_ahead = newest - now_us > clock.step_back_ms_max * 1000
-  local bound_us = (newest > now_us and newest or now_us) - arguments.window_us
+  local window_us = math.min(window_ms, arguments.window_ms) * 1000
+  local bound_us = (newest > now_us and newest or now_us) - window_us
   if kept + pending == 0 or newest <= bound_us or is_ahead then
-    return { kept = 0, tail = '', newest = 0, expires_ms = expires_ms, rebased = is_ahead }
+    return { kept = 0, tail = '', newest = 0, expires_ms = expires_ms, window_us = window_us, rebased = is_ahead }
   end
   local first_pending = header_length + copied * 8
   local tail = string.sub(value, first_pending + 1, first_pending + pending * 8)
-  local state = { kept = kept, tail = tail, newest = newest, expires_ms = expires_ms }
+  local state = { kept = kept, tail = tail, newest = newest, expires_ms = expires_ms, window_us = window_us }
   if kept == 0 then
     state.tail = stamps_above(bound_us, tail)
     return state
@@ -130,23 +133,23 @@ function sliding_log.load(_, key, arguments, cost_max, now_us)
   return state
 end
 
-local function left_ms(stamp, arguments, now_us)
-  return math.ceil((arguments.window_us - (now_us - stamp)) / 1000)
+local function left_ms(stamp, window_us, now_us)
+  return math.ceil((window_us - (now_us - stamp)) / 1000)
 end
 
 -- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go back:
 -- what is charged while the clock stands behind the newest counts from the newest on.
 function sliding_log.plan(state, arguments, cost, now_us)
-  state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0 }
+  state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }
   local size, ring, kept, tail, newest = arguments.size, state.ring, state.kept, state.tail, state.newest
   local used = kept + #tail / 8
-  local remaining, reset_ms = used < size and size - used or 0, used > 0 and left_ms(newest, arguments, now_us) or 0
+  local remaining, reset_ms = used < size and size - used or 0, used > 0 and left_ms(newest, state.window_us, now_us) or 0
   if cost > size then
     return -1, used, remaining, reset_ms
   elseif cost > remaining then
     local at = used + cost - size - 1
     local stamp = at < kept and stamp_in(ring.ahead, at - ring.ahead_at) or stamp_in(tail, at - kept)
-    return left_ms(stamp, arguments, now_us), used, remaining, reset_ms
+    return left_ms(stamp, state.window_us, now_us), used, remaining, reset_ms
   elseif cost == 0 then
     return 0, used, remaining, reset_ms
   end
@@ -159,9 +162,9 @@ function sliding_log.plan(state, arguments, cost, now_us)
   end
   local next_state = {
     ring = ring, kept = kept, tail = tail .. string.rep(struct.pack('>d', newest), cost), newest = newest,
-    expires_ms = expires_ms or state.expires_ms, size = size,
+    expires_ms = expires_ms or state.expires_ms, window_us = arguments.window_us, size = size,
   }
-  return 0, used + cost, remaining - cost, left_ms(newest, arguments, now_us), next_state, expires_ms, state.rebased or false
+  return 0, used + cost, remaining - cost, left_ms(newest, arguments.window_us, now_us), next_state, expires_ms, state.rebased or false
 end
 
 -- Takes out at most `cost` stamps of that time, and moves those behind them up. Reads what plan need not know. Returns
@@ -195,7 +198,10 @@ function sliding_log.refund(state, arguments, cost, at_us)
     local last = from > kept and stamp_in(tail, from - kept - 1) or from > 0 and stamp_in(read_stamps(ring, kept - 1, kept), 0)
     newest = last or 0
   end
-  return { ring = ring, kept = kept, tail = tail, newest = newest, expires_ms = state.expires_ms, size = arguments.size }
+  return {
+    ring = ring, kept = kept, tail = tail, newest = newest,
+    expires_ms = state.expires_ms, window_us = state.window_us, size = arguments.size,
+  }
 end
 
 -- The first write is one that Redis refuses when it is out of memory; those behind it then go through.
@@ -205,10 +211,10 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
     -- Everything anew; a ring begins in its first slot.
     local capacity, value = math.max(state.size, pending), nil
     if pending <= places then
-      value = struct.pack(layout, 'l', 0, capacity, 0, 0, 0, pending, state.newest, state.expires_ms) .. tail
+      value = struct.pack(layout, 'l', 0, capacity, 0, 0, 0, pending, state.newest, state.expires_ms, state.window_us / 1000) .. tail
     else
       local is_cut = pending == capacity and 1 or 0
-      value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms)
+      value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms, state.window_us / 1000)
         .. string.sub(tail, 1, places * 8) .. tail
     end
     return stored.save(key, value, expires_ms, server_ahead_ms)
@@ -225,7 +231,7 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
     kept, tail, pending, is_cut = kept + pending, '', 0, fills and 1 or is_cut
   end
   local header = struct.pack(
-    layout, 'l', is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms
+    layout, 'l', is_cut, ring.capacity, ring.first, kept, copied, pending, state.newest, state.expires_ms, state.window_us / 1000
   )
   redis.call('SETRANGE', key, 0, header .. string.sub(ring.ahead, 1, copied * 8) .. tail)
   if fills then

@@ -9,13 +9,17 @@
 -- Nothing is rounded but what is shown: window / size is a fraction, and the time of fullness is kept as whole microseconds
 -- and a numerator over `size`. Sizes and bursts are at most 90,000,000, so that a product of two of them is below 2^53.
 --
--- State: the stored value itself, 44 bytes, big-endian: a tag; the time of fullness (microseconds, a double), its numerator,
+-- A burst or window that is shortened leaves a bucket that held more as one that the last charge filled to the brim: whoever
+-- used it up waits at most one new filling from there.
+--
+-- State: the stored value itself, 52 bytes, big-endian: a tag; the time of fullness (microseconds, a double), its numerator,
 -- its denominator (the size that charged last) and window_ms; and what a refund must know: the least backlog that charges
--- after a time found (microseconds), that time, and since when this size and window hold (both microseconds, doubles).
+-- after a time found (microseconds), that time, and since when this size and window hold (both microseconds, doubles); and
+-- the time of the last charge (microseconds, a double).
 -- The twin, line by line: packages/core/src/algorithms/token-bucket.ts
 local token_bucket = {}
 
-local layout, layout_length, tag = '>BdI4I4I5I6dd', 44, string.byte('t')
+local layout, layout_length, tag = '>BdI4I4I5I6ddd', 52, string.byte('t')
 local units_max = 90000000
 -- From empty to full at most, as the policy says.
 local fill_us_max = 366 * 86400 * 1000000
@@ -54,10 +58,9 @@ function token_bucket.arguments(definition)
   if fill_us > fill_us_max then
     return nil
   end
-  local backlog_us_max = fill_us + (fill_part > 0 and 1 or 0) + clock.step_back_ms_max * 1000
   return {
     size = size, window_ms = window_ms, burst = burst,
-    unit_us = unit_us, rest_us = rest_us, backlog_us_max = backlog_us_max,
+    unit_us = unit_us, rest_us = rest_us, fill_us = fill_us + (fill_part > 0 and 1 or 0),
   }
 end
 
@@ -67,12 +70,13 @@ function token_bucket.load(value)
 end
 
 -- What is to flow back until the bucket is full: microseconds and their numerator; then what a refund must know; and whether
--- the backlog was dropped because it is more than the bucket holds: the clock was set back, or the burst or window shortened.
+-- some of the backlog was dropped because it is more than the bucket holds: the clock was set back, or the burst or window
+-- shortened.
 local function backlog_of(state, arguments, now_us)
   if not state then
     return 0, 0, low_none, now_us, now_us, false
   end
-  local _, full_us, part, size, window_ms, low_us, low_after_us, since_us = unpack_state(layout, state)
+  local _, full_us, part, size, window_ms, low_us, low_after_us, since_us, last_us = unpack_state(layout, state)
   local backlog_us = full_us - now_us
   if size ~= arguments.size or window_ms ~= arguments.window_ms then
     low_us, low_after_us, since_us = low_none, now_us, now_us
@@ -80,8 +84,13 @@ local function backlog_of(state, arguments, now_us)
       backlog_us, part = backlog_us + 1, 0
     end
   end
-  if backlog_us > arguments.backlog_us_max then
-    return 0, 0, low_none, now_us, now_us, true
+  local step_back_us_max = clock.step_back_ms_max * 1000
+  if backlog_us > arguments.fill_us + step_back_us_max then
+    backlog_us = last_us + arguments.fill_us - now_us
+    if backlog_us < 0 or last_us - now_us > step_back_us_max then
+      backlog_us = 0
+    end
+    return backlog_us, 0, low_none, now_us, now_us, true
   elseif backlog_us < 0 then
     return 0, 0, low_us, low_after_us, since_us, false
   end
@@ -131,7 +140,7 @@ function token_bucket.plan(state, arguments, cost, now_us)
     backlog_us, part = backlog_us + 1, part - size
   end
   local full_us, up_us = now_us + backlog_us, part > 0 and 1 or 0
-  local next_state = pack(layout, tag, full_us, part, size, arguments.window_ms, low_us, low_after_us, since_us)
+  local next_state = pack(layout, tag, full_us, part, size, arguments.window_ms, low_us, low_after_us, since_us, now_us)
   local expires_ms = ceil((full_us + up_us) / 1000) + clock.step_back_ms_max
   return 0, used + cost, remaining - cost, ceil((backlog_us + up_us) / 1000), next_state, expires_ms, rebased
 end
@@ -148,7 +157,7 @@ function token_bucket.refund(state, arguments, cost, at_us, now_us)
   if not state or cost == 0 then
     return nil
   end
-  local _, full_us, part, size, window_ms, low_us, low_after_us, since_us = unpack_state(layout, state)
+  local _, full_us, part, size, window_ms, low_us, low_after_us, since_us, last_us = unpack_state(layout, state)
   if at_us < since_us or full_us < now_us or full_us == now_us and part == 0 then
     return nil
   end
@@ -176,7 +185,7 @@ function token_bucket.refund(state, arguments, cost, at_us, now_us)
     low_us = low_us - back_us - (back_part > 0 and 1 or 0)
     low_us = low_us > 0 and low_us or 0
   end
-  return pack(layout, tag, full_us, part, size, window_ms, low_us, low_after_us, since_us)
+  return pack(layout, tag, full_us, part, size, window_ms, low_us, low_after_us, since_us, last_us)
 end
 
 -- Kept for the largest small step back beyond the time of fullness; from then on it means the same as no state.

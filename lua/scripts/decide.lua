@@ -26,7 +26,8 @@
 -- and 5), and for each limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1
 -- if anything was given back, else 2, and nothing more follows.
 --
--- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from the first write: nothing was written.
+-- A call that is no such call is refused whole with DECIDEARGS. Any other error comes from a read or from the first write:
+-- nothing was written.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
 -- @include ../lib/keepers.lua
@@ -86,6 +87,11 @@ local function counts(keeper)
   return keeper ~= keepers.block and keeper ~= keepers.once
 end
 
+-- A cost above the size is refused whatever the log holds, which then need not be read for it.
+local function cost_that_fits(limit, cost)
+  return cost <= limit.arguments.size and cost or 0
+end
+
 -- Notes that a request keeps something under a key. Returns what is wrong, or nil.
 local function name_key(position, number, keeper, limit, cost)
   if not keys[position] or named_by[position] == number then
@@ -96,7 +102,7 @@ local function name_key(position, number, keeper, limit, cost)
   if not known then
     keeper_at[position] = keeper
     if not keeper.whole then
-      all_whole, limits_of[position], cost_maxes[position] = false, limit, cost
+      all_whole, limits_of[position], cost_maxes[position] = false, limit, cost_that_fits(limit, cost)
     end
   elseif known ~= keeper then
     -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state.
@@ -105,7 +111,7 @@ local function name_key(position, number, keeper, limit, cost)
     if limits_of[position] ~= limit then
       return -6
     end
-    cost_maxes[position] = math.max(cost_maxes[position], cost)
+    cost_maxes[position] = math.max(cost_maxes[position], cost_that_fits(limit, cost))
   end
   return nil
 end
@@ -166,7 +172,7 @@ end
 
 -- By position, what is stored, until a request changes it: then the state that will be, with its expiry or true for the one it
 -- has. Keys that only malformed requests name have no keeper.
-local states, changes = {}, {}
+local states, changes, is_unreadable = {}, {}, {}
 
 if all_whole and next(keeper_at) then
   states = redis.call('MGET', unpack(keys))
@@ -177,7 +183,10 @@ elseif next(keeper_at) then
     if keeper and keeper.whole then
       names[#names + 1], positions[#positions + 1] = keys[position], position
     elseif keeper then
-      states[position] = keeper.load(false, keys[position], limits_of[position].arguments, cost_maxes[position], now_us)
+      local arguments, cost_max = limits_of[position].arguments, cost_maxes[position]
+      local is_read, state = pcall(keeper.load, false, keys[position], arguments, cost_max, now_us)
+      -- Of a key that holds something else or is damaged only the requests fail.
+      states[position], is_unreadable[position] = is_read and state, not is_read
     end
   end
   if #names > 0 then
@@ -189,7 +198,9 @@ end
 
 -- The state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
 local function state_of(position, algorithm)
-  if changes[position] or not algorithm.whole then
+  if is_unreadable[position] then
+    error('the key cannot be read')
+  elseif changes[position] or not algorithm.whole then
     return keeper_at[position] == algorithm and states[position] or nil
   end
   return algorithm.load(states[position])
@@ -335,17 +346,21 @@ local function decide(request, base, limit_count)
 end
 
 local function refund(request, base)
-  reply[base] = 2
-  for at = first_limit_at[refunding], #request, 2 do
+  local changed, length, places = 0, #request, {}
+  for at = first_limit_at[refunding], length, 2 do
     local limit, position = limits[request[at]], request[at + 1]
-    local algorithm = limit.algorithm
     local next_state, expires_ms =
-      algorithm.refund(state_of(position, algorithm), limit.arguments, request[2], request[3], now_us)
+      limit.algorithm.refund(state_of(position, limit.algorithm), limit.arguments, request[2], request[3], now_us)
     if next_state then
-      change(position, algorithm, next_state, expires_ms)
-      reply[base] = 1
+      changed = changed + 1
+      next_states[changed], next_expiries[changed], places[changed] = next_state, expires_ms, at
     end
   end
+  for number = 1, changed do
+    local at = places[number]
+    change(request[at + 1], limits[request[at]].algorithm, next_states[number], next_expiries[number])
+  end
+  reply[base] = changed > 0 and 1 or 2
   return base + 1
 end
 

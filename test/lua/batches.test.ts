@@ -72,6 +72,15 @@ describe('a malformed request fails alone', () => {
   })
 })
 
+test('a log whose key holds something else fails its own requests, and changes nothing of theirs', async () => {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const [list, other] = [`test:${randomUUID()}`, `test:${randomUUID()}`]
+  await redis.rpush(list, 'no string')
+  const limits = '[["sliding_log",0,0,100,60000],["fixed_window",0,0,100,60000]]'
+  const reply = await evalRaw(redis, [list, other], [nowText, limits, '[[0,1,2,2,1,1],[0,1,2,2]]'])
+  expect(reply).toEqual([nowMs * 1_000, 0, -5, 1, 0, 0, 1, 99, 60_000 - (nowMs % 60_000)])
+})
+
 test.each([
   ['33 requests', [nowText, '[["fixed_window",0,0,1,1]]', `[${Array(33).fill('[0,1,1,1]').join(',')}]`]],
   ['no request', [nowText, '[]', '[]']],

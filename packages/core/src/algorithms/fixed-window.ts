@@ -43,7 +43,7 @@ function currentSpan(storedEndMs: number, limit: ModelArguments, nowMs: number):
   if (span.kind === 'window') {
     const endMs = nowMs - (nowMs % span.ms) + span.ms
     if (storedEndMs <= nowMs) return { endMs, counts: false }
-    if (storedEndMs <= endMs) return { endMs, counts: true }
+    if (storedEndMs <= endMs) return { endMs: storedEndMs, counts: true }
     const aheadMs = storedEndMs - span.ms - nowMs
     return aheadMs <= stepBackMsMax ? { endMs: storedEndMs, counts: true } : { endMs, counts: false }
   }

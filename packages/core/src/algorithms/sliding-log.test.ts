@@ -144,7 +144,7 @@ test('units of the same microsecond all count', () => {
 })
 
 test('a refund takes no more than was charged at its time, however much it asks for', () => {
-  const state = { stampsUs: [startUs, startUs + 1, startUs + 1, startUs + 2] }
+  const state = { stampsUs: [startUs, startUs + 1, startUs + 1, startUs + 2], windowUs: 60_000_000 }
   const refundOf = (cost: number, atUs: number) => slidingLog.refund(state, limitOf(9), { cost, atUs }, startUs + 2)
   expect(refundOf(7, startUs + 1)?.stampsUs).toEqual([startUs, startUs + 2])
   expect(refundOf(1, startUs + 1)?.stampsUs).toEqual([startUs, startUs + 1, startUs + 2])

@@ -6,10 +6,11 @@ import { stepBackMsMax } from './plan.ts'
 export interface SlidingLogState {
   /** The time of each unit, in microseconds since the epoch, ascending. */
   readonly stampsUs: readonly number[]
+  /** By which the last of them was admitted: a longer one counts from the next admission on. */
+  readonly windowUs: number
 }
 
-interface Live {
-  readonly stampsUs: readonly number[]
+interface Live extends SlidingLogState {
   readonly newestUs: number
   readonly rebased: boolean
 }
@@ -22,12 +23,13 @@ function windowUsOf({ span }: ModelArguments): number {
 /** The stamps that count. While the clock stands a little behind the newest, it counts as standing still. */
 function liveStamps(state: SlidingLogState | undefined, limit: ModelArguments, nowUs: number): Live {
   const stampsUs = state?.stampsUs ?? []
+  const windowUs = Math.min(state?.windowUs ?? Number.POSITIVE_INFINITY, windowUsOf(limit))
   const newestUs = stampsUs.at(-1)
-  if (newestUs === undefined) return { stampsUs: [], newestUs: 0, rebased: false }
-  if (newestUs - nowUs > stepBackMsMax * 1_000) return { stampsUs: [], newestUs: 0, rebased: true }
-  const boundUs = Math.max(nowUs, newestUs) - windowUsOf(limit)
+  if (newestUs === undefined) return { stampsUs: [], newestUs: 0, windowUs, rebased: false }
+  if (newestUs - nowUs > stepBackMsMax * 1_000) return { stampsUs: [], newestUs: 0, windowUs, rebased: true }
+  const boundUs = Math.max(nowUs, newestUs) - windowUs
   const firstLive = stampsUs.findIndex((stampUs) => stampUs > boundUs)
-  return { stampsUs: firstLive < 0 ? [] : stampsUs.slice(firstLive), newestUs, rebased: false }
+  return { stampsUs: firstLive < 0 ? [] : stampsUs.slice(firstLive), newestUs, windowUs, rebased: false }
 }
 
 function plan(
@@ -37,17 +39,18 @@ function plan(
   nowUs: number,
 ): Plan<SlidingLogState> {
   const { size } = limit
-  const { stampsUs, newestUs, rebased } = liveStamps(state, limit, nowUs)
+  const { stampsUs, newestUs, windowUs, rebased } = liveStamps(state, limit, nowUs)
   const used = stampsUs.length
   const remaining = Math.max(0, size - used)
-  const leftMs = (stampUs: number) => Math.ceil((windowUsOf(limit) - (nowUs - stampUs)) / 1_000)
+  const leftMs = (stampUs: number, ofUs = windowUs) => Math.ceil((ofUs - (nowUs - stampUs)) / 1_000)
   const unchanged = { used, remaining, resetMs: used > 0 ? leftMs(newestUs) : 0, next: undefined, rebased: false }
   if (cost > size) return { ...unchanged, waitMs: -1 }
   if (cost > remaining) return { ...unchanged, waitMs: leftMs(stampsUs[used + cost - size - 1] ?? newestUs) }
   if (cost === 0) return { ...unchanged, waitMs: 0 }
   const stampUs = used > 0 ? Math.max(nowUs, newestUs) : nowUs
-  const next = { stampsUs: [...stampsUs, ...Array<number>(cost).fill(stampUs)] }
-  return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs: leftMs(stampUs), next, rebased }
+  const next = { stampsUs: [...stampsUs, ...Array<number>(cost).fill(stampUs)], windowUs: windowUsOf(limit) }
+  const resetMs = leftMs(stampUs, next.windowUs)
+  return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased }
 }
 
 function refund(
@@ -56,11 +59,11 @@ function refund(
   { cost, atUs }: Refund,
   nowUs: number,
 ): SlidingLogState | undefined {
-  const { stampsUs } = liveStamps(state, limit, nowUs)
+  const { stampsUs, windowUs } = liveStamps(state, limit, nowUs)
   const from = stampsUs.indexOf(atUs)
   if (from < 0 || cost === 0) return undefined
   const count = Math.min(cost, stampsUs.lastIndexOf(atUs) + 1 - from)
-  return { stampsUs: stampsUs.toSpliced(from, count) }
+  return { stampsUs: stampsUs.toSpliced(from, count), windowUs }
 }
 
 export const slidingLog: AlgorithmModel<SlidingLogState> = { plan, refund }

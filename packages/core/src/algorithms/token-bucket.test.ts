@@ -165,7 +165,7 @@ test('a backlog of just some units, or the least more or less, is rounded up to 
       const parts = BigInt(Math.ceil(burst * share)) * BigInt(windowMs) * 1_000n + BigInt(more)
       const state = {
         ...{ size, windowMs, fullUs: startUs + Number(parts / BigInt(size)), part: Number(parts % BigInt(size)) },
-        ...{ lowUs: 0, lowAfterUs: startUs, sinceUs: startUs },
+        ...{ lowUs: 0, lowAfterUs: startUs, sinceUs: startUs, lastUs: startUs },
       }
       const { used } = tokenBucket.plan(state, limitOf(bucket), 0, startUs)
       expect(used).toBe(Math.ceil(burst * share) + (more > 0 ? 1 : 0))

@@ -23,6 +23,8 @@ export interface TokenBucketState extends Rate {
   readonly lowAfterUs: number
   /** Since when this size and window hold. */
   readonly sinceUs: number
+  /** Of the last charge. */
+  readonly lastUs: number
 }
 
 const unitsMax = 90_000_000
@@ -54,8 +56,12 @@ function backlogOf(state: TokenBucketState | undefined, rate: Rate, burst: numbe
   const known = edited ? unknown(nowUs) : state
   const { lowUs, lowAfterUs, sinceUs } = known
   const us = (resized ? upUs({ us: state.fullUs, part: state.part }) : state.fullUs) - nowUs
-  if (us > upUs(span(burst, rate)) + stepBackMsMax * 1_000) {
-    return { us: 0, part: 0, ...unknown(nowUs), rebased: true }
+  const fillUs = upUs(span(burst, rate))
+  const stepBackUsMax = stepBackMsMax * 1_000
+  if (us > fillUs + stepBackUsMax) {
+    const isSetBack = state.lastUs - nowUs > stepBackUsMax
+    const brimUs = isSetBack ? 0 : Math.max(0, state.lastUs + fillUs - nowUs)
+    return { us: brimUs, part: 0, ...unknown(nowUs), rebased: true }
   }
   const left = us < 0 ? { us: 0, part: 0 } : { us, part: resized ? 0 : state.part }
   return { ...left, lowUs, lowAfterUs, sinceUs, rebased: false }
@@ -99,7 +105,14 @@ function plan(
   const known = isLess(backlog, taken)
     ? { lowUs: lowNone, lowAfterUs: nowUs }
     : { lowUs: Math.min(backlog.lowUs, backlog.us), lowAfterUs: backlog.lowAfterUs }
-  const next = { ...rate, fullUs: nowUs + after.us, part: after.part, ...known, sinceUs: backlog.sinceUs }
+  const next = {
+    ...rate,
+    fullUs: nowUs + after.us,
+    part: after.part,
+    ...known,
+    sinceUs: backlog.sinceUs,
+    lastUs: nowUs,
+  }
   const resetMs = Math.ceil(upUs(after) / 1_000)
   return { waitMs: 0, used: used + cost, remaining: remaining - cost, resetMs, next, rebased: backlog.rebased }
 }

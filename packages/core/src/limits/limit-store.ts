@@ -44,7 +44,8 @@ export interface LimitStore {
   decide(request: LimitRequest): Promise<Decision>
   /**
    * Gives back what this very request was charged by this very decision, as far as it still counts; never more, and a
-   * block stays. Resolves to whether anything was given back. A slow or missing store is `false`, and it is not tried again.
+   * block stays. Only for a decision that was charged, and once. Resolves to whether anything was given back. A slow or
+   * missing store is `false`, and it is not tried again.
    */
   refund(request: LimitRequest, charge: Charge): Promise<boolean>
 }

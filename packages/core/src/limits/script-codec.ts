@@ -10,7 +10,7 @@ export type Operation =
   | { readonly kind: 'decide'; readonly request: LimitRequest }
   | { readonly kind: 'refund'; readonly request: LimitRequest; readonly charge: Charge }
 
-/** A call never takes more requests, so that one script run stays well below a millisecond. Also checked in the script. */
+/** A call never takes more requests, so that one script run takes about a millisecond; large logs take more. Also checked in the script. */
 export const requestsPerCallMax = 32
 
 export interface ScriptCall {
