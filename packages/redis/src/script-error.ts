@@ -1,6 +1,6 @@
 import type { Charged } from '@weir/core/limits/decision.ts'
 
-/** Errors with which Redis refuses a script before it has written anything; decide.lua writes with SET alone, at its end. */
+/** Errors with which Redis refuses a script before it has written anything: decide.lua writes at its end, and SET or SETRANGE first. */
 const refusedBeforeWriting: ReadonlySet<string> = new Set([
   'ASK',
   'BUSY',

@@ -1,3 +1,4 @@
+import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { expect, test } from 'vitest'
@@ -93,4 +94,25 @@ test('a refund of what overflowed goes where it was charged', async () => {
   const decision = await store.decide(request)
   expect(await store.refund(request, decision)).toBe(true)
   expect(await store.decide(from('ip:10.0.0.3'))).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
+})
+
+test('what overflows shares one count whatever headers it varies, and meets nobody’s idempotency key', async () => {
+  const asked: LimitRequest[] = []
+  const store = createAnonymousFilter(
+    {
+      decide: (request) => {
+        asked.push(request)
+        return Promise.resolve(unlimitedDecision)
+      },
+      refund: () => Promise.resolve(false),
+    },
+    { newPerSecondMax: 1, monotonicMs: () => 0 },
+  )
+  await store.decide(from('ip:10.0.0.9'))
+  const request = from('ip:10.0.0.1')
+  const scope = { ...request.scope, keyId: 'k', named: new Map([['header:x-tenant', 'any']]) }
+  await store.decide({ ...request, scope, idempotency: { key: '1', id: 'id' } })
+  const [, shared] = asked
+  expect(shared).toMatchObject({ scope: { subject: 'ip:overflow', ip: 'overflow', keyId: '' }, idempotency: undefined })
+  expect(shared?.scope.named).toBeUndefined()
 })

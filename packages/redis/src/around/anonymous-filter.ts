@@ -5,7 +5,8 @@ import { LRUCache } from 'lru-cache'
 /*
  * Promises: a flood of addresses cannot fill Redis. Callers without a key (subjects that begin with `ip:`) may bring this
  * process so many new addresses a second; what comes beyond is counted together, as if it all came from one address. Nobody
- * is refused for being new, only held to a limit that many share.
+ * is refused for being new, only held to a limit that many share. A limit by address and header is counted by the address
+ * alone there; a known address can make as many keys as it has values for such a header.
  *
  * Addresses seen lately are known and count on their own, as they did before, whatever the flood. An address that was
  * forgotten and comes back amid a flood may use the shared count beside what it had used of its own: never more than that.
@@ -62,7 +63,10 @@ class FilteringStore implements AnonymousFilter {
     const { subject } = request.scope
     if (!subject.startsWith(anonymousPrefix) || this.#passes(subject, request.peek)) return this.#inner.decide(request)
     this.#overflowed += 1
-    const shared = { ...request, scope: { ...request.scope, subject: anonymousPrefix + overflow, ip: overflow } }
+    // Route and method are of the policy; whatever else the caller names would make a key of its own, or meet a stranger's marker.
+    const { route, method } = request.scope
+    const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
+    const shared = { ...request, scope, idempotency: undefined }
     this.#shared.set(request, shared)
     return this.#inner.decide(shared)
   }

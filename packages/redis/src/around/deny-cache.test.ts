@@ -92,19 +92,23 @@ test('a smaller cost is asked, since it may fit; a larger one only where it woul
   expect(store.answered).toBe(2)
 })
 
-test('everybody who shares the limit is refused; who does not, is asked about', async () => {
+test('everybody who has only the shared limit is refused; who has others too may have to wait for those, and is asked about', async () => {
   const { store, asked, use } = open()
   const shared = buildLimit({ name: 'shared', by: [{ kind: 'ip' }] })
   const own = buildLimit({ name: 'own', size: 9 })
-  const from = (subject: string, ip = '192.0.2.1') =>
-    buildRequest([own, shared], { scope: { ...buildRequest([]).scope, subject, ip } })
-  await use(from('a'), 3)
-  expect(await store.decide(from('b'))).toMatchObject({
-    ...{ allowed: false, deniedBy: 'shared', refusedBits: 2, limits: [{ name: 'shared', remaining: 0 }] },
+  const from = (subject: string, limits: readonly Limit[], ip = '192.0.2.1') =>
+    buildRequest(limits, { scope: { ...buildRequest([]).scope, subject, ip } })
+  await use(from('a', [shared]), 3)
+  expect(await store.decide(from('b', [shared]))).toMatchObject({
+    ...{ allowed: false, deniedBy: 'shared', refusedBits: 1, limits: [{ name: 'shared', remaining: 0 }] },
   })
   expect(asked()).toBe(3)
-  expect(await store.decide(from('a', '192.0.2.2'))).toMatchObject({ allowed: true })
+  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, refusedBits: 2 })
   expect(asked()).toBe(4)
+  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, refusedBits: 2 })
+  expect(asked()).toBe(4)
+  expect(await store.decide(from('a', [shared], '192.0.2.2'))).toMatchObject({ allowed: true })
+  expect(asked()).toBe(5)
 })
 
 test('a block is kept like a refusal', async () => {

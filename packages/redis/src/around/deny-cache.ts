@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
@@ -9,9 +9,10 @@ import { limitKey } from '../keys.ts'
  * that refusal said, so a client that hammers costs Redis one decision a second. Nobody is refused who would not have been at
  * the time of the refusal; a refund or a raised limit shows after a second at most, or at once after `forget`.
  *
- * A refusal is kept under the one limit that refused, so that it serves every caller who shares that limit. It answers
- * the same cost, and under a fixed window, where the wait does not depend on the cost, larger ones too. Looking, and
- * requests with an idempotency key (which may have been admitted before), always ask.
+ * A refusal is kept under the one limit that refused, so that it serves every caller who shares that limit and has no other;
+ * for whoever has more limits it answers only the very set that was refused. It answers the same cost, and under a fixed
+ * window, where the wait does not depend on the cost, larger ones too. Looking, and requests with an idempotency key (which
+ * may have been admitted before), always ask.
  */
 
 /** A refund or another process's reset goes unseen this long at most. */
@@ -95,7 +96,9 @@ class DenyCachingStore implements DenyCache {
       const denial = this.#denials.get(place)
       if (denial === undefined) continue
       if (nowMs >= denial.endsMs) this.#denials.delete(place)
-      else if (denial.limit === limit && denial.cost <= cost && fitsAll(limits, cost)) return denial
+      else if (denial.limit === limit && denial.cost <= cost && fitsAll(limits, cost) && isAll(denial, limits, scope)) {
+        return denial
+      }
     }
     return undefined
   }
@@ -123,6 +126,13 @@ const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>
 const fitsAll = (limits: readonly Limit[], cost: number) =>
   limits.every(({ mode, capacity }) => mode === 'shadow' || cost <= capacity)
 
+const isSame = ({ keys }: Denial, limits: readonly Limit[], scope: ScopeValues) =>
+  limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])
+
+/** Whether the wait is the whole wait: another limit of this caller may be used up for longer than the one that is shared. */
+const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
+  limits.every((one) => one === denial.limit || one.mode === 'shadow') || isSame(denial, limits, scope)
+
 /** The one limit that the refusal and its wait come from, if there is just one. */
 function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limit | undefined {
   const { reason, refusedBits: bits } = decision
@@ -130,19 +140,22 @@ function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limi
   const at = Math.log2(bits)
   const limit = limits[at]
   // Whoever is blocked by one limit may be over another without a bit of its own, and would have to wait for that too.
-  const othersHaveRoom = limits.every(({ mode }, other) => {
-    return other === at || mode === 'shadow' || (decision.limits[other]?.remaining ?? 0) >= cost
-  })
+  const roomOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
+  const othersHaveRoom = limits.every(
+    ({ name, mode }, other) => other === at || mode === 'shadow' || roomOf(name) >= cost,
+  )
   return limit?.mode === 'enforce' && (reason === 'limit' || othersHaveRoom) ? limit : undefined
 }
 
 /** The refusal as it stands now. What is not known of other callers' counts is left out. */
-function answerAgain({ decision, limit, keys, answeredMs }: Denial, request: LimitRequest, nowMs: number): Decision {
+function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Decision {
+  const { decision, limit, answeredMs } = denial
   const elapsedMs = nowMs - answeredMs
   const left = (ms: number) => Math.max(0, Math.ceil(ms - elapsedMs))
   const { limits, scope } = request
-  const isSame = limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])
-  const known = isSame ? decision.limits : decision.limits.filter(({ name }) => name === limit.name)
+  const known = isSame(denial, limits, scope)
+    ? decision.limits
+    : decision.limits.filter(({ name }) => name === limit.name)
   return {
     ...decision,
     ...{ charged: 'no', atUs: 0, refusedBits: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },

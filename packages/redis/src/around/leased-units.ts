@@ -79,17 +79,22 @@ export class LeasedUnits {
 
   async #serveWaiting(request: LimitRequest): Promise<void> {
     this.#acquiring = true
-    while (this.#waiting.length > 0) {
-      const isGranted = await this.#acquireOnce(request)
-      const unserved: Waiting[] = []
-      for (const { cost, resolve } of this.#waiting.splice(0)) {
-        if (isGranted && this.#units >= cost) resolve(this.#given(cost))
-        else if (isGranted) unserved.push({ cost, resolve })
-        else resolve(undefined)
-      }
-      this.#waiting.push(...unserved)
+    try {
+      while (this.#waiting.length > 0) this.#serve(await this.#acquireOnce(request))
+    } finally {
+      this.#acquiring = false
+      this.#serve(false)
     }
-    this.#acquiring = false
+  }
+
+  #serve(isGranted: boolean): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const one of waiting) {
+      if (isGranted && this.#units >= one.cost) one.resolve(this.#given(one.cost))
+      else if (isGranted) this.#waiting.push(one)
+      else one.resolve(undefined)
+    }
   }
 
   /** One lease, or what Redis has left of it if that serves anybody. */
@@ -104,7 +109,7 @@ export class LeasedUnits {
       const [state] = decision?.limits ?? []
       if (decision === undefined || state === undefined) return false
       if (decision.allowed) return this.#add(cost, state, askedMs)
-      const least = Math.min(...this.#waiting.map((one) => one.cost)) - this.#live()
+      const least = this.#waiting.reduce((min, one) => Math.min(min, one.cost), Number.POSITIVE_INFINITY) - this.#live()
       if (attempt === 'rest' || state.remaining < Math.max(1, least)) {
         this.#plainUntilMs = this.#source.monotonicMs() + Math.min(plainMs, state.resetMs)
         return false
