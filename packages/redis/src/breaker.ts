@@ -62,18 +62,21 @@ export class Breaker {
   /** Probes now, if open and no probe is under way. */
   probe(): void {
     if (!this.#isOpen || this.#isProbing || this.#isStopped) return
-    const startedMs = performance.now()
     const answer = this.#options.probe()
     if (answer === undefined) return
     this.#isProbing = true
+    // As for a call: a busy event loop of our own is no sign of death, and an answer that is already here is read before this.
+    let isLate = false
+    const timer = setTimeout(() => setImmediate(() => (isLate = true)), this.#options.deadlineMs)
+    timer.unref()
+    const end = (isAnswered: boolean) => {
+      clearTimeout(timer)
+      this.#isProbing = false
+      if (isAnswered && !isLate) this.#close()
+    }
     answer.then(
-      () => {
-        this.#isProbing = false
-        if (performance.now() - startedMs <= this.#options.deadlineMs) this.#close()
-      },
-      () => {
-        this.#isProbing = false
-      },
+      () => end(true),
+      () => end(false),
     )
   }
 
