@@ -90,3 +90,18 @@ test('what waits for its closing runs once, also when it will never close', asyn
   await vi.advanceTimersByTimeAsync(1_000)
   expect([breaker.isOpen, probes.length]).toEqual([true, 1])
 })
+
+test('an answer that came while this process was busy closes it: our own delay is not the server’s', async () => {
+  vi.useRealTimers()
+  let probes = 0
+  const probe = () => {
+    probes += 1
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+  const breaker = new Breaker({ probe, deadlineMs: 20, isOpen: true })
+  breaker.probe()
+  for (const startMs = performance.now(); performance.now() - startMs < 60; );
+  await vi.waitFor(() => expect(breaker.isOpen).toBe(false))
+  expect(probes).toBe(1)
+  breaker.stop()
+})
