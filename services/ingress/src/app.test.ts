@@ -10,6 +10,8 @@ import type { FastifyInstance } from 'fastify'
 import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApps } from './app.ts'
+import { createIdentifier } from './http/identify.ts'
+import { createLivePolicy } from './policy-view.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
@@ -56,7 +58,9 @@ beforeEach(async () => {
   await new Promise<void>((done) => upstream.listen(0, '127.0.0.1', done))
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const ports = {
-    policy: requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml'),
+    policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
+    identifier: createIdentifier(),
+    outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: {
       append(key: string, openLine: string) {

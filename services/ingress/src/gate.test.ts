@@ -4,6 +4,7 @@ import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import { type Ask, createGate, type Gate } from './gate.ts'
+import { createLivePolicy } from './policy-view.ts'
 
 const policy = requirePolicy(
   `
@@ -19,6 +20,8 @@ subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { pla
   'weir.yaml',
 )
 
+const { view } = createLivePolicy(policy)
+
 let gate: Gate
 let records: Record<string, unknown>[]
 let nowMs: number
@@ -30,7 +33,6 @@ beforeEach(() => {
   logIsFull = false
   const clock = { nowMs: () => nowMs }
   gate = createGate({
-    policy,
     clock,
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: {
@@ -47,7 +49,7 @@ function ask(given: Partial<Ask> & { readonly id?: string } = {}): Ask {
   const subject = policy.subjects.get(id)
   if (subject === undefined) throw new Error(`no subject ${id}`)
   const plain = { keyId: 'k', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false }
-  return { subject, ...plain, named: undefined, idempotencyKey: undefined, ...rest }
+  return { view, subject, ...plain, named: undefined, idempotencyKey: undefined, ...rest }
 }
 
 test('what a shadow limit would have refused is allowed, and recorded under its name', async () => {

@@ -5,14 +5,16 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
-import type { Policy, Route, Subject } from '@weir/core/policy/policy.ts'
-import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
+import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import type { NamedValues } from './http/named-scopes.ts'
+import type { PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
 import { createUnrecorded } from './unrecorded.ts'
 
 /** Who asks for what, however the request came in. */
 export interface Ask {
+  /** The policy by which subject and route were found. */
+  readonly view: PolicyView
   readonly subject: Subject
   readonly keyId: string
   /** By `addressScope`; empty when the door does not know it: limits by address then do not apply. */
@@ -40,7 +42,7 @@ export interface Verdict {
 export interface Gate {
   decide(ask: Ask): Promise<Verdict>
   /** Records a caller without a valid key. Touches no limit. */
-  refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'>): Verdict
+  refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Verdict
 }
 
 /** A caller is told to come back after this long when the log of decisions is full; Kafka may be back by then. */
@@ -60,18 +62,16 @@ const unauthorized: Decision = {
 }
 
 export function createGate(ports: {
-  readonly policy: Policy
   readonly store: LimitStore
   readonly log: DecisionLog
   readonly clock: Clock
 }): Gate {
   const { store, log, clock } = ports
-  const resolveLimits = createLimitResolver(ports.policy)
   const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
   const unrecorded = createUnrecorded()
 
-  const limitsOf = ({ subject, route, ip }: Ask): readonly Limit[] => {
-    const limits = resolveLimits(subject, route)
+  const limitsOf = ({ view, subject, route, ip }: Ask): readonly Limit[] => {
+    const limits = view.resolveLimits(subject, route)
     if (ip !== '') return limits
     const known = withoutAddress.get(limits)
     if (known !== undefined) return known
@@ -106,14 +106,15 @@ export function createGate(ports: {
       if (idempotency !== undefined && decision.allowed) unrecorded.add(id)
       return { id, limits, decision: journalFull(decision) }
     },
-    refuseStranger({ ip, route, method }) {
+    refuseStranger({ ip, route, method, retryAfterMs }) {
       const tsMs = clock.nowMs()
       const id = uuidv7(tsMs)
       const { template, cost } = route
       const who = { subject: '_unauthenticated', keyId: '', plan: '', route: template, method, cost }
       // Spread by address, so that a flood of wrong keys does not pile up on one partition. The address itself stays out.
       record(id, hash('sha256', ip, 'hex').slice(0, 16), unauthorized, who, tsMs)
-      return { id, decision: unauthorized, limits: undefined }
+      const decision = retryAfterMs === 0 ? unauthorized : { ...unauthorized, retryAfterMs }
+      return { id, decision, limits: undefined }
     },
   }
 }

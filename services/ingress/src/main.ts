@@ -13,7 +13,9 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
+import { createIdentifier } from './http/identify.ts'
 import { registerMetrics } from './metrics.ts'
+import { createLivePolicy } from './policy-view.ts'
 import { warmUp } from './warm-up.ts'
 
 /** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
@@ -26,21 +28,23 @@ await startService(
     const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
 
     const specs = await readTopics()
-    const partitionsWhenAway = specs.find(({ name }) => name === topics.decisions)?.partitions ?? 1
-    const records = await run.own(
-      'publisher',
-      openPublisher({
-        brokers: config.kafkaBrokers,
-        clientId: 'weir-ingress',
-        log,
-        topic: topics.decisions,
-        partitionsWhenAway,
-      }),
-      async (publisher) => {
-        const { lost } = await publisher.drain(drainMs)
-        if (lost > 0) log.error({ lost }, 'records lost: Kafka did not take them before the stop')
-      },
-    )
+    const openLog = (topic: string) =>
+      run.own(
+        `publisher of ${topic}`,
+        openPublisher({
+          brokers: config.kafkaBrokers,
+          clientId: 'weir-ingress',
+          log,
+          topic,
+          partitionsWhenAway: specs.find(({ name }) => name === topic)?.partitions ?? 1,
+        }),
+        async (publisher) => {
+          const { lost } = await publisher.drain(drainMs)
+          if (lost > 0) log.error({ lost, topic }, 'records lost: Kafka did not take them before the stop')
+        },
+      )
+    const records = await openLog(topics.decisions)
+    const outcomes = await openLog(topics.outcomes)
 
     let redisError = ''
     const onError = (error: Error) => {
@@ -71,7 +75,14 @@ await startService(
 
     await warmUp(policy, store)
     const apps = await buildApps(
-      { policy, store: layers, log: records, clock: systemClock },
+      {
+        policy: createLivePolicy(policy),
+        store: layers,
+        identifier: createIdentifier(),
+        log: records,
+        outcomes,
+        clock: systemClock,
+      },
       log,
       config.adminTokenSha256,
     )

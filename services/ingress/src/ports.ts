@@ -1,6 +1,7 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Identifier } from './http/identify.ts'
+import type { LivePolicy } from './policy-view.ts'
 
 /** Where decisions are recorded. Never waits; false means that the bound is reached and nothing was taken. */
 export interface DecisionLog {
@@ -9,8 +10,11 @@ export interface DecisionLog {
 
 /** What the doors of the ingress work with. */
 export interface Ports {
-  readonly policy: Policy
+  readonly policy: LivePolicy
   readonly store: LimitStore
+  readonly identifier: Identifier
   readonly log: DecisionLog
+  /** What upstreams answered. No count depends on it: what is not taken is only missed. */
+  readonly outcomes: DecisionLog
   readonly clock: Clock
 }

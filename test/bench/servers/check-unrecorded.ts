@@ -5,6 +5,8 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { ingressVariables } from '@weir/ingress/config.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -24,5 +26,9 @@ const store = createRedisLimitStore({
   deadlineMs: config.decisionDeadlineMs,
 })
 const log = { append: () => true }
-const { api } = await buildApps({ policy, store, log, clock: systemClock }, logger, config.adminTokenSha256)
+const { api } = await buildApps(
+  { policy: createLivePolicy(policy), identifier: createIdentifier(), store, log, outcomes: log, clock: systemClock },
+  logger,
+  config.adminTokenSha256,
+)
 await api.listen({ port: config.apiPort, host: config.apiHost })

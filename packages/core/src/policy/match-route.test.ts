@@ -7,7 +7,7 @@ function routes(...templates: string[]): Route[] {
   return templates.map((template) => {
     const match = parseMatch(template)
     if (match === undefined) throw new Error(`not a route: ${template}`)
-    return { ...match, cost: 1, upstream: undefined, limits: noRouteLimits }
+    return { ...match, cost: 1, costFrom: undefined, upstream: undefined, limits: noRouteLimits }
   })
 }
 
@@ -70,5 +70,11 @@ test('a long hostile path costs no more than the table is deep', () => {
 })
 
 test('requests that match nothing share one template', () => {
-  expect(unmatchedRoute).toMatchObject({ template: '*', cost: 1, upstream: undefined, limits: noRouteLimits })
+  expect(unmatchedRoute).toMatchObject({
+    template: '*',
+    cost: 1,
+    costFrom: undefined,
+    upstream: undefined,
+    limits: noRouteLimits,
+  })
 })

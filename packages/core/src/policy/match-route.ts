@@ -6,7 +6,7 @@ import { noRouteLimits, type Route } from './policy.ts'
  */
 export const unmatchedRoute: Route = {
   ...{ method: '*', path: '/*', template: '*' },
-  ...{ cost: 1, upstream: undefined, limits: noRouteLimits },
+  ...{ cost: 1, costFrom: undefined, upstream: undefined, limits: noRouteLimits },
 }
 
 type Methods = Map<string, Route>

@@ -1,4 +1,4 @@
-import type { Policy } from './policy.ts'
+import { defaultIdentity, type Policy } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
 import { type Field, PolicyReader } from './policy-reader.ts'
 import { readLimits } from './read-limits.ts'
@@ -60,6 +60,8 @@ function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
     subjects,
     keys,
     endpoints,
+    identity: defaultIdentity,
+    tokens: new Map(),
   }
 }
 

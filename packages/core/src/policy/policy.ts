@@ -8,10 +8,21 @@ export interface Policy {
   readonly limitsForAll: readonly Limit[]
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>
-  readonly subjects: ReadonlyMap<string, Subject>
+  readonly subjects: Lookup<Subject>
   /** By lower-case hex SHA-256 of the whole key. */
-  readonly keys: ReadonlyMap<string, ApiKey>
+  readonly keys: Lookup<ApiKey>
   readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly identity: Identity
+  /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
+  readonly tokens: Lookup<Token>
+}
+
+/** What is asked of a map that may hold a million entries and make each only when it is asked for. A Map is one. */
+export interface Lookup<T> {
+  readonly size: number
+  get(key: string): T | undefined
+  keys(): Iterable<string>
+  values(): Iterable<T>
 }
 
 export interface Plan {
@@ -27,13 +38,22 @@ export interface Route {
   readonly path: string
   /** What records and scopes name it by: `METHOD /path`, as written. */
   readonly template: string
-  /** Units per request; a non-negative safe integer. */
+  /** Units per request; a non-negative safe integer. 1 where `costFrom` says it. */
   readonly cost: number
+  /** Where each request says what it costs; undefined for those that all cost the same. */
+  readonly costFrom: CostSource | undefined
   /** Name of the upstream, or undefined for the one that the host selects. */
   readonly upstream: string | undefined
   /** Apply to its requests on top of the plan's. Routes with equal limits have the same array. */
   readonly limits: readonly Limit[]
 }
+
+/** A part of a request that says how many units it consumes. */
+export type CostSource =
+  | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'query'; readonly name: string }
+  /** JSON Pointer (RFC 6901) to an array, whose length counts, or to a whole number. */
+  | { readonly kind: 'json'; readonly pointer: string }
 
 /** What a route without limits of its own has. */
 export const noRouteLimits: readonly Limit[] = []
@@ -44,6 +64,8 @@ export interface Upstream {
   readonly url: string
   /** Host names it answers for, lower case; `*` for any. */
   readonly hosts: readonly string[]
+  /** It counts as gone when it sends nothing for so long. */
+  readonly timeoutMs: number
 }
 
 export interface Subject {
@@ -67,6 +89,69 @@ export interface ApiKey {
   readonly id: string
   readonly sha256: string
   readonly subject: Subject
+  /** From then on it is nobody's, in milliseconds since the epoch; undefined for never. */
+  readonly expiresAtMs: number | undefined
+}
+
+/** How callers are told apart. The order is fixed: key, JWT, trusted header, address. */
+export interface Identity {
+  /** Headers that may carry a key, lower case, in the order they are looked at; of `authorization` its Bearer token. */
+  readonly keyHeaders: readonly string[]
+  /** Query parameter that may carry a key; undefined, as it is unless asked for: addresses end up in logs. */
+  readonly keyQuery: string | undefined
+  readonly jwt: readonly JwtIssuer[]
+  readonly trustedHeaders: TrustedHeaders | undefined
+  /** CIDRs of the proxies in front, whose word on the caller's address and on the original request is taken. */
+  readonly trustedProxies: readonly string[]
+  /** Of callers without any credential, who are the subject `ip:ADDRESS` then; undefined where they are refused. */
+  readonly anonymousPlan: Plan | undefined
+}
+
+/** Who signs tokens of callers, and what their claims mean. */
+export interface JwtIssuer {
+  readonly issuer: string
+  readonly jwksUrl: string
+  /** Required of a token if given. */
+  readonly audience: string | undefined
+  /** Names of RFC 7518 and RFC 8037; never `none`, never symmetric ones. */
+  readonly algorithms: readonly string[]
+  readonly subjectClaim: string
+  readonly planClaim: string | undefined
+  /** Of subjects that the policy does not have and whose token names no plan of it; undefined refuses them. */
+  readonly plan: Plan | undefined
+  /** Allows a JWKS at a loopback or private address. */
+  readonly allowPrivate: boolean
+}
+
+/** Headers in which proxies that have authenticated the caller name it. */
+export interface TrustedHeaders {
+  /** CIDRs of peers that are believed. */
+  readonly from: readonly string[]
+  /** Names of headers, lower case. */
+  readonly subject: string
+  readonly planHeader: string | undefined
+  /** As in JwtIssuer. */
+  readonly plan: Plan | undefined
+}
+
+export const defaultIdentity: Identity = {
+  keyHeaders: ['authorization', 'x-api-key'],
+  keyQuery: undefined,
+  jwt: [],
+  trustedHeaders: undefined,
+  trustedProxies: [],
+  anonymousPlan: undefined,
+}
+
+/** What a token of Weir's own doors may do. `admin` may do everything, tokens included. */
+export const tokenScopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin'] as const
+export type TokenScope = (typeof tokenScopes)[number]
+
+/** A credential for the check API of any subject, and for the admin API. The token itself is nowhere. */
+export interface Token {
+  readonly name: string
+  readonly sha256: string
+  readonly scopes: readonly TokenScope[]
 }
 
 /** Where webhooks go. */

@@ -39,7 +39,8 @@ export function readRoutes(
     if (same !== undefined)
       reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
     else shapes.set(shape, matchAt)
-    if (cost !== undefined && limits !== undefined) routes.push({ ...match, cost, upstream, limits })
+    if (cost !== undefined && limits !== undefined)
+      routes.push({ ...match, cost, costFrom: undefined, upstream, limits })
   }
   return routes
 }

@@ -99,7 +99,7 @@ class KeyRing {
     } else {
       this.#hashes.set(sha256, hashAt)
       this.#ids.set(id, idAt ?? hashAt)
-      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject })
+      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs: undefined })
     }
   }
 }

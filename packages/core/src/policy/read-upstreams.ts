@@ -2,6 +2,9 @@ import type { Endpoint, Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { nameRule, parseHost, parseHttpUrl, parseName, parseOrigin, parseVariableName } from './policy-values.ts'
 
+/** An upstream that is silent for longer is taken for gone. */
+const upstreamTimeoutMs = 30_000
+
 /** The upstreams by name; undefined stands for one that is there but wrong. No host belongs to two. */
 export function readUpstreams(reader: PolicyReader, place: Place): Map<string, Upstream | undefined> {
   const upstreams = new Map<string, Upstream | undefined>()
@@ -20,7 +23,10 @@ export function readUpstreams(reader: PolicyReader, place: Place): Map<string, U
       else reader.problem(at, hostTaken(host, owner, fields?.has('hosts') ?? false))
     }
     const complete = url !== undefined && hosts !== undefined
-    upstreams.set(name, complete ? { name, url, hosts: hosts.map(({ host }) => host) } : undefined)
+    upstreams.set(
+      name,
+      complete ? { name, url, hosts: hosts.map(({ host }) => host), timeoutMs: upstreamTimeoutMs } : undefined,
+    )
   }
   return upstreams
 }

@@ -22,6 +22,16 @@ const draftType = (word: string) => `https://iana.org/assignments/http-problem-t
 export function denialProblem(reply: FastifyReply, verdict: Verdict): Problem {
   const { decision } = verdict
   const { reason, deniedBy } = decision
+  if (reason === 'unauthorized' && decision.retryAfterMs > 0) {
+    reply.header('retry-after', retryAfterSeconds(decision))
+    return {
+      type: draftType('abnormal-usage-detected'),
+      title: 'Too many wrong credentials',
+      status: 429,
+      detail: 'Too many wrong credentials came from this address; new ones are not looked at for a while.',
+      'violated-policies': [],
+    }
+  }
   if (reason === 'unauthorized') {
     reply.header('www-authenticate', 'Bearer')
     return {

@@ -1,5 +1,5 @@
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
-import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Policy, Route } from '@weir/core/policy/policy.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
@@ -7,8 +7,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { addressScope } from '../http/caller-address.ts'
 import { findKey, readCredential } from '../http/identify.ts'
-import { createAttributeScopes } from '../http/named-scopes.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
+import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 
 /** Body of `POST /v1/check`, as it comes over the wire. */
@@ -71,10 +71,7 @@ const bad = (detail: string, status = 400): Problem => ({
 })
 
 /** A request in the words of the policy: `route` is a path, or a method and a path. */
-function matchAsked(
-  matchRoute: ReturnType<typeof createRouteMatcher>,
-  body: CheckBody,
-): { route: Route; method: string } {
+function matchAsked({ matchRoute }: PolicyView, body: CheckBody): { route: Route; method: string } {
   const words = (body.route ?? '').split(' ')
   const path = words.at(-1) ?? ''
   const method = (body.method ?? (words.length > 1 ? words[0] : '') ?? '').toUpperCase()
@@ -126,18 +123,17 @@ export function addCheckRoute(
   gate: Gate,
   adminTokenSha256: string | undefined,
 ): void {
-  const { policy } = ports
-  const matchRoute = createRouteMatcher(policy.routes)
-  const attributeScopes = createAttributeScopes(policy)
   const isAdmin = createAdminCheck(adminTokenSha256)
 
   app.post<{ Body: CheckBody }>('/v1/check', { schema: { body: bodySchema } }, async (request, reply) => {
     const { body } = request
+    const { view } = ports.policy
+    const { policy } = view
     const credential = fingerprint(readCredential(request.headers)?.key ?? '')
     const caller = policy.keys.get(credential)
-    const asked = { ...matchAsked(matchRoute, body), ip: addressScope(body.ip ?? '') }
+    const asked = { ...matchAsked(view, body), ip: addressScope(body.ip ?? '') }
     if (caller === undefined && !isAdmin(credential)) {
-      const verdict = gate.refuseStranger(asked)
+      const verdict = gate.refuseStranger({ ...asked, retryAfterMs: 0 })
       setVerdictHeaders(reply, verdict)
       return sendProblem(reply, denialProblem(reply, verdict))
     }
@@ -147,10 +143,10 @@ export function addCheckRoute(
     const cost = body.cost ?? asked.route.cost
     const verdict =
       who.kind === 'stranger'
-        ? gate.refuseStranger(asked)
+        ? gate.refuseStranger({ ...asked, retryAfterMs: 0 })
         : await gate.decide({
-            ...{ ...asked, subject: who.subject, keyId: who.keyId, cost, peek: body.peek ?? false },
-            named: attributeScopes(body.attributes ?? {}),
+            ...{ ...asked, view, subject: who.subject, keyId: who.keyId, cost, peek: body.peek ?? false },
+            named: view.attributeScopes(body.attributes ?? {}),
             idempotencyKey: body.idempotency_key,
           })
     setVerdictHeaders(reply, verdict)

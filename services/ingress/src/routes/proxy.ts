@@ -1,14 +1,12 @@
 import replyFrom from '@fastify/reply-from'
-import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
-import { createUpstreamResolver } from '@weir/core/policy/resolve-upstream.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
-import { peerScope } from '../http/caller-address.ts'
-import { findKey, readCredential } from '../http/identify.ts'
-import { createRequestScopes } from '../http/named-scopes.ts'
+import type { CredentialPlace } from '../http/identify.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
+import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 
 /** An upstream that answers nothing for this long counts as gone. */
@@ -44,9 +42,6 @@ function upstreamProblem(error: Error & { code?: string; statusCode?: number }):
 
 /** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
 export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: Gate): Promise<void> {
-  const matchRoute = createRouteMatcher(ports.policy.routes)
-  const resolveUpstream = createUpstreamResolver(ports.policy)
-  const requestScopes = createRequestScopes(ports.policy)
   await app.register(replyFrom, {
     undici: { connections: upstreamConnectionsMax, headersTimeout: upstreamTimeoutMs, bodyTimeout: upstreamTimeoutMs },
     disableRequestLogging: true,
@@ -55,15 +50,21 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
 
-  const passOn = (request: FastifyRequest, reply: FastifyReply, route: Route, credentialHeader: string) => {
-    const upstream = resolveUpstream(request.headers.host ?? '', route)
+  const passOn = (
+    view: PolicyView,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    route: Route,
+    carriedIn: CredentialPlace | undefined,
+  ) => {
+    const upstream = view.resolveUpstream(request.headers.host ?? '', route)
     if (upstream === undefined) return sendProblem(reply, noUpstream)
     return reply.from(`${upstream.url}${request.raw.url ?? '/'}`, {
       // A decision stands for one request to the upstream; whether to repeat it is the client's to say.
       retryDelay: () => null,
       rewriteRequestHeaders: (_raw, headers) => {
         // The key is ours to know; `Expect: 100-continue` has been answered by this very server.
-        const { [credentialHeader]: _key, expect: _expect, ...others } = headers
+        const { [carriedIn?.name ?? '']: _key, expect: _expect, ...others } = headers
         return others
       },
       rewriteHeaders: (headers) => {
@@ -85,22 +86,26 @@ export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: G
   const handle = async (request: FastifyRequest, reply: FastifyReply) => {
     const { method, url = '/' } = request.raw
     if (!url.startsWith('/')) return sendProblem(reply, notAPath)
+    const { view } = ports.policy
     const path = url.split('?', 1)[0] ?? '/'
-    const route = matchRoute(request.method, path) ?? unmatchedRoute
-    const ip = peerScope(request.raw.socket)
-    const credential = readCredential(request.headers)
-    const key = credential === undefined ? undefined : findKey(ports.policy, credential.key)
+    const route = view.matchRoute(request.method, path) ?? unmatchedRoute
+    const origin = { headers: request.headers, url, socket: request.raw.socket }
+    const ip = ports.identifier.addressOf(view, origin)
     const asked = { ip, route, method: method ?? request.method }
-    if (key === undefined || credential === undefined) return refuse(reply, gate.refuseStranger(asked))
-    const { subject, id: keyId } = key
-    const named = requestScopes(request.headers, url)
+    const found = ports.identifier.identify(view, origin)
+    const caller = found instanceof Promise ? await found : found
+    if (caller.kind === 'stranger') {
+      return refuse(reply, gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs }))
+    }
+    const { subject, keyId, carriedIn } = caller
+    const named = view.requestScopes(request.headers, url)
     const verdict = await gate.decide({
       ...asked,
-      ...{ subject, keyId, cost: route.cost, peek: false, named, idempotencyKey: undefined },
+      ...{ view, subject, keyId, cost: route.cost, peek: false, named, idempotencyKey: undefined },
     })
     if (!verdict.decision.allowed) return refuse(reply, verdict)
     setVerdictHeaders(reply, verdict)
-    return passOn(request, reply, route, credential.header)
+    return passOn(view, request, reply, route, carriedIn)
   }
 
   app.all('/*', handle)

@@ -1,0 +1,48 @@
+import { createRouteMatcher } from '@weir/core/policy/match-route.ts'
+import type { Policy } from '@weir/core/policy/policy.ts'
+import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
+import { createUpstreamResolver } from '@weir/core/policy/resolve-upstream.ts'
+import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
+
+/** A policy with everything that is worked out from it once, not once per request. */
+export interface PolicyView {
+  readonly policy: Policy
+  readonly matchRoute: ReturnType<typeof createRouteMatcher>
+  readonly resolveLimits: ReturnType<typeof createLimitResolver>
+  readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
+  readonly requestScopes: ReturnType<typeof createRequestScopes>
+  readonly attributeScopes: ReturnType<typeof createAttributeScopes>
+}
+
+/**
+ * The policy in force. A door reads `view` once per request and keeps to it: a change in the middle of a request is
+ * seen by the next.
+ */
+export interface LivePolicy {
+  readonly view: PolicyView
+  /** The next request is decided by this one. */
+  replace(policy: Policy): void
+}
+
+function viewOf(policy: Policy): PolicyView {
+  return {
+    policy,
+    matchRoute: createRouteMatcher(policy.routes),
+    resolveLimits: createLimitResolver(policy),
+    resolveUpstream: createUpstreamResolver(policy),
+    requestScopes: createRequestScopes(policy),
+    attributeScopes: createAttributeScopes(policy),
+  }
+}
+
+export function createLivePolicy(policy: Policy): LivePolicy {
+  let view = viewOf(policy)
+  return {
+    get view() {
+      return view
+    },
+    replace(next) {
+      view = viewOf(next)
+    },
+  }
+}
