@@ -16,14 +16,18 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/core': { packages: [], libraries: ['yaml', 'temporal-polyfill'], node: 'hashes' },
   '@weir/contracts': { packages: ['@weir/core'], libraries: [], node: 'hashes' },
   // Runtime knows no domain: of core only what an operating fault is.
-  '@weir/runtime': { packages: ['@weir/core/errors.ts'], libraries: ['fastify', 'pino', 'prom-client'], node: 'all' },
+  '@weir/runtime': {
+    packages: ['@weir/core/errors.ts'],
+    libraries: ['fastify', 'ipaddr.js', 'pino', 'prom-client', 'undici'],
+    node: 'all',
+  },
   '@weir/redis': { packages: shared, libraries: ['ioredis', 'lru-cache'], node: 'all' },
   '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 
   '@weir/ingress': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['@fastify/reply-from', 'fastify', 'ipaddr.js', 'prom-client'],
+    libraries: ['@fastify/reply-from', 'fastify', 'ipaddr.js', 'jose', 'lru-cache', 'prom-client'],
     node: 'all',
   },
   '@weir/metering': {
@@ -33,7 +37,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   '@weir/alerting': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['bullmq', 'ioredis', 'ipaddr.js', 'lru-cache', 'prom-client', 'standardwebhooks', 'undici'],
+    libraries: ['bullmq', 'ioredis', 'lru-cache', 'prom-client', 'standardwebhooks'],
     node: 'all',
   },
   '@weir/console': { packages: [...shared, '@weir/clickhouse'], libraries: ['fastify', 'prom-client'], node: 'all' },

@@ -1,7 +1,6 @@
 import type { Endpoint } from '@weir/core/policy/policy.ts'
+import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
-import { Agent, request } from 'undici'
-import { isPublicAddress, publicLookup } from './public-address.ts'
 
 /** Standard Webhooks gives receivers 15 to 30 s. */
 const attemptMs = 15_000
@@ -20,43 +19,29 @@ export interface WebhookSender {
   close(): Promise<void>
 }
 
-/** The literal address of a URL's host, if it is one: those never pass through a lookup. */
-function literalAddress(url: URL): string | undefined {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  return /^[\d.]+$|:/.test(host) ? host : undefined
-}
-
 /** Sends signed webhooks by Standard Webhooks 1.0: no redirects, 2xx is success, addresses are checked when connecting. */
 export function createWebhookSender(): WebhookSender {
-  const toPublic = new Agent({ connect: { lookup: publicLookup }, connectTimeout: attemptMs })
-  const toAnywhere = new Agent({ connectTimeout: attemptMs })
+  const outgoing = createOutgoing()
   return {
     async send(endpoint, secret, { id, body }) {
-      const url = new URL(endpoint.url)
-      const literal = literalAddress(url)
-      if (!endpoint.allowPrivate && literal !== undefined && !isPublicAddress(literal)) {
-        throw new Error(`${literal} is not a public address, and the endpoint has no allowPrivate`)
-      }
       const at = new Date()
-      const answer = await request(url, {
+      const { status } = await outgoing.send({
         method: 'POST',
-        dispatcher: endpoint.allowPrivate ? toAnywhere : toPublic,
+        url: endpoint.url,
+        allowPrivate: endpoint.allowPrivate,
         headers: {
           'content-type': 'application/json',
-          'user-agent': 'weir',
           'webhook-id': id,
           'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
           'webhook-signature': new Webhook(secret).sign(id, at, body),
         },
         body,
-        signal: AbortSignal.timeout(attemptMs),
+        deadlineMs: attemptMs,
+        answerBytesMax,
       })
-      await answer.body.dump({ limit: answerBytesMax })
-      if (answer.statusCode >= 200 && answer.statusCode < 300) return answer.statusCode
-      throw new Error(`the endpoint answered ${answer.statusCode}`)
+      if (status >= 200 && status < 300) return status
+      throw new Error(`the endpoint answered ${status}`)
     },
-    async close() {
-      await Promise.all([toPublic.close(), toAnywhere.close()])
-    },
+    close: () => outgoing.close(),
   }
 }

@@ -1,0 +1,77 @@
+import { Agent, request } from 'undici'
+import { isPublicAddress, publicLookup } from './public-address.ts'
+
+/** One request to an address that somebody else has named: a policy, a customer. */
+export interface OutgoingRequest {
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  /** Whether loopback and private addresses may be reached. */
+  readonly allowPrivate: boolean
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  /** For all of it: the name, the connection, the answer to its last byte. */
+  readonly deadlineMs: number
+  /** What of the answer's body is read; a longer one is cut off and its connection closed. */
+  readonly answerBytesMax: number
+}
+
+/** Whatever the status: a redirect is an answer like any other, and is never followed. */
+export interface OutgoingAnswer {
+  readonly status: number
+  /** Undefined when it was longer than `answerBytesMax`. */
+  readonly body: Buffer | undefined
+}
+
+/**
+ * Requests that leave for addresses which others have named. Addresses are checked at the moment of connecting, so that
+ * no name can point elsewhere between the check and the use; nothing is followed, and time and bytes are bounded.
+ */
+export interface Outgoing {
+  /** Rejects when there is no whole answer in time, or the address is one that may not be reached. */
+  send(asked: OutgoingRequest): Promise<OutgoingAnswer>
+  close(): Promise<void>
+}
+
+/** The literal address of a URL's host, if it is one: those never pass through a lookup. */
+function literalAddress(url: URL): string | undefined {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  return /^[\d.]+$|:/.test(host) ? host : undefined
+}
+
+export function createOutgoing(): Outgoing {
+  // Connections end with the deadline of their request, which is the shorter bound.
+  const toPublic = new Agent({ connect: { lookup: publicLookup } })
+  const toAnywhere = new Agent()
+  return {
+    async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {
+      const url = new URL(text)
+      const literal = literalAddress(url)
+      if (!allowPrivate && literal !== undefined && !isPublicAddress(literal)) {
+        throw new Error(`${literal} is not a public address, and allowPrivate is not set`)
+      }
+      const answer = await request(url, {
+        method,
+        dispatcher: allowPrivate ? toAnywhere : toPublic,
+        headers: { 'user-agent': 'weir', ...headers },
+        body: body ?? null,
+        signal: AbortSignal.timeout(deadlineMs),
+      })
+      return { status: answer.statusCode, body: await readUpTo(answer.body, answerBytesMax) }
+    },
+    async close() {
+      await Promise.all([toPublic.close(), toAnywhere.close()])
+    },
+  }
+}
+
+/** Leaving the loop early destroys the stream, and with it the connection. */
+async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer | undefined> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of body) {
+    bytes += part.length
+    if (bytes > bytesMax) return undefined
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
