@@ -30,7 +30,15 @@ test('the shipped policy is valid and has the plans, ceilings and demo subjects 
   expect(policy.subjects.get('demo-small')?.plan.limits[0]?.thresholds).toEqual([80, 100])
   expect(policy.keys.size).toBe(0)
   expect(policy.routes).toEqual([
-    { method: 'POST', path: '/v1/search', template: 'POST /v1/search', cost: 5, costFrom: undefined, upstream: 'demo', limits: [] },
+    {
+      method: 'POST',
+      path: '/v1/search',
+      template: 'POST /v1/search',
+      cost: 5,
+      costFrom: undefined,
+      upstream: 'demo',
+      limits: [],
+    },
   ])
   expect(policy.endpoints.get('demo')?.secretEnv).toBe('WEIR_DEMO_WEBHOOK_SECRET')
 })
@@ -65,7 +73,9 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     plans: new Map([['free', { name: 'free', limits: [limit] }]]),
     limits: new Map([['m', limit]]),
     limitsForAll: [],
-    routes: [{ method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] }],
+    routes: [
+      { method: 'GET', path: '/a', template: 'GET /a', cost: 1, costFrom: undefined, upstream: undefined, limits: [] },
+    ],
     upstreams: new Map([['a', { name: 'a', url: 'http://a', hosts: ['*'], timeoutMs: 30_000 }]]),
     subjects: new Map([['acme', subject]]),
     keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject, expiresAtMs: undefined }]]),

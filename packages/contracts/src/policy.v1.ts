@@ -1,0 +1,151 @@
+import {
+  type Entity,
+  type EntityChange,
+  type EntityKind,
+  type EntityOrigin,
+  entityKinds,
+  entityOrigins,
+  isJsonObject,
+  type JsonObject,
+} from '@weir/core/policy/entities.ts'
+
+/** An entity as its record in `weir.policy.v1` carries it. Key = `kind/name`; a record without a value deletes it. */
+export interface EntityRecordV1 {
+  readonly v: 1
+  readonly origin: EntityOrigin
+  readonly position?: number
+  readonly body: JsonObject
+}
+
+/** What one line of the audit says of one entity, or of a subject's counts. */
+export interface ChangeLineV1 {
+  readonly what: 'put' | 'delete' | 'create' | 'rotate' | 'revoke' | 'reset' | 'unblock'
+  readonly kind: string
+  readonly name: string
+}
+
+/**
+ * The last record of every change, key = `change/` and a UUID version 7. What stands before it, from the change before, is
+ * taken over with it and all at once: without it, it is not there.
+ */
+export interface ChangeRecordV1 {
+  readonly v: 1
+  /** RFC 3339, UTC, by the clock of the console. */
+  readonly at: string
+  /** Name of the token; `root` for the one of the environment. */
+  readonly by: string
+  /** The first ones of a long change. */
+  readonly summary: readonly ChangeLineV1[]
+  /** How many lines there would be. */
+  readonly total: number
+}
+
+/** A record's key and value as text; null as the value is Kafka's tombstone. */
+export interface PolicyMessage {
+  readonly key: string
+  readonly value: string | null
+}
+
+export type ParsedPolicyRecord =
+  | { readonly kind: 'entity'; readonly change: EntityChange }
+  | { readonly kind: 'change'; readonly id: string; readonly change: ChangeRecordV1 }
+  /** Processes forget what they remember of the subject's refusals. */
+  | { readonly kind: 'reset'; readonly subject: string }
+  /** Nothing to do: a deleted audit record, or the tombstone after a reset. */
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+/** Lines of a change record: who reads the audit wants the whole of a usual change and the gist of a huge one. */
+export const changeLinesMax = 100
+
+export function encodeEntityChange({ kind, name, entity }: EntityChange): PolicyMessage {
+  return { key: `${kind}/${name}`, value: entity === undefined ? null : encodeEntity(entity) }
+}
+
+function encodeEntity({ origin, position, body }: Entity): string {
+  const record: EntityRecordV1 = { v: 1, origin, ...(position === undefined ? {} : { position }), body }
+  return JSON.stringify(record)
+}
+
+/** `summary` may be of any length; the record holds its first lines and their number. */
+export function encodeChange(
+  id: string,
+  { atMs, by, summary }: { readonly atMs: number; readonly by: string; readonly summary: readonly ChangeLineV1[] },
+): PolicyMessage {
+  const [at, lines] = [new Date(atMs).toISOString(), summary.slice(0, changeLinesMax)]
+  const record: ChangeRecordV1 = { v: 1, at, by, summary: lines, total: summary.length }
+  return { key: `change/${id}`, value: JSON.stringify(record) }
+}
+
+/** The audit record is not wanted any longer. */
+export const encodeChangeDeletion = (id: string): PolicyMessage => ({ key: `change/${id}`, value: null })
+
+/** The reset and its tombstone, both for the same change: it is news, not state. */
+export function encodeReset(subject: string): readonly [PolicyMessage, PolicyMessage] {
+  return [
+    { key: `reset/${subject}`, value: '{"v":1}' },
+    { key: `reset/${subject}`, value: null },
+  ]
+}
+
+/** Reads one record. Never throws: topics are open to other writers. */
+export function parsePolicyRecord(key: Buffer | null, value: Buffer | null): ParsedPolicyRecord {
+  const keyText = key?.toString('utf8') ?? ''
+  const slash = keyText.indexOf('/')
+  const [kind, name] = slash === -1 ? ['', ''] : [keyText.slice(0, slash), keyText.slice(slash + 1)]
+  if (name === '') return { kind: 'unreadable', reason: 'the key is not of the form kind/name' }
+  const parsed = value === null ? null : parseJson(value.toString('utf8'))
+  if (parsed === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }
+  if (parsed !== null && (!isJsonObject(parsed) || parsed.v !== 1)) {
+    return { kind: 'unreadable', reason: 'the value is not of version 1' }
+  }
+  if (kind === 'reset') return parsed === null ? { kind: 'nothing' } : { kind: 'reset', subject: name }
+  if (kind === 'change') return readChange(name, parsed)
+  const known = entityKinds.find((one) => one === kind)
+  if (known === undefined)
+    return { kind: 'unreadable', reason: `there is no kind ${JSON.stringify(kind.slice(0, 40))}` }
+  return readEntity(known, name, parsed)
+}
+
+function readEntity(kind: EntityKind, name: string, value: JsonObject | null): ParsedPolicyRecord {
+  if (value === null) return { kind: 'entity', change: { kind, name, entity: undefined } }
+  const { position, body } = value
+  const origin = entityOrigins.find((one) => one === value.origin)
+  if (origin === undefined) return { kind: 'unreadable', reason: 'field origin is missing or wrong' }
+  if (!isJsonObject(body)) return { kind: 'unreadable', reason: 'field body is missing or wrong' }
+  if (position !== undefined && typeof position !== 'number') {
+    return { kind: 'unreadable', reason: 'field position is wrong' }
+  }
+  return { kind: 'entity', change: { kind, name, entity: { kind, name, origin, position, body } } }
+}
+
+function readChange(id: string, value: JsonObject | null): ParsedPolicyRecord {
+  if (value === null) return { kind: 'nothing' }
+  const { at, by, summary, total } = value
+  if (typeof at !== 'string' || Number.isNaN(Date.parse(at))) return { kind: 'unreadable', reason: 'field at is wrong' }
+  if (typeof by !== 'string') return { kind: 'unreadable', reason: 'field by is wrong' }
+  if (!Array.isArray(summary) || !summary.every(isChangeLine)) {
+    return { kind: 'unreadable', reason: 'field summary is wrong' }
+  }
+  const count = typeof total === 'number' ? total : summary.length
+  return { kind: 'change', id, change: { v: 1, at, by, summary, total: count } }
+}
+
+const whats: readonly unknown[] = ['put', 'delete', 'create', 'rotate', 'revoke', 'reset', 'unblock']
+
+function isChangeLine(value: unknown): value is ChangeLineV1 {
+  return (
+    isJsonObject(value) &&
+    whats.includes(value.what) &&
+    typeof value.kind === 'string' &&
+    typeof value.name === 'string'
+  )
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,66 @@
+/** What JSON can say. */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
+export interface JsonObject {
+  readonly [name: string]: JsonValue
+}
+
+/** What a policy consists of, in the order in which one may refer to the other. */
+export const entityKinds = [
+  'limit',
+  'plan',
+  'upstream',
+  'route',
+  'endpoint',
+  'identity',
+  'token',
+  'subject',
+  'key',
+] as const
+export type EntityKind = (typeof entityKinds)[number]
+
+/** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */
+export const entityOrigins = ['file', 'admin'] as const
+export type EntityOrigin = (typeof entityOrigins)[number]
+
+/**
+ * One part of a policy that is changed by itself. `body` is what weir.yaml has under its name, but: a route's has no
+ * `match`, which is its name; a subject's has no `keys`; a key is named by its SHA-256 in lower case and has
+ * `{ subject, id, expires? }`; the name of `identity` is `identity`.
+ */
+export interface Entity {
+  readonly kind: EntityKind
+  readonly name: string
+  readonly origin: EntityOrigin
+  /** Its place among those of its kind, not necessarily whole; those without come last, by name. Never of subjects and keys. */
+  readonly position: number | undefined
+  readonly body: JsonObject
+}
+
+/** What an entity is to be; undefined = it is deleted. */
+export interface EntityChange {
+  readonly kind: EntityKind
+  readonly name: string
+  readonly entity: Entity | undefined
+}
+
+/** One thing that keeps a policy from being changed so. */
+export interface PolicyFault {
+  /** `limits.minute.size`, `routes["GET /v1/users"].cost`; empty for the policy as a whole. */
+  readonly path: string
+  readonly message: string
+}
+
+/** As JSON with the names in the order of the alphabet: equal for equal values, whoever wrote them. */
+export function canonicalJson(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
+  if (!isJsonObject(value)) return JSON.stringify(value)
+  const names = Object.keys(value).sort()
+  return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name] ?? null)}`).join(',')}}`
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export const putEntity = (entity: Entity): EntityChange => ({ kind: entity.kind, name: entity.name, entity })
+export const deleteEntity = (kind: EntityKind, name: string): EntityChange => ({ kind, name, entity: undefined })
