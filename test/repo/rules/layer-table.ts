@@ -40,7 +40,11 @@ export const layers: Readonly<Record<string, Layer>> = {
     libraries: ['bullmq', 'ioredis', 'lru-cache', 'prom-client', 'standardwebhooks'],
     node: 'all',
   },
-  '@weir/console': { packages: [...shared, '@weir/clickhouse'], libraries: ['fastify', 'prom-client'], node: 'all' },
+  '@weir/console': {
+    packages: [...shared, '@weir/kafka', '@weir/redis', '@weir/clickhouse'],
+    libraries: ['@fastify/swagger', 'fastify', 'prom-client', 'yaml'],
+    node: 'all',
+  },
 
   '@weir/local-redis': local,
   '@weir/local-kafka': local,
