@@ -59,7 +59,7 @@ beforeEach(async () => {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
-    identifier: createIdentifier(),
+    identifier: createIdentifier({ clock, log: createLogger('test', 'silent') }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: {

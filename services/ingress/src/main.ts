@@ -71,14 +71,15 @@ await startService(
       if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${redisError}`.trim()
       return warning === undefined ? undefined : { warning }
     })
-    registerMetrics(metrics, { store, layers, processes, records })
+    const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
+    registerMetrics(metrics, { store, layers, processes, records, identifier })
 
     await warmUp(policy, store)
     const apps = await buildApps(
       {
         policy: createLivePolicy(policy),
         store: layers,
-        identifier: createIdentifier(),
+        identifier,
         log: records,
         outcomes,
         clock: systemClock,

@@ -4,6 +4,7 @@ import type { ProcessCount } from '@weir/redis/around/process-count.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
+import type { OpenIdentifier } from './http/identify.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
 export function registerMetrics(
@@ -13,9 +14,11 @@ export function registerMetrics(
     readonly layers: LayeredStore
     readonly processes: ProcessCount
     readonly records: RecordLog
+    readonly identifier: OpenIdentifier
   },
 ): void {
-  const { store, layers, processes, records } = parts
+  const { store, layers, processes, records, identifier } = parts
+  registerIdentity(register, identifier)
   registerScraped(register, {
     weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
     weir_decision_calls_total: { help: 'Script calls that made them', read: () => store.counters.calls },
@@ -55,5 +58,30 @@ export function registerMetrics(
     weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => records.counters.sent },
     weir_records_refused_total: { help: 'Records turned away at the bound', read: () => records.counters.refused },
     weir_records_waiting: { help: 'Records not acknowledged yet', read: () => records.backlog.records },
+  })
+}
+
+function registerIdentity(register: Registry, { counters }: OpenIdentifier): void {
+  registerScraped(register, {
+    weir_wrong_credentials_total: {
+      help: "Keys and tokens that were nobody's",
+      read: () => counters.wrong,
+    },
+    weir_credentials_not_looked_at_total: {
+      help: 'Keys and tokens from addresses that had sent too many wrong ones',
+      read: () => counters.notLookedAt,
+    },
+    weir_tokens_verified_total: {
+      help: 'Signatures of tokens verified',
+      read: () => counters.tokensVerified,
+    },
+    weir_signing_key_fetches_total: {
+      help: 'Requests to issuers for their keys',
+      read: () => counters.keyFetches,
+    },
+    weir_signing_key_fetches_failed_total: {
+      help: 'Of these, without a usable answer',
+      read: () => counters.keyFetchesFailed,
+    },
   })
 }

@@ -27,7 +27,14 @@ const store = createRedisLimitStore({
 })
 const log = { append: () => true }
 const { api } = await buildApps(
-  { policy: createLivePolicy(policy), identifier: createIdentifier(), store, log, outcomes: log, clock: systemClock },
+  {
+    policy: createLivePolicy(policy),
+    identifier: createIdentifier({ clock: systemClock, log: logger }),
+    store,
+    log,
+    outcomes: log,
+    clock: systemClock,
+  },
   logger,
   config.adminTokenSha256,
 )

@@ -1,27 +1,27 @@
-import { isIPv4, isIPv6, type Socket } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+
+/**
+ * One way to write each address: an IPv4 address as it is, also when it comes inside IPv6 (`::ffff:1.2.3.4`), an IPv6
+ * address in short form and without a zone. Empty for what is no address.
+ */
+export function plainAddress(text: string): string {
+  // Node's checks take a fraction of a microsecond; the library is asked only for what it can read.
+  if (isIPv4(text)) return text
+  if (!isIPv6(text)) return ''
+  const address = ipaddr.process(text)
+  return address instanceof ipaddr.IPv6 ? new ipaddr.IPv6(address.parts).toString() : address.toString()
+}
 
 /**
  * The address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64, because a
  * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`) is IPv4. Empty for what is no address.
  */
 export function addressScope(text: string): string {
-  // Node's checks take a fraction of a microsecond; the library is asked only for what it can read.
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
   const address = ipaddr.process(text)
   if (!(address instanceof ipaddr.IPv6)) return address.toString()
   const network = address.parts.map((part, index) => (index < 4 ? part : 0))
   return `${new ipaddr.IPv6(network).toString()}/64`
-}
-
-const known = new WeakMap<Socket, string>()
-
-/** The scope of the peer of a connection, worked out once per connection. */
-export function peerScope(socket: Socket): string {
-  const before = known.get(socket)
-  if (before !== undefined) return before
-  const scope = addressScope(socket.remoteAddress ?? '')
-  known.set(socket, scope)
-  return scope
 }

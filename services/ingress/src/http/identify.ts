@@ -1,9 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Clock } from '@weir/core/clock.ts'
 import type { ApiKey, Policy, Subject } from '@weir/core/policy/policy.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { PolicyView } from '../policy-view.ts'
-import { peerScope } from './caller-address.ts'
+import { type Credential, credentialOf, fingerprintOf } from './identity/credential.ts'
+import { createGuessGuard } from './identity/guess-guard.ts'
+import { type IdentityRules, identityRules } from './identity/identity-rules.ts'
+import { anonymousSubject, namedSubject } from './identity/named-subject.ts'
+import { callerScope, mayNameSubjects } from './identity/peer.ts'
+import { createRecentlyGood } from './identity/recently-good.ts'
+import { createTokenVerifier, type KnownToken } from './identity/token-verifier.ts'
 
 /** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
 export interface CallerRequest {
@@ -30,34 +39,144 @@ export type Caller =
   | { readonly kind: 'stranger'; readonly retryAfterMs: number }
 
 export interface Identifier {
-  /** At once, or where a signature must be verified as a promise. Never rejects. */
+  /**
+   * At once, or where a signature must be verified as a promise. Never rejects. Knows nothing of tokens for Weir's own
+   * doors: to it they are wrong keys, and count as guesses.
+   */
   identify(view: PolicyView, request: CallerRequest): Caller | Promise<Caller>
   /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
   addressOf(view: PolicyView, request: CallerRequest): string
 }
 
+/** What an identifier has seen since it was made. */
+export interface IdentityCounters {
+  /** Credentials that were looked at and are nobody's. */
+  wrong: number
+  /** Credentials that were not looked at, because too many wrong ones came from their address. */
+  notLookedAt: number
+  tokensVerified: number
+  keyFetches: number
+  keyFetchesFailed: number
+}
+
+/** An identifier together with what it holds: connections to issuers of tokens. */
+export interface OpenIdentifier extends Identifier {
+  readonly counters: Readonly<IdentityCounters>
+  close(): Promise<void>
+}
+
 const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
 
-export function createIdentifier(): Identifier {
+/** Who a verified token makes the caller, under the view in which that was worked out. */
+interface TokenCaller {
+  readonly view: PolicyView
+  readonly caller: Caller
+}
+
+/**
+ * Tells callers apart, in this order: API key, token, trusted header, address. The strongest that a request carries
+ * decides, and if it is wrong nothing weaker is asked. `elapsedMs` never goes back; docs/identity.md has the whole.
+ */
+export function createIdentifier(options: {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly elapsedMs?: () => number
+}): OpenIdentifier {
+  const { clock, log, elapsedMs = () => performance.now() } = options
+  const counters = { wrong: 0, notLookedAt: 0, tokensVerified: 0, keyFetches: 0, keyFetchesFailed: 0 }
+  const outgoing = createOutgoing()
+  const guard = createGuessGuard(elapsedMs)
+  const good = createRecentlyGood(elapsedMs)
+  const nowMs = () => clock.nowMs()
+  const verifier = createTokenVerifier<TokenCaller>({ outgoing, elapsedMs, nowMs, log, counters })
+
+  const wrong = (rules: IdentityRules, { socket, headers }: CallerRequest): Caller => {
+    counters.wrong += 1
+    guard.countWrong(callerScope(socket, headers, rules))
+    return stranger
+  }
+
+  const byToken = (
+    view: PolicyView,
+    rules: IdentityRules,
+    request: CallerRequest,
+    hash: string,
+    found: KnownToken<TokenCaller>,
+  ) => {
+    if (found.note?.view === view) return found.note.caller
+    const { answer } = found
+    if (answer.kind === 'refused') return answer.isGuess ? wrong(rules, request) : stranger
+    good.add(hash)
+    const { issuer, claims } = answer
+    const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
+    const subject = namedSubject(view.policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
+    const caller: Caller = subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: bearer }
+    found.note = { view, caller }
+    return caller
+  }
+
+  const byCredential = (view: PolicyView, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
+    const hash = fingerprintOf(credential)
+    if (!guard.isQuiet && !good.has(hash)) {
+      const retryAfterMs = guard.shutOutMs(callerScope(request.socket, request.headers, rules))
+      if (retryAfterMs > 0) {
+        counters.notLookedAt += 1
+        return { kind: 'stranger', retryAfterMs } as const
+      }
+    }
+    const key = hash === '' ? undefined : view.policy.keys.get(hash)
+    if (key !== undefined && (key.expiresAtMs === undefined || clock.nowMs() < key.expiresAtMs)) {
+      good.add(hash)
+      return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
+    }
+    if (key !== undefined || !credential.mayBeToken || hash === '') return wrong(rules, request)
+    const known = verifier.known(hash, rules)
+    if (known !== undefined) return byToken(view, rules, request, hash, known)
+    return verifier.verify(credential.text, hash, rules).then((found) => byToken(view, rules, request, hash, found))
+  }
+
   return {
-    identify(view, { headers }) {
-      const credential = readCredential(headers)
-      const key = credential === undefined ? undefined : findKey(view.policy, credential.key)
-      if (key === undefined || credential === undefined) return stranger
-      const carriedIn = { kind: 'header', name: credential.header } as const
-      return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn }
+    counters,
+    identify(view, request) {
+      const rules = identityRules(view.policy.identity)
+      const credential = credentialOf(rules, request.headers, request.url)
+      return credential === undefined
+        ? withoutCredential(view, rules, request)
+        : byCredential(view, rules, request, credential)
     },
-    addressOf: (_view, { socket }) => peerScope(socket),
+    addressOf: ({ policy }, { socket, headers }) => callerScope(socket, headers, identityRules(policy.identity)),
+    close: () => outgoing.close(),
   }
 }
 
+const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
+
+/** A caller whom a trusted proxy names, else one that is only an address. */
+function withoutCredential({ policy }: PolicyView, rules: IdentityRules, { headers, socket }: CallerRequest): Caller {
+  const { trusted, identity } = rules
+  const id = trusted === undefined ? undefined : headers[trusted.subject]
+  if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(socket, rules)) {
+    const { planHeader, plan, place } = trusted
+    const planName = planHeader === undefined ? undefined : headers[planHeader]
+    const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
+    return subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: place }
+  }
+  if (identity.anonymousPlan === undefined) return stranger
+  const scope = callerScope(socket, headers, rules)
+  if (scope === '') return stranger
+  return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
+}
+
+/** Node joins repeated headers with a comma: a caller could have added one to the proxy's. */
+const isRepeated = (value: string | readonly string[]) => typeof value !== 'string' || value.includes(',')
+
 /** The credential that a request carries, and the header it came in. `Authorization: Bearer` comes before `X-API-Key`. */
-interface Credential {
+interface HeaderCredential {
   readonly header: 'authorization' | 'x-api-key'
   readonly key: string
 }
 
-export function readCredential(headers: IncomingHttpHeaders): Credential | undefined {
+export function readCredential(headers: IncomingHttpHeaders): HeaderCredential | undefined {
   const { authorization, 'x-api-key': apiKey } = headers
   if (authorization !== undefined && /^bearer /i.test(authorization)) {
     return { header: 'authorization', key: authorization.slice(7).trim() }

@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { fingerprint } from '@weir/runtime/admin-token.ts'
+import type { CredentialPlace } from '../identify.ts'
+import type { IdentityRules } from './identity-rules.ts'
+
+/** Tokens with many claims have 2 to 4 kB; a longer text is neither hashed nor parsed. */
+const tokenLengthMax = 8_192
+
+/** What a request carries to say who calls. */
+export interface Credential {
+  readonly place: CredentialPlace
+  readonly text: string
+  /** It came as a Bearer, has the form of a signed token, and nothing else may be a key. */
+  readonly mayBeToken: boolean
+}
+
+const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
+
+/**
+ * The one credential that decides: the first key in the policy's order of headers, then in the query, then a token. A
+ * Bearer that looks like a token is no key as long as something else is. An empty header carries nothing; a parameter
+ * that comes twice carries no key that anybody has.
+ */
+export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders, url: string): Credential | undefined {
+  const hasIssuers = rules.issuers.size > 0
+  for (const { name, place } of rules.keyHeaders) {
+    const value = headers[name]
+    if (typeof value !== 'string' || value === '') continue
+    if (name !== 'authorization') return { place, text: value, mayBeToken: false }
+    const text = bearerOf(value)
+    if (text === undefined || (hasIssuers && looksSigned(text))) continue
+    return { place, text, mayBeToken: false }
+  }
+  if (rules.keyQuery !== undefined) {
+    const text = queryValue(url, rules.keyQuery.name)
+    if (text !== undefined) return { place: rules.keyQuery.place, text, mayBeToken: false }
+  }
+  if (!hasIssuers || headers.authorization === undefined) return undefined
+  const text = bearerOf(headers.authorization)
+  return text === undefined ? undefined : { place: bearerToken, text, mayBeToken: looksSigned(text) }
+}
+
+/** Undefined for other schemes of `Authorization`: those are between the caller and the upstream. */
+function bearerOf(authorization: string): string | undefined {
+  return /^bearer(?: |$)/i.test(authorization) ? authorization.slice(7).trim() : undefined
+}
+
+/** Three parts with dots between, of which the first is a JSON object in base64url: the form of a signed JWT. */
+const looksSigned = (text: string) => text.startsWith('eyJ') && /^[^.]+\.[^.]+\.[^.]*$/.test(text)
+
+/** The value of a parameter by its decoded name; empty, which nobody's key is, when it comes twice. */
+function queryValue(url: string, name: string): string | undefined {
+  const start = url.indexOf('?')
+  if (start === -1) return undefined
+  const values = new URLSearchParams(url.slice(start)).getAll(name)
+  return values.length > 1 ? '' : values[0]
+}
+
+/** What a credential is known by: its SHA-256 in hex. Empty for a text that can be none. */
+export function fingerprintOf({ text, mayBeToken }: Credential): string {
+  if (!mayBeToken) return fingerprint(text)
+  return text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex')
+}

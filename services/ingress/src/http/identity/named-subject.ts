@@ -1,0 +1,31 @@
+import { noOwnLimits, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
+import { parseSubjectId } from '@weir/core/policy/policy-values.ts'
+
+/** A subject that the policy does not have, as one of a plan without settings of its own. */
+const subjectOf = (id: string, plan: Plan): Subject => ({
+  id,
+  plan,
+  timeZone: 'UTC',
+  anchor: 1,
+  ownLimits: noOwnLimits,
+})
+
+/** A caller that is only an address, as `addressScope` writes it. */
+export const anonymousSubject = (scope: string, plan: Plan): Subject => subjectOf(`ip:${scope}`, plan)
+
+/**
+ * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named
+ * along with it, else one of the plan that all of them have. Undefined where there is no plan, and for an id that no
+ * subject may have: Weir's own (`ip:…`, `_…`) are nobody's to name.
+ */
+export function namedSubject(
+  policy: Policy,
+  named: { readonly id: unknown; readonly planName: unknown; readonly plan: Plan | undefined },
+): Subject | undefined {
+  const id = typeof named.id === 'string' ? parseSubjectId(named.id) : undefined
+  if (id === undefined) return undefined
+  const known = policy.subjects.get(id)
+  if (known !== undefined) return known
+  const plan = (typeof named.planName === 'string' ? policy.plans.get(named.planName) : undefined) ?? named.plan
+  return plan === undefined ? undefined : subjectOf(id, plan)
+}

@@ -1,0 +1,56 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import { addressScope, plainAddress } from '../caller-address.ts'
+import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
+import type { IdentityRules } from './identity-rules.ts'
+
+/** The other end of a connection, and what the policy lets it say. */
+interface Peer {
+  readonly rules: IdentityRules
+  readonly address: string
+  readonly scope: string
+  /** Its word on where requests come from is taken. */
+  readonly isProxy: boolean
+  /** Its word on who calls is taken. */
+  readonly namesSubjects: boolean
+  /** The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's. */
+  lastList: string
+  lastScope: string
+}
+
+const peers = new WeakMap<Socket, Peer>()
+
+/** Worked out once per connection and policy. */
+function peerOf(socket: Socket, rules: IdentityRules): Peer {
+  const before = peers.get(socket)
+  if (before !== undefined && before.rules === rules) return before
+  const address = before?.address ?? plainAddress(socket.remoteAddress ?? '')
+  const peer = {
+    rules,
+    address,
+    scope: before?.scope ?? addressScope(address),
+    isProxy: rules.proxies?.has(address) === true,
+    namesSubjects: rules.trusted?.peers.has(address) === true,
+    lastList: '',
+    lastScope: '',
+  }
+  peers.set(socket, peer)
+  return peer
+}
+
+/** Whether the very peer of the connection may name subjects; what it says of addresses further away changes nothing. */
+export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
+
+/** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */
+export function callerScope(socket: Socket, headers: IncomingHttpHeaders, rules: IdentityRules): string {
+  const peer = peerOf(socket, rules)
+  if (!peer.isProxy || rules.proxies === undefined) return peer.scope
+  const forwarded = forwardedBy(headers)
+  if (forwarded === undefined) return peer.scope
+  const { list, readHop } = forwarded
+  if (list === peer.lastList) return peer.lastScope
+  const scope = addressScope(rightmostUntrusted(peer.address, list, readHop, rules.proxies))
+  peer.lastList = list
+  peer.lastScope = scope
+  return scope
+}

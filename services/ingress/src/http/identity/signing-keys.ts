@@ -1,0 +1,100 @@
+import type { JwtIssuer } from '@weir/core/policy/policy.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
+
+/** Keys are asked for again after this; issuers publish new ones long before they sign with them. */
+const refreshAfterMs = 600_000
+/** Issuers that are down keep their callers so long. Beyond, a key may have been withdrawn for a reason. */
+const staleMaxMs = 86_400_000
+/** The issuer is asked at most this often, whatever key ids tokens name. */
+const attemptEveryMs = 10_000
+/** Requests with a new token wait for the first answer of their issuer. */
+const fetchDeadlineMs = 3_000
+/** A key has 0.5 kB, or 2 kB with its certificate; issuers have a handful. */
+const answerBytesMax = 262_144
+
+/** The keys could not be had; nothing is known about the token. */
+export class SigningKeysUnavailable extends Error {}
+
+/** The public keys of an issuer, fetched when they are first asked for. */
+export interface SigningKeys {
+  /** Rejects with `SigningKeysUnavailable`, or as jose does when no key fits. */
+  readonly keyFor: JWTVerifyGetKey
+}
+
+export interface KeyFetching {
+  readonly outgoing: Outgoing
+  readonly elapsedMs: () => number
+  readonly log: Logger
+  readonly counters: { keyFetches: number; keyFetchesFailed: number }
+}
+
+/**
+ * Keeps an issuer's keys: refreshed in the background while they are in use, kept for a day while the issuer is down, and
+ * asked for again at once when a token names a key that is not among them, in case the issuer has a new one.
+ */
+export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log, counters }: KeyFetching): SigningKeys {
+  let keys: { readonly set: JWTVerifyGetKey; readonly text: string } | undefined
+  let fetchedAt = 0
+  let triedAt = Number.NEGATIVE_INFINITY
+  let underWay: Promise<boolean> | undefined
+
+  const fetchKeys = async (): Promise<boolean> => {
+    counters.keyFetches += 1
+    try {
+      const text = await fetchKeySet(issuer, outgoing)
+      // The same text keeps the set, in which jose has the keys imported already.
+      if (keys?.text !== text) keys = { text, set: createLocalJWKSet(JSON.parse(text)) }
+      fetchedAt = elapsedMs()
+      return true
+    } catch (error) {
+      counters.keyFetchesFailed += 1
+      const consequence = keys === undefined ? 'its tokens are refused' : 'the keys from before are used'
+      log.warn({ issuer: issuer.issuer, err: error, consequence }, 'signing keys not fetched')
+      return false
+    } finally {
+      underWay = undefined
+    }
+  }
+
+  /** Whether keys were fetched just now. */
+  const refresh = (): Promise<boolean> | boolean => {
+    if (underWay !== undefined) return underWay
+    const now = elapsedMs()
+    if (now - triedAt < attemptEveryMs) return false
+    triedAt = now
+    underWay = fetchKeys()
+    return underWay
+  }
+
+  return {
+    async keyFor(header, token) {
+      const age = elapsedMs() - fetchedAt
+      if (keys === undefined || age > staleMaxMs) {
+        await refresh()
+        if (keys === undefined || elapsedMs() - fetchedAt > staleMaxMs) throw new SigningKeysUnavailable(issuer.issuer)
+      } else if (age > refreshAfterMs) void refresh()
+      try {
+        return await keys.set(header, token)
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || !(await refresh())) throw error
+        return await keys.set(header, token)
+      }
+    },
+  }
+}
+
+/** The text of a JWKS. Over plain http anybody on the way could put in a key of their own. */
+async function fetchKeySet({ jwksUrl, allowPrivate }: JwtIssuer, outgoing: Outgoing): Promise<string> {
+  if (!allowPrivate && new URL(jwksUrl).protocol !== 'https:') throw new Error('jwksUrl must be https')
+  const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
+  const { status, body } = await outgoing.send({
+    ...{ method: 'GET', url: jwksUrl, allowPrivate, headers },
+    deadlineMs: fetchDeadlineMs,
+    answerBytesMax,
+  })
+  if (status !== 200) throw new Error(`the issuer answered ${status} to the request for its keys`)
+  if (body === undefined) throw new Error(`the issuer's keys are over ${answerBytesMax} bytes`)
+  return body.toString('utf8')
+}

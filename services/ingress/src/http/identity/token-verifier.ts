@@ -1,0 +1,148 @@
+import type { JwtIssuer } from '@weir/core/policy/policy.ts'
+import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { LRUCache } from 'lru-cache'
+import type { IdentityRules } from './identity-rules.ts'
+import { createSigningKeys, type KeyFetching, type SigningKeys, SigningKeysUnavailable } from './signing-keys.ts'
+
+/** Answers remembered, about 0.5 kB each. */
+const answersMax = 20_000
+/** A token whose key the issuer has withdrawn is good for so long still. */
+const answerMsMax = 60_000
+/** Clocks of issuers and of this machine differ by less. */
+const clockToleranceS = 5
+/** Verifications at once. One takes 0.1 ms; only an issuer that does not answer lets them gather. */
+const underWayMax = 4_096
+/** Issuers whose keys are kept; a policy has a few, and edits leave the keys of others behind. */
+const issuersMax = 1_000
+/** Keys tried for a token that does not name its key. */
+const keysTriedMax = 4
+/** Of what issuers may sign with. Whatever a policy says, a public key is never the secret of an HMAC. */
+const signatures = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/
+
+/** What a token was found to be. */
+export type TokenAnswer =
+  | { readonly kind: 'right'; readonly issuer: JwtIssuer; readonly claims: JWTPayload }
+  /** `isGuess`: it was not found to be signed by an issuer of the policy. One that is only out of date is none. */
+  | { readonly kind: 'refused'; readonly isGuess: boolean }
+
+/** A remembered answer; who the caller is by it, another may note here. */
+export interface KnownToken<T> {
+  readonly rules: IdentityRules
+  readonly answer: TokenAnswer
+  readonly freshUntil: number
+  note: T | undefined
+}
+
+export interface TokenVerifier<T> {
+  /** The answer of the last minute to the token of this fingerprint under the same rules. */
+  known(fingerprint: string, rules: IdentityRules): KnownToken<T> | undefined
+  /** Never rejects. Requests with one token share one verification. */
+  verify(token: string, fingerprint: string, rules: IdentityRules): Promise<KnownToken<T>>
+}
+
+interface VerifierOptions extends KeyFetching {
+  readonly nowMs: () => number
+  readonly counters: KeyFetching['counters'] & { tokensVerified: number }
+}
+
+export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<T> {
+  const { elapsedMs, nowMs, counters } = options
+  const answers = new LRUCache<string, KnownToken<T>>({ max: answersMax })
+  const underWay = new Map<string, { readonly rules: IdentityRules; readonly answer: Promise<KnownToken<T>> }>()
+  const keysOf = new LRUCache<string, SigningKeys>({ max: issuersMax })
+
+  const signingKeys = (issuer: JwtIssuer): SigningKeys => {
+    const name = JSON.stringify([issuer.issuer, issuer.jwksUrl, issuer.allowPrivate])
+    const before = keysOf.get(name)
+    if (before !== undefined) return before
+    const keys = createSigningKeys(issuer, options)
+    keysOf.set(name, keys)
+    return keys
+  }
+
+  const verifyNow = async (token: string, rules: IdentityRules): Promise<Omit<KnownToken<T>, 'note'>> => {
+    const issuer = issuerOf(token, rules)
+    if (issuer === undefined) return { rules, answer: guess, freshUntil: elapsedMs() + answerMsMax }
+    counters.tokensVerified += 1
+    try {
+      const claims = await verifiedClaims(token, issuer, signingKeys(issuer).keyFor, nowMs())
+      const freshMs = Math.min(answerMsMax, ((claims.exp ?? 0) + clockToleranceS) * 1_000 - nowMs())
+      return { rules, answer: { kind: 'right', issuer, claims }, freshUntil: elapsedMs() + freshMs }
+    } catch (error) {
+      // Without the issuer's keys the token may be right: the next request asks again.
+      if (error instanceof SigningKeysUnavailable) return { rules, answer: refused, freshUntil: 0 }
+      const isSigned = error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed
+      // A token that is not good yet may become so; every other fault stays.
+      const freshUntil = isSigned && error.claim === 'nbf' ? 0 : elapsedMs() + answerMsMax
+      return { rules, answer: isSigned ? refused : guess, freshUntil }
+    }
+  }
+
+  return {
+    known(fingerprint, rules) {
+      const known = answers.get(fingerprint)
+      return known !== undefined && known.rules === rules && elapsedMs() < known.freshUntil ? known : undefined
+    },
+    verify(token, fingerprint, rules) {
+      const before = underWay.get(fingerprint)
+      if (before !== undefined && before.rules === rules) return before.answer
+      if (underWay.size >= underWayMax) {
+        return Promise.resolve({ rules, answer: refused, freshUntil: 0, note: undefined })
+      }
+      const answer = verifyNow(token, rules).then((found) => {
+        if (underWay.get(fingerprint)?.answer === answer) underWay.delete(fingerprint)
+        const known: KnownToken<T> = { ...found, note: undefined }
+        if (found.freshUntil > 0) answers.set(fingerprint, known)
+        return known
+      })
+      underWay.set(fingerprint, { rules, answer })
+      return answer
+    },
+  }
+}
+
+const refused: TokenAnswer = { kind: 'refused', isGuess: false }
+const guess: TokenAnswer = { kind: 'refused', isGuess: true }
+
+/** The issuer that the token says it is from, and for whose audience; nothing of it is believed yet. */
+function issuerOf(token: string, { issuers }: IdentityRules): JwtIssuer | undefined {
+  try {
+    const { iss, aud = [] } = decodeJwt(token)
+    const audiences = typeof aud === 'string' ? [aud] : aud
+    return issuers.get(iss ?? '')?.find(({ audience }) => audience === undefined || audiences.includes(audience))
+  } catch {
+    return undefined // claims that cannot be read: it only looks like a token, and is nobody's
+  }
+}
+
+/** Rejects for whatever is wrong. The signature is checked before any claim is. */
+async function verifiedClaims(
+  token: string,
+  issuer: JwtIssuer,
+  keyFor: JWTVerifyGetKey,
+  nowMs: number,
+): Promise<JWTPayload> {
+  const options = {
+    algorithms: issuer.algorithms.filter((name) => signatures.test(name)),
+    issuer: issuer.issuer,
+    ...(issuer.audience === undefined ? {} : { audience: issuer.audience }),
+    requiredClaims: ['exp'],
+    clockTolerance: clockToleranceS,
+    currentDate: new Date(nowMs),
+  }
+  try {
+    return (await jwtVerify(token, keyFor, options)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    let tried = 0
+    for await (const key of error) {
+      try {
+        return (await jwtVerify(token, key, options)).payload
+      } catch (failure) {
+        tried += 1
+        if (!(failure instanceof errors.JWSSignatureVerificationFailed) || tried === keysTriedMax) throw failure
+      }
+    }
+    throw error
+  }
+}
