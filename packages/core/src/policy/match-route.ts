@@ -1,3 +1,4 @@
+import { pathToMatch } from '../http/normalize-path.ts'
 import { noRouteLimits, type Route } from './policy.ts'
 
 /**
@@ -31,7 +32,7 @@ export function createRouteMatcher(routes: readonly Route[]): (method: string, p
   const root = newNode()
   let patterned = false
   for (const route of routes) {
-    const path = withoutEndingSlash(route.path)
+    const path = withoutEndingSlash(pathToMatch(route.path))
     if (/\/[:*]/.test(path)) {
       insert(root, path, route)
       patterned = true
@@ -41,7 +42,7 @@ export function createRouteMatcher(routes: readonly Route[]): (method: string, p
     }
   }
   return function matchRoute(method, rawPath) {
-    const path = withoutEndingSlash(rawPath)
+    const path = withoutEndingSlash(pathToMatch(rawPath))
     const methods = plain.get(path)
     const route = methods === undefined ? undefined : byMethod(methods, method)
     return route ?? (patterned ? search(root, path, 1, method) : undefined)

@@ -1,0 +1,71 @@
+/** A request's path in the one form it is matched in and forwarded in, or why there is none. */
+export type NormalizedPath =
+  | { readonly kind: 'path'; readonly path: string }
+  /** `why` is a sentence's end, for people: "the path …". */
+  | { readonly kind: 'refused'; readonly why: string }
+
+/** Of most paths nothing changes: letters, digits and marks, no empty segment, none that begins with a dot. */
+const plainPath = /^\/(?:[\w~!$&'()*+,=:@-][\w.~!$&'()*+,=:@-]*\/)*(?:[\w~!$&'()*+,=:@-][\w.~!$&'()*+,=:@-]*)?$/
+
+/**
+ * What servers read differently, so that one path could be two: a limit would be asked for the one and the upstream
+ * would serve the other. Looked for after unreserved characters are decoded, or `%25%32%46` would hide a `%252F`.
+ */
+const ambiguous: readonly (readonly [RegExp, string])[] = [
+  [/^(?!\/)/, 'does not begin with a slash'],
+  [/[^!-~]/, 'has a character that must be percent-encoded'],
+  [/[?#]/, 'has a query or a fragment in it'],
+  [/\\|%5C/i, 'has a backslash in it'],
+  [/%(?![0-9A-F]{2})/i, 'has a broken percent-escape'],
+  [/%2F/i, 'has an escaped slash (%2F) in it'],
+  [/;|%3B/i, 'has a path parameter (;) in it'],
+  [/%(?:[01][0-9A-F]|7F)/i, 'has an escaped control character in it'],
+  [/%25[0-9A-F]{2}/i, 'is escaped twice'],
+]
+
+/**
+ * The path (without its query) as RFC 3986 section 6.2.2 writes it: unreserved characters decoded, other escapes in
+ * capitals, dot segments resolved (also `%2e`), and empty segments left out. What servers do not agree on is refused.
+ * The result is its own normal form.
+ */
+export function normalizePath(raw: string): NormalizedPath {
+  if (plainPath.test(raw)) return { kind: 'path', path: raw }
+  const decoded = raw.replaceAll(/%([0-9A-F]{2})/gi, (triple, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16))
+    return /[\w.~-]/.test(character) ? character : triple.toUpperCase()
+  })
+  for (const [pattern, why] of ambiguous) if (pattern.test(decoded)) return { kind: 'refused', why }
+  if (!isUtf8(decoded)) return { kind: 'refused', why: 'has escapes that are not UTF-8' }
+  return { kind: 'path', path: withoutDots(decoded.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter)) }
+}
+
+/**
+ * A normalized path as routes are compared with it: delimiters such as `$` or `:` that were escaped are not any more.
+ * An upstream takes both for the same, whatever RFC 3986 says, so neither may be the cheaper one.
+ */
+export function pathToMatch(path: string): string {
+  if (!path.includes('%')) return path
+  return path.replaceAll(/%(?:2[146-9ABC]|3A|3D|40)/g, decodeURIComponent)
+}
+
+const escapeCharacter = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+
+function isUtf8(escaped: string): boolean {
+  try {
+    decodeURIComponent(escaped)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function withoutDots(path: string): string {
+  const kept: string[] = []
+  const segments = path.split('/')
+  for (const segment of segments) {
+    if (segment === '..') kept.pop()
+    else if (segment !== '' && segment !== '.') kept.push(segment)
+  }
+  const isFolder = /^\.{0,2}$/.test(segments.at(-1) ?? '')
+  return kept.length === 0 ? '/' : `/${kept.join('/')}${isFolder ? '/' : ''}`
+}

@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Route } from '@weir/core/policy/policy.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+
+/** Of the longest request that says its own cost, as many digits as a safe integer has. */
+const costDigits = /^\d{1,16}$/
+
+/** A request that does not say what it costs in the way that its route asks for. Nothing is decided or charged then. */
+export const costUnreadable = (detail: string, status = 400): Problem => ({
+  type: problemType('cost-unreadable'),
+  title: 'Cost unreadable',
+  status,
+  detail,
+})
+
+/**
+ * What a request costs by its route; `body` when only its JSON body says so (readBodyCost). A header or query parameter
+ * that is not there means 1; one that is there twice, or is no whole number, is a problem.
+ */
+export function readCost(
+  route: Route,
+  request: { readonly headers: IncomingHttpHeaders; readonly url: string },
+): number | 'body' | Problem {
+  const from = route.costFrom
+  if (from === undefined) return route.cost
+  if (from.kind === 'json') return 'body'
+  const values = from.kind === 'header' ? headerValues(request.headers, from.name) : queryValues(request.url, from.name)
+  const [value] = values
+  if (value === undefined) return 1
+  const where = `the ${from.kind === 'header' ? 'header' : 'query parameter'} ${from.name}`
+  if (values.length > 1) return costUnreadable(`This route's cost is in ${where}, which is there more than once.`)
+  const cost = costDigits.test(value) ? Number(value) : Number.NaN
+  if (Number.isSafeInteger(cost)) return cost
+  return costUnreadable(`This route's cost is in ${where}, which must be a whole number such as 5.`)
+}
+
+/** As Node gives them, a header sent twice is one value with a comma, which is no number, or a list. */
+function headerValues(headers: IncomingHttpHeaders, name: string): readonly string[] {
+  const value = headers[name.toLowerCase()]
+  return value === undefined ? [] : typeof value === 'string' ? [value] : value
+}
+
+function queryValues(url: string, name: string): readonly string[] {
+  const at = url.indexOf('?')
+  return at === -1 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(name)
+}
