@@ -31,8 +31,3 @@ export function refuseLimitKeys(reader: PolicyReader, fields: ReadonlyMap<string
 export function notBuilt(what: string, instead = ''): string {
   return `this version of Weir does not have ${what}${instead === '' ? '' : `; it has ${instead}`}`
 }
-
-/** Where the cost of a request may come from besides a number: `header:NAME`, `query:NAME`, `json:/pointer`. */
-export function isCostSource(text: string): boolean {
-  return /^(?:(?:header|query):[\x21-\x7e]{1,64}|json:\/[\x21-\x7e]{0,128})$/.test(text)
-}

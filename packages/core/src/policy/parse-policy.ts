@@ -1,10 +1,12 @@
-import { defaultIdentity, type Policy } from './policy.ts'
+import { defaultIdentity, type Policy, type Token } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
 import { type Field, PolicyReader } from './policy-reader.ts'
+import { readIdentity } from './read-identity.ts'
 import { readLimits } from './read-limits.ts'
 import { readPlans } from './read-plans.ts'
 import { readRoutes } from './read-routes.ts'
 import { readSubjects } from './read-subjects.ts'
+import { readTokens } from './read-tokens.ts'
 import { readEndpoints, readUpstreams } from './read-upstreams.ts'
 
 export { formatProblem, type PolicyProblem } from './policy-problem.ts'
@@ -13,7 +15,7 @@ export type ParsedPolicy =
   | { readonly kind: 'policy'; readonly policy: Policy }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
-const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints']
+const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'identity', 'tokens']
 
 /**
  * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and checked,
@@ -50,6 +52,8 @@ function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
     none,
   )
   const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
+  const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
+  const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
   const whole = present(limits)
   return {
     plans: present(plans),
@@ -60,8 +64,8 @@ function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
     subjects,
     keys,
     endpoints,
-    identity: defaultIdentity,
-    tokens: new Map(),
+    identity,
+    tokens,
   }
 }
 

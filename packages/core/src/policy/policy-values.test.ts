@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
-import { isCostSource } from './not-built.ts'
-import { parseDurationMs, parseHost, parseHttpUrl, parseName, parseOrigin, parseTimeZone } from './policy-values.ts'
+import { parseCostSource } from './cost-source.ts'
+import { parseCidr } from './parse-cidr.ts'
+import {
+  parseDurationMs,
+  parseHost,
+  parseHttpUrl,
+  parseName,
+  parseOrigin,
+  parseTimeMs,
+  parseTimeZone,
+} from './policy-values.ts'
 import { didYouMean } from './suggest.ts'
 
 test.each([
@@ -76,7 +85,54 @@ test('a near name is suggested, a far one is not', () => {
   expect(didYouMean('', ['a'])).toBe('')
 })
 
-test('the forms of a cost that is read from the request are known', () => {
-  for (const text of ['header:X-Cost', 'query:count', 'json:/domains']) expect(isCostSource(text)).toBe(true)
-  for (const text of ['header:', 'json:domains', 'cheap', 'header:a b']) expect(isCostSource(text)).toBe(false)
+test('a cost is read from a header, a parameter or a place in JSON', () => {
+  expect(parseCostSource('header:X-Cost')).toEqual({ kind: 'header', name: 'x-cost' })
+  expect(parseCostSource('query:Count')).toEqual({ kind: 'query', name: 'Count' })
+  expect(parseCostSource('json:/a~1b/0')).toEqual({ kind: 'json', pointer: '/a~1b/0' })
+  const wrong = ['header:', 'json:domains', 'json:', 'json:/a~2', 'cheap', 'header:a b', 'header:a:b', 'Header:a']
+  for (const text of wrong) expect(parseCostSource(text)).toBeUndefined()
+})
+
+test.each([
+  ['10.0.0.0/8', '10.0.0.0/8'],
+  ['127.0.0.1', '127.0.0.1/32'],
+  ['0.0.0.0/0', '0.0.0.0/0'],
+  ['::/0', '::/0'],
+  ['::1', '::1/128'],
+  ['FD00::/8', 'fd00::/8'],
+  ['1:2:3:4:5:6:7:8', '1:2:3:4:5:6:7:8/128'],
+  ['64:ff9b::1.2.3.4', '64:ff9b::1.2.3.4/128'],
+  ['10.0.0.1/8', undefined],
+  ['fd00::1/8', undefined],
+  ['10.0.0.0/33', undefined],
+  ['::/129', undefined],
+  ['010.0.0.0/8', undefined],
+  ['10.0.0/8', undefined],
+  ['256.0.0.0', undefined],
+  ['1::2::3', undefined],
+  ['1:2:3:4:5:6:7', undefined],
+  ['1:2:3:4:5:6:7::8', undefined],
+  [':::', undefined],
+  ['::ffff:10.0.0.1', undefined],
+  ['localhost', undefined],
+  ['10.0.0.0/', undefined],
+  ['fe80::1%eth0', undefined],
+  ['', undefined],
+])('the addresses %j are %j', (text, cidr) => {
+  const parsed = parseCidr(text)
+  expect(parsed.kind === 'cidr' ? parsed.cidr : undefined).toBe(cidr)
+})
+
+test.each([
+  ['2027-01-31T00:00:00Z', '2027-01-31T00:00:00.000Z'],
+  ['2027-01-31T05:45:00.5+05:45', '2027-01-31T00:00:00.500Z'],
+  ['2027-02-30T00:00:00Z', undefined],
+  ['2027-01-31', undefined],
+  ['2027-01-31T00:00:00', undefined],
+  ['2027-01-31T25:00:00Z', undefined],
+  ['2027-01-31T00:00:00Z[UTC]', undefined],
+  ['tomorrow', undefined],
+])('the time %j is %j', (text, iso) => {
+  const ms = parseTimeMs(text)
+  expect(ms === undefined ? undefined : new Date(ms).toISOString()).toBe(iso)
 })

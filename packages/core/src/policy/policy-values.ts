@@ -41,6 +41,18 @@ export function parseTimeZone(text: string): string | undefined {
   }
 }
 
+/** A moment as RFC 3339 has it, with its offset, in milliseconds since the epoch. */
+export function parseTimeMs(text: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(text)) return undefined
+  try {
+    return Temporal.Instant.from(text).epochMilliseconds
+  } catch {
+    return undefined
+  }
+}
+
+export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'
+
 /** SHA-256 in hex, lower case. */
 export function parseSha256(text: string): string | undefined {
   return /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : undefined

@@ -1,5 +1,5 @@
-import { isCostSource, notBuilt } from './not-built.ts'
-import type { Plan, Route, Upstream } from './policy.ts'
+import { costSourceRule, parseCostSource } from './cost-source.ts'
+import type { CostSource, Plan, Route, Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
 import { RouteLimits } from './read-route-limits.ts'
@@ -30,7 +30,7 @@ export function readRoutes(
     const matchAt = fields?.get('match')
     const costAt = fields?.get('cost')
     const match = matchAt === undefined ? undefined : reader.text(matchAt, matchRule, parseMatch)
-    const cost = costAt === undefined ? 1 : readCost(reader, costAt)
+    const cost = costAt === undefined ? defaultCost : readCost(reader, costAt)
     const upstream = readUpstreamName(reader, fields?.get('upstream'), known.upstreams)
     const limits = routeLimits.read(fields?.get('limits'))
     if (match === undefined || matchAt === undefined) continue
@@ -39,8 +39,7 @@ export function readRoutes(
     if (same !== undefined)
       reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
     else shapes.set(shape, matchAt)
-    if (cost !== undefined && limits !== undefined)
-      routes.push({ ...match, cost, costFrom: undefined, upstream, limits })
+    if (cost !== undefined && limits !== undefined) routes.push({ ...match, ...cost, upstream, limits })
   }
   return routes
 }
@@ -66,10 +65,21 @@ function isSegment(segment: string, isLast: boolean): boolean {
 const shapeOf = ({ method, path }: { method: string; path: string }) =>
   `${method} ${path.replaceAll(/\/:\w+/g, '/:').replace(/(?<=.)\/$/, '')}`
 
-function readCost(reader: PolicyReader, field: Field): number | undefined {
+interface Cost {
+  readonly cost: number
+  readonly costFrom: CostSource | undefined
+}
+
+const defaultCost: Cost = { cost: 1, costFrom: undefined }
+
+function readCost(reader: PolicyReader, field: Field): Cost | undefined {
   const value: unknown = field.node?.toJSON()
-  if (typeof value !== 'string' || !isCostSource(value)) return reader.integer(field, 0, Number.MAX_SAFE_INTEGER)
-  return reader.problem(field, notBuilt('a cost read from the request', 'whole numbers'))
+  if (typeof value === 'string') {
+    const costFrom = reader.text(field, `a whole number, or ${costSourceRule}`, parseCostSource)
+    return costFrom === undefined ? undefined : { cost: 1, costFrom }
+  }
+  const cost = reader.integer(field, 0, Number.MAX_SAFE_INTEGER)
+  return cost === undefined ? undefined : { cost, costFrom: undefined }
 }
 
 function readUpstreamName(

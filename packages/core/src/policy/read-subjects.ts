@@ -1,9 +1,18 @@
 import type { ApiKey, Plan, Route, Subject } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { nameRule, parseName, parseSha256, parseSubjectId, parseTimeZone, subjectRule } from './policy-values.ts'
+import {
+  nameRule,
+  parseName,
+  parseSha256,
+  parseSubjectId,
+  parseTimeMs,
+  parseTimeZone,
+  subjectRule,
+  timeRule,
+} from './policy-values.ts'
 import type { Limits } from './read-limits.ts'
 import { OwnLimitsReader } from './read-own-limits.ts'
-import { didYouMean } from './suggest.ts'
+import { readPlanName } from './read-plan-name.ts'
 
 /** Hex digits of the hash that name a key which has no `id`: enough to tell it from any other, too few to be of use. */
 const keyIdDigits = 12
@@ -54,13 +63,6 @@ export function readSubjects(
   return { subjects, keys: keys.byHash }
 }
 
-function readPlanName(reader: PolicyReader, place: Place, plans: ReadonlyMap<string, Plan | undefined>) {
-  const name = reader.text(place, 'the name of a plan', (text) => text)
-  if (name === undefined) return undefined
-  if (plans.has(name)) return plans.get(name)
-  return reader.problem(place, `there is no plan ${JSON.stringify(name)}${didYouMean(name, plans.keys())}`)
-}
-
 class KeyRing {
   readonly byHash = new Map<string, ApiKey>()
   readonly #reader: PolicyReader
@@ -82,12 +84,14 @@ class KeyRing {
   }
 
   #readKey(place: Place, subject: Subject | undefined): void {
-    const fields = this.#reader.fields(place, 'a key', ['sha256', 'id'], ['sha256'])
+    const fields = this.#reader.fields(place, 'a key', ['sha256', 'id', 'expires'], ['sha256'])
     const hashAt = fields?.get('sha256')
     const idAt = fields?.get('id')
+    const expiresAt = fields?.get('expires')
     const what = 'the SHA-256 of a key in 64 hex digits (never the key itself)'
     const sha256 = hashAt === undefined ? undefined : this.#reader.secretText(hashAt, what, parseSha256)
     const given = idAt === undefined ? '' : this.#reader.text(idAt, nameRule, parseName)
+    const expiresAtMs = expiresAt === undefined ? undefined : this.#reader.text(expiresAt, timeRule, parseTimeMs)
     if (hashAt === undefined || sha256 === undefined || given === undefined) return
     const id = given === '' ? sha256.slice(0, keyIdDigits) : given
     const sameHash = this.#hashes.get(sha256)
@@ -99,7 +103,7 @@ class KeyRing {
     } else {
       this.#hashes.set(sha256, hashAt)
       this.#ids.set(id, idAt ?? hashAt)
-      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs: undefined })
+      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs })
     }
   }
 }

@@ -1,9 +1,20 @@
 import type { Endpoint, Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { nameRule, parseHost, parseHttpUrl, parseName, parseOrigin, parseVariableName } from './policy-values.ts'
+import {
+  nameRule,
+  parseDurationMs,
+  parseHost,
+  parseHttpUrl,
+  parseName,
+  parseOrigin,
+  parseVariableName,
+} from './policy-values.ts'
 
 /** An upstream that is silent for longer is taken for gone. */
 const upstreamTimeoutMs = 30_000
+/** Shorter, and a busy upstream counts as gone; longer, and callers have gone themselves. */
+const upstreamTimeoutMsMin = 100
+const upstreamTimeoutMsMax = 3_600_000
 
 /** The upstreams by name; undefined stands for one that is there but wrong. No host belongs to two. */
 export function readUpstreams(reader: PolicyReader, place: Place): Map<string, Upstream | undefined> {
@@ -11,7 +22,7 @@ export function readUpstreams(reader: PolicyReader, place: Place): Map<string, U
   const owners = new Map<string, string>()
   for (const [name, field] of reader.map(place, 'a map of upstreams by name') ?? []) {
     if (parseName(name) === undefined) reader.problemAtKey(field, `the name of an upstream must be ${nameRule}`)
-    const fields = reader.fields(field, 'an upstream', ['url', 'hosts'], ['url'])
+    const fields = reader.fields(field, 'an upstream', ['url', 'hosts', 'timeout'], ['url'])
     const urlAt = fields?.get('url')
     const what =
       'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
@@ -22,13 +33,18 @@ export function readUpstreams(reader: PolicyReader, place: Place): Map<string, U
       if (owner === undefined) owners.set(host, name)
       else reader.problem(at, hostTaken(host, owner, fields?.has('hosts') ?? false))
     }
-    const complete = url !== undefined && hosts !== undefined
-    upstreams.set(
-      name,
-      complete ? { name, url, hosts: hosts.map(({ host }) => host), timeoutMs: upstreamTimeoutMs } : undefined,
-    )
+    const timeoutAt = fields?.get('timeout')
+    const timeoutMs = timeoutAt === undefined ? upstreamTimeoutMs : readTimeout(reader, timeoutAt)
+    const complete = url !== undefined && hosts !== undefined && timeoutMs !== undefined
+    upstreams.set(name, complete ? { name, url, hosts: hosts.map(({ host }) => host), timeoutMs } : undefined)
   }
   return upstreams
+}
+
+function readTimeout(reader: PolicyReader, field: Field): number | undefined {
+  const ms = reader.text(field, 'a duration such as 10s or 2m', parseDurationMs)
+  if (ms === undefined || (ms >= upstreamTimeoutMsMin && ms <= upstreamTimeoutMsMax)) return ms
+  return reader.problem(field, `must be from ${upstreamTimeoutMsMin}ms to ${upstreamTimeoutMsMax / 3_600_000}h`)
 }
 
 function hostTaken(host: string, owner: string, written: boolean): string {
