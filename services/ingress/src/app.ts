@@ -3,6 +3,7 @@ import { answerErrors, answerUnknownPaths, listenerOptions } from '@weir/runtime
 import fastify, { type FastifyInstance } from 'fastify'
 import { createGate } from './gate.ts'
 import type { Ports } from './ports.ts'
+import { addAuthorizeRoute, routerUrl } from './routes/authorize.ts'
 import { addCheckRoute } from './routes/check.ts'
 import { addProxyRoutes } from './routes/proxy.ts'
 
@@ -10,6 +11,8 @@ import { addProxyRoutes } from './routes/proxy.ts'
 const keepAliveTimeoutMs = 75_000
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
+/** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
+const askHeaderBytesMax = 81_920
 
 /** The two listeners of the ingress. Opens nothing: tests use `inject`. */
 export async function buildApps(
@@ -28,10 +31,13 @@ export async function buildApps(
     ...listenerOptions(logger),
     keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: checkBodyBytesMax,
+    http: { maxHeaderSize: askHeaderBytesMax },
+    rewriteUrl: ({ url }) => routerUrl(url ?? ''),
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: true } },
   })
   answerErrors(api)
-  answerUnknownPaths(api, 'POST /v1/check')
+  answerUnknownPaths(api, 'POST /v1/check, /v1/authorize')
   addCheckRoute(api, ports, gate, adminTokenSha256)
+  await addAuthorizeRoute(api, ports, gate)
   return { proxy, api }
 }

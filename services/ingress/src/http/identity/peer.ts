@@ -41,6 +41,9 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
 /** Whether the very peer of the connection may name subjects; what it says of addresses further away changes nothing. */
 export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
 
+/** Whether the very peer of the connection is a proxy whose word on the original request is taken. */
+export const isTrustedProxy = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).isProxy
+
 /** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */
 export function callerScope(socket: Socket, headers: IncomingHttpHeaders, rules: IdentityRules): string {
   const peer = peerOf(socket, rules)

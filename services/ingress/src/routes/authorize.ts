@@ -1,0 +1,134 @@
+import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Gate, Verdict } from '../gate.ts'
+import { identityRules } from '../http/identity/identity-rules.ts'
+import { isTrustedProxy } from '../http/identity/peer.ts'
+import { costUnreadable, readCost } from '../http/read-cost.ts'
+import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
+import type { PolicyView } from '../policy-view.ts'
+import type { Ports } from '../ports.ts'
+import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
+import { sendCaller, sendRefusal } from './authorize/gateway-reply.ts'
+import { originalRequest } from './authorize/original-request.ts'
+
+const doorPath = '/v1/authorize'
+
+/**
+ * For the router all addresses under the door's are one: what a client asked for stands behind it, and no router of ours
+ * is to decode, refuse or normalize that. The address as it came is `originalUrl` of the request.
+ */
+export const routerUrl = (url: string): string =>
+  url.startsWith(doorPath) && /^[/?]/.test(url.slice(doorPath.length)) ? doorPath : url
+
+/**
+ * `/v1/authorize` and whatever is below it, for gateways that ask before they pass a request on: any method, no body.
+ * docs/integrations has what each gateway sends and makes of the answer.
+ */
+export async function addAuthorizeRoute(app: FastifyInstance, ports: Ports, gate: Gate): Promise<void> {
+  const authorize = createAuthorize(ports, gate)
+  await app.register(
+    async (door) => {
+      // As a hook, because that is before Fastify looks at the body: gateways send the client's Content-Type without one.
+      door.addHook('onRequest', authorize)
+      const answered = () => undefined
+      door.all('/', answered)
+      // Methods that Fastify does not list (PROPFIND, …) come here.
+      door.setNotFoundHandler(answered)
+    },
+    { prefix: doorPath },
+  )
+}
+
+function createAuthorize(ports: Ports, gate: Gate) {
+  const decide = async (asked: Asked, request: FastifyRequest, reply: FastifyReply) => {
+    const { view, method, url, path, options } = asked
+    const route = view.matchRoute(method, path) ?? unmatchedRoute
+    const origin = { headers: request.headers, url, socket: request.raw.socket }
+    const who = { ip: ports.identifier.addressOf(view, origin), route, method }
+    const refuse = (verdict: Verdict) => {
+      setVerdictHeaders(reply, verdict)
+      return sendRefusal(reply, options, denialProblem(reply, verdict))
+    }
+    const found = ports.identifier.identify(view, origin)
+    const caller = found instanceof Promise ? await found : found
+    if (caller.kind === 'stranger') return refuse(gate.refuseStranger({ ...who, retryAfterMs: caller.retryAfterMs }))
+    const cost = readCost(route, origin)
+    if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
+    const { subject, keyId } = caller
+    const verdict = await gate.decide({
+      ...{ ...who, view, subject, keyId, cost, peek: false },
+      named: view.requestScopes(request.headers, url),
+      idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
+    })
+    if (!verdict.decision.allowed) return refuse(verdict)
+    setVerdictHeaders(reply, verdict)
+    return sendCaller(reply, subject, keyId)
+  }
+
+  return async function authorize(request: FastifyRequest, reply: FastifyReply) {
+    if (declaresBody(request)) reply.header('connection', 'close')
+    const asked = readAsked(ports.policy.view, request)
+    if (asked.kind === 'problem') return sendRefusal(reply, asked.options, asked.problem)
+    return decide(asked, request, reply)
+  }
+}
+
+interface Asked {
+  readonly kind: 'asked'
+  readonly view: PolicyView
+  readonly method: string
+  /** Path and query as the client sent them; `path` is what routes are matched by. */
+  readonly url: string
+  readonly path: string
+  readonly options: GatewayOptions
+}
+
+type Unreadable = { readonly kind: 'problem'; readonly options: GatewayOptions; readonly problem: Problem }
+
+const badRequest = (detail: string): Problem => ({
+  ...{ type: problemType('bad-request'), title: 'Bad request', status: 400 },
+  detail,
+})
+
+/** The client's request and the gateway's wishes, out of what the gateway sent. */
+function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadable {
+  const { method, headers, socket } = request.raw
+  const behind = request.originalUrl.slice(doorPath.length)
+  const rest = behind.startsWith('/') ? behind : ''
+  const isTrusted = () => isTrustedProxy(socket, identityRules(view.policy.identity))
+  const original = originalRequest({ method: method ?? '', rest, headers }, isTrusted)
+  // Behind a path the query is the client's.
+  const query = rest === '' ? behind.slice(1) : ''
+  const options = readGatewayOptions(query, original.kind === 'request' ? original.url : '')
+  if (options.kind === 'wrong') return { kind: 'problem', options: noOptions, problem: badRequest(options.detail) }
+  const problem = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
+  if (original.kind === 'untrusted') return problem(untrustedProxy(original.header, socket.remoteAddress))
+  if (original.kind === 'unclear') return problem(badRequest(original.detail))
+  const { url } = original
+  const rawPath = url.split('?', 1)[0] ?? ''
+  const normal = normalizePath(rawPath)
+  if (normal.kind === 'refused') return problem(badRequest(`The path ${normal.why}.`))
+  if (dotSegment.test(rawPath)) return problem(badRequest('The path has . or .. segments in it.'))
+  return { kind: 'asked', view, method: original.method, url, path: normal.path, options }
+}
+
+/**
+ * The gateway passes the path on as it came, where the proxy of ours would pass on the normal form. Upstreams do not
+ * agree on what `/dear/../cheap` is, so it is neither.
+ */
+const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i
+
+const untrustedProxy = (header: string, address = 'a closed connection'): Problem => ({
+  ...{ type: problemType('untrusted-proxy'), title: 'Untrusted proxy', status: 403 },
+  detail: `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`,
+})
+
+const costInBody = costUnreadable(
+  "This route's cost is in the request's body, which gateways do not send here. Give it by a header or a query parameter, or put the proxy in front.",
+)
+
+/** We answer without reading a body. On a kept connection the next request would be taken for it if it never came. */
+const declaresBody = ({ headers }: FastifyRequest) =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'

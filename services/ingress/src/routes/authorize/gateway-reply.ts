@@ -1,0 +1,28 @@
+import type { Subject } from '@weir/core/policy/policy.ts'
+import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyReply } from 'fastify'
+import type { GatewayOptions } from './gateway-options.ts'
+
+/** Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. */
+export function sendCaller(reply: FastifyReply, subject: Subject, keyId: string): FastifyReply {
+  reply.header('x-weir-subject', headerText(subject.id)).header('x-weir-plan', headerText(subject.plan.name))
+  if (keyId !== '') reply.header('x-weir-key-id', headerText(keyId))
+  return reply.code(200).header('cache-control', 'no-store').send()
+}
+
+/**
+ * Refused, as the gateway can pass it on. One that asked for `deny_status` hands neither the status nor the body to its
+ * client: it finds both in headers.
+ */
+export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions, problem: Problem): FastifyReply {
+  if (denyStatus === undefined) return sendProblem(reply, problem)
+  reply.header('x-limit-status', problem.status).header('x-weir-problem', asciiJson(problem))
+  const isTranslated = problem.status < 500 && problem.status !== 401
+  return sendProblem(reply, isTranslated ? { ...problem, status: denyStatus } : problem)
+}
+
+/** Names from a policy or a token may hold any character, headers only some: the others as `%XX` of their UTF-8. */
+const headerText = (text: string) => text.toWellFormed().replaceAll(/[^!-$&-~]/gu, encodeURIComponent)
+
+const asciiJson = (value: unknown) =>
+  JSON.stringify(value).replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
