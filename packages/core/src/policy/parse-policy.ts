@@ -1,6 +1,6 @@
 import { defaultIdentity, type Policy, type Token } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
-import { type Field, PolicyReader } from './policy-reader.ts'
+import { type Field, type Place, PolicyReader } from './policy-reader.ts'
 import { readIdentity } from './read-identity.ts'
 import { readLimits } from './read-limits.ts'
 import { readPlans } from './read-plans.ts'
@@ -12,7 +12,8 @@ import { readEndpoints, readUpstreams } from './read-upstreams.ts'
 export { formatProblem, type PolicyProblem } from './policy-problem.ts'
 
 export type ParsedPolicy =
-  | { readonly kind: 'policy'; readonly policy: Policy }
+  /** `written`: the text as JSON has it, with nothing checked away or filled in. */
+  | { readonly kind: 'policy'; readonly policy: Policy; readonly written: () => unknown }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
 const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'identity', 'tokens']
@@ -22,15 +23,26 @@ const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects
  * or all its problems come back at once, in the order of the file; `fileName` is only for their text.
  */
 export function parsePolicy(text: string, fileName: string): ParsedPolicy {
-  const reader = new PolicyReader(fileName)
-  const policy = readPolicy(reader, text)
-  const { problems } = reader
-  return problems.length > 0 || policy === undefined ? { kind: 'problems', problems } : { kind: 'policy', policy }
+  return parseEdited(text, fileName, emptyPolicy)
 }
 
-function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
+/** As `parsePolicy`; limits and plans that are as they were in `before` are the same objects. */
+export function parseEdited(text: string, fileName: string, before: Policy): ParsedPolicy {
+  const reader = new PolicyReader(fileName)
   const root = reader.open(text)
-  if (root === undefined) return undefined
+  const policy = root === undefined ? undefined : readPolicy(reader, root, before)
+  const { problems } = reader
+  if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
+  return { kind: 'policy', policy, written: () => root.node?.toJSON() }
+}
+
+/** Nobody and nothing: what is in force before there is a policy. */
+export const emptyPolicy: Policy = {
+  ...{ plans: new Map(), limits: new Map(), limitsForAll: [], routes: [], upstreams: new Map() },
+  ...{ subjects: new Map(), keys: new Map(), endpoints: new Map(), identity: defaultIdentity, tokens: new Map() },
+}
+
+function readPolicy(reader: PolicyReader, root: Place, before: Policy): Policy | undefined {
   const fields = reader.fields(root, 'a policy', sections, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')
@@ -41,8 +53,8 @@ function readPolicy(reader: PolicyReader, text: string): Policy | undefined {
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const limits = section('limits', (field) => readLimits(reader, field), new Map<string, undefined>())
-  const plans = section('plans', (field) => readPlans(reader, field, limits), new Map())
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
+  const plans = section('plans', (field) => readPlans(reader, field, limits, before.plans), new Map())
   const upstreams = section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const routes = section('routes', (field) => readRoutes(reader, field, { upstreams, limits, plans }), [])
   const none = { subjects: new Map(), keys: new Map() }

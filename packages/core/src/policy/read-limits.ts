@@ -23,13 +23,14 @@ const reservedNames = ['unauthenticated', 'unlimited']
 /** The limits by name; undefined stands for one that is there but wrong, so that what refers to it is not wrong too. */
 export type Limits = ReadonlyMap<string, Limit | undefined>
 
-export function readLimits(reader: PolicyReader, place: Place): Limits {
+/** Those that are as they were in `before` are the very same objects: what is kept beside a limit is kept then. */
+export function readLimits(reader: PolicyReader, place: Place, before: ReadonlyMap<string, Limit>): Limits {
   const limits = new Map<string, Limit | undefined>()
   let forAll = 0
   for (const [name, field] of reader.map(place, 'a map of limits by name') ?? []) {
     if (parseName(name) === undefined) reader.problemAtKey(field, `the name of a limit must be ${nameRule}`)
     if (reservedNames.includes(name)) reader.problemAtKey(field, 'this name is reserved for the RateLimit fields')
-    const limit = readLimit(reader, name, field)
+    const limit = sameAs(before.get(name), readLimit(reader, name, field))
     limits.set(name, limit)
     if (limit?.applies !== 'all') continue
     forAll += 1
@@ -40,6 +41,10 @@ export function readLimits(reader: PolicyReader, place: Place): Limits {
     )
   }
   return limits
+}
+
+function sameAs(before: Limit | undefined, limit: Limit | undefined): Limit | undefined {
+  return before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
 }
 
 function readLimit(reader: PolicyReader, name: string, place: Field): Limit | undefined {

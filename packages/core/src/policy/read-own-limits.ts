@@ -13,30 +13,28 @@ import { didYouMean } from './suggest.ts'
  * them: what is derived from a limit, or from a set of them, is then derived once.
  */
 export class OwnLimitsReader {
-  readonly #reader: PolicyReader
   readonly #limits: Limits
   /** In reach of every subject: by a route, or because they apply to all. */
   readonly #everybodys: ReadonlySet<string>
   readonly #versions = new Map<string, { readonly limit: Limit; readonly id: number }>()
   readonly #sets = new Map<string, OwnLimits>()
 
-  constructor(reader: PolicyReader, limits: Limits, routes: readonly Route[]) {
-    this.#reader = reader
+  constructor(limits: Limits, routes: readonly Route[]) {
     this.#limits = limits
     const ofRoutes = new Set(routes.flatMap((route) => route.limits))
     this.#everybodys = new Set([...namesForAll(limits), ...[...ofRoutes].map(({ name }) => name)])
   }
 
   /** The `limits` of a subject; undefined when something in them is wrong. */
-  read(place: Field | undefined, plan: Plan | undefined): OwnLimits | undefined {
-    if (place === undefined || this.#reader.isEmpty(place)) return noOwnLimits
-    const fields = this.#reader.map(place, "a map of the subject's own versions of limits, by their names")
+  read(reader: PolicyReader, place: Field | undefined, plan: Plan | undefined): OwnLimits | undefined {
+    if (place === undefined || reader.isEmpty(place)) return noOwnLimits
+    const fields = reader.map(place, "a map of the subject's own versions of limits, by their names")
     if (fields === undefined) return undefined
     const own = new Map<string, Limit>()
     const ids: number[] = []
     let wrong = false
     for (const [name, field] of fields) {
-      const version = this.#readVersion(name, field, plan)
+      const version = this.#readVersion(reader, name, field, plan)
       if (version === undefined) wrong = true
       else {
         own.set(name, version.limit)
@@ -46,11 +44,11 @@ export class OwnLimitsReader {
     return wrong ? undefined : this.#shared(own, ids)
   }
 
-  #readVersion(name: string, place: Field, plan: Plan | undefined) {
+  #readVersion(reader: PolicyReader, name: string, place: Field, plan: Plan | undefined) {
     const limit = this.#limits.get(name)
     if (limit === undefined) {
       if (this.#limits.has(name)) return undefined
-      return this.#reader.problemAtKey(
+      return reader.problemAtKey(
         place,
         `there is no limit ${JSON.stringify(name)}${didYouMean(name, this.#limits.keys())}`,
       )
@@ -58,19 +56,19 @@ export class OwnLimitsReader {
     if (plan !== undefined && !this.#isInReach(name, plan)) {
       const near = didYouMean(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
-      return this.#reader.problemAtKey(place, `never applies to this subject: ${why}${near}`)
+      return reader.problemAtKey(place, `never applies to this subject: ${why}${near}`)
     }
     if (!isOfOneSubject(limit.by)) {
       const why = 'it counts several subjects together, and one count cannot have two sizes'
-      return this.#reader.problemAtKey(place, `a subject cannot have its own version of ${name}: ${why}`)
+      return reader.problemAtKey(place, `a subject cannot have its own version of ${name}: ${why}`)
     }
-    const fields = this.#reader.fields(place, "a subject's own version of a limit", settingKeys, [])
+    const fields = reader.fields(place, "a subject's own version of a limit", settingKeys, [])
     if (fields === undefined) return undefined
     const capacity = limit.capacity === limit.size ? undefined : limit.capacity
-    const settings = readSettings(this.#reader, fields, limit, { ...limit, capacity })
+    const settings = readSettings(reader, fields, limit, { ...limit, capacity })
     if (settings === undefined) return undefined
     const version: Limit = { ...limit, ...settings }
-    return isWithinBounds(this.#reader, place, fields, version) ? this.#sharedVersion(version) : undefined
+    return isWithinBounds(reader, place, fields, version) ? this.#sharedVersion(version) : undefined
   }
 
   #isInReach(name: string, plan: Plan): boolean {

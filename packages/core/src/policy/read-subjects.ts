@@ -1,23 +1,10 @@
 import type { ApiKey, Plan, Route, Subject } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import {
-  nameRule,
-  parseName,
-  parseSha256,
-  parseSubjectId,
-  parseTimeMs,
-  parseTimeZone,
-  subjectRule,
-  timeRule,
-} from './policy-values.ts'
+import { parseSubjectId, parseTimeZone, subjectRule } from './policy-values.ts'
+import { KeyRing } from './read-keys.ts'
 import type { Limits } from './read-limits.ts'
 import { OwnLimitsReader } from './read-own-limits.ts'
 import { readPlanName } from './read-plan-name.ts'
-
-/** Hex digits of the hash that name a key which has no `id`: enough to tell it from any other, too few to be of use. */
-const keyIdDigits = 12
-/** Keys of one subject; rotation needs two, and every one is another way in. */
-const keysPerSubjectMax = 100
 
 interface Identities {
   readonly subjects: Map<string, Subject>
@@ -25,85 +12,69 @@ interface Identities {
   readonly keys: Map<string, ApiKey>
 }
 
+/** What a subject refers to. */
+export interface Definitions {
+  readonly plans: ReadonlyMap<string, Plan | undefined>
+  readonly limits: Limits
+  readonly routes: readonly Route[]
+}
+
+/** All of a subject but who it is. */
+export type SubjectSettings = Omit<Subject, 'id'>
+
 /** Subjects and their keys. No hash and no key id occurs twice in a policy, whoever has it. */
-export function readSubjects(
-  reader: PolicyReader,
-  place: Place,
-  known: {
-    readonly plans: ReadonlyMap<string, Plan | undefined>
-    readonly limits: Limits
-    readonly routes: readonly Route[]
-  },
-): Identities {
+export function readSubjects(reader: PolicyReader, place: Place, known: Definitions): Identities {
   const subjects = new Map<string, Subject>()
   const keys = new KeyRing(reader)
-  const ownReader = new OwnLimitsReader(reader, known.limits, known.routes)
-  const zones = new Map<string, string | undefined>()
-  const zone = (text: string) => {
-    if (!zones.has(text)) zones.set(text, parseTimeZone(text))
-    return zones.get(text)
-  }
+  const settingsReader = new SubjectReader(known)
   for (const [id, field] of reader.map(place, 'a map of subjects by id') ?? []) {
     if (parseSubjectId(id) === undefined) reader.problemAtKey(field, `the id of a subject must be ${subjectRule}`)
-    const fields = reader.fields(field, 'a subject', ['plan', 'timeZone', 'anchor', 'keys', 'limits'], ['plan'])
+    const fields = reader.fields(field, 'a subject', [...settingKeys, 'keys'], ['plan'])
     if (fields === undefined) continue
-    const timeZoneAt = fields.get('timeZone')
-    const timeZone =
-      timeZoneAt === undefined ? 'UTC' : reader.text(timeZoneAt, 'an IANA time zone such as Asia/Kathmandu', zone)
-    const anchorAt = fields.get('anchor')
-    const anchor = anchorAt === undefined ? 1 : reader.integer(anchorAt, 1, 31)
-    const planAt = fields.get('plan')
-    const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, known.plans)
-    const ownLimits = ownReader.read(fields.get('limits'), plan)
-    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined && ownLimits !== undefined
-    const subject = isRight ? { id, plan, timeZone, anchor, ownLimits } : undefined
+    const settings = settingsReader.read(reader, fields)
+    const subject = settings === undefined ? undefined : { id, ...settings }
     if (subject !== undefined) subjects.set(id, subject)
     keys.read(fields.get('keys'), subject)
   }
   return { subjects, keys: keys.byHash }
 }
 
-class KeyRing {
-  readonly byHash = new Map<string, ApiKey>()
-  readonly #reader: PolicyReader
-  readonly #hashes = new Map<string, Place>()
-  readonly #ids = new Map<string, Place>()
+/** What a subject may say of itself beside its keys. */
+export const settingKeys = ['plan', 'timeZone', 'anchor', 'limits']
 
-  constructor(reader: PolicyReader) {
-    this.#reader = reader
+/** Reads what subjects say of themselves; equal limits of their own become one object. */
+export class SubjectReader {
+  readonly #plans: ReadonlyMap<string, Plan | undefined>
+  readonly #own: OwnLimitsReader
+
+  constructor({ plans, limits, routes }: Definitions) {
+    this.#plans = plans
+    this.#own = new OwnLimitsReader(limits, routes)
   }
 
-  read(place: Field | undefined, subject: Subject | undefined): void {
-    if (place === undefined || this.#reader.isEmpty(place)) return
-    const items = this.#reader.list(place, 'a list of keys such as [{ sha256: … }]') ?? []
-    if (items.length > keysPerSubjectMax) {
-      this.#reader.problem(place, `has ${items.length} keys; a subject has at most ${keysPerSubjectMax}`)
-      return
-    }
-    for (const item of items) this.#readKey(item, subject)
+  read(reader: PolicyReader, fields: ReadonlyMap<string, Field>): SubjectSettings | undefined {
+    const timeZoneAt = fields.get('timeZone')
+    const rule = 'an IANA time zone such as Asia/Kathmandu'
+    const timeZone = timeZoneAt === undefined ? 'UTC' : reader.text(timeZoneAt, rule, knownTimeZone)
+    const anchorAt = fields.get('anchor')
+    const anchor = anchorAt === undefined ? 1 : reader.integer(anchorAt, 1, 31)
+    const planAt = fields.get('plan')
+    const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, this.#plans)
+    const ownLimits = this.#own.read(reader, fields.get('limits'), plan)
+    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined && ownLimits !== undefined
+    return isRight ? { plan, timeZone, anchor, ownLimits } : undefined
   }
+}
 
-  #readKey(place: Place, subject: Subject | undefined): void {
-    const fields = this.#reader.fields(place, 'a key', ['sha256', 'id', 'expires'], ['sha256'])
-    const hashAt = fields?.get('sha256')
-    const idAt = fields?.get('id')
-    const expiresAt = fields?.get('expires')
-    const what = 'the SHA-256 of a key in 64 hex digits (never the key itself)'
-    const sha256 = hashAt === undefined ? undefined : this.#reader.secretText(hashAt, what, parseSha256)
-    const given = idAt === undefined ? '' : this.#reader.text(idAt, nameRule, parseName)
-    const expiresAtMs = expiresAt === undefined ? undefined : this.#reader.text(expiresAt, timeRule, parseTimeMs)
-    if (hashAt === undefined || sha256 === undefined || given === undefined) return
-    const id = given === '' ? sha256.slice(0, keyIdDigits) : given
-    const sameHash = this.#hashes.get(sha256)
-    const sameId = this.#ids.get(id)
-    if (sameHash !== undefined) {
-      this.#reader.problem(hashAt, `the same key is on line ${this.#reader.lineOf(sameHash)}`)
-    } else if (sameId !== undefined) {
-      this.#reader.problem(idAt ?? hashAt, `the key on line ${this.#reader.lineOf(sameId)} has the id ${id} too`)
-    } else {
-      this.#hashes.set(sha256, hashAt)
-      this.#ids.set(id, idAt ?? hashAt)
-      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs })
-    }
-  }
+/** Zones asked for, right or wrong; beyond, the keeping starts again. There are some 600. */
+const zonesMax = 2_000
+const zones = new Map<string, string | undefined>()
+
+/** As `parseTimeZone`, which takes some microseconds, once for each. */
+export function knownTimeZone(text: string): string | undefined {
+  if (zones.has(text)) return zones.get(text)
+  if (zones.size >= zonesMax) zones.clear()
+  const zone = parseTimeZone(text)
+  zones.set(text, zone)
+  return zone
 }
