@@ -51,7 +51,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/local-clickhouse': { ...local, libraries: ['chdb'] },
   '@weir/local-demo': { ...local, libraries: ['standardwebhooks'] },
 
-  // Of a service the command line knows its variables, and of the ingress how it reads an address; it starts the rest as a program.
+  // Of a service the command line knows its variables; it starts the rest as a program.
   '@weir/cli': {
     packages: [
       ...shared,
@@ -59,7 +59,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       '@weir/redis',
       '@weir/clickhouse',
       '@weir/ingress/config.ts',
-      '@weir/ingress/http/caller-address.ts',
       '@weir/metering/config.ts',
       '@weir/alerting/config.ts',
       '@weir/console/config.ts',

@@ -4,7 +4,7 @@ import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-rout
 import type { Policy, Route, Subject } from '@weir/core/policy/policy.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { didYouMean } from '@weir/core/policy/suggest.ts'
-import { addressScope } from '@weir/ingress/http/caller-address.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { AskedScope } from '@weir/redis/limit-admin.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
 

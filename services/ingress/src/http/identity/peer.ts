@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { addressScope, plainAddress } from '../caller-address.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
+import { plainAddress } from '../caller-address.ts'
 import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
 import type { IdentityRules } from './identity-rules.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addressScope } from './caller-address.ts'
+import { addressScope } from './address-scope.ts'
 
 describe('addressScope', () => {
   it.each([
