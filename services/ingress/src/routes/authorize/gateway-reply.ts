@@ -5,8 +5,8 @@ import type { GatewayOptions } from './gateway-options.ts'
 
 /** Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. */
 export function sendCaller(reply: FastifyReply, subject: Subject, keyId: string): FastifyReply {
-  reply.header('x-weir-subject', headerText(subject.id)).header('x-weir-plan', headerText(subject.plan.name))
-  if (keyId !== '') reply.header('x-weir-key-id', headerText(keyId))
+  reply.header('x-weir-subject', subject.id).header('x-weir-plan', subject.plan.name)
+  if (keyId !== '') reply.header('x-weir-key-id', keyId)
   return reply.code(200).header('cache-control', 'no-store').send()
 }
 
@@ -21,8 +21,6 @@ export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions,
   return sendProblem(reply, isTranslated ? { ...problem, status: denyStatus } : problem)
 }
 
-/** Names from a policy or a token may hold any character, headers only some: the others as `%XX` of their UTF-8. */
-const headerText = (text: string) => text.toWellFormed().replaceAll(/[^!-$&-~]/gu, encodeURIComponent)
-
+/** For a header: everything beyond ASCII, which a `detail` may quote, is escaped. */
 const asciiJson = (value: unknown) =>
   JSON.stringify(value).replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto'
+import { METHODS } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import type { FastifyInstance, InjectOptions } from 'fastify'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { buildApps } from '../app.ts'
+import { createIdentifier } from '../http/identify.ts'
+import { createLivePolicy } from '../policy-view.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const acme = { 'x-api-key': 'acme-key' }
+const gateway = '10.1.2.3'
+
+const policyText = `
+version: 1
+identity: { trustedProxies: [10.0.0.0/8] }
+plans: { free: { limits: [minute] } }
+limits:
+  minute: { algorithm: fixed_window, size: 6, window: 1m }
+  per-ip: { algorithm: fixed_window, size: 50, window: 1m, by: [ip], applies: all }
+  per-tenant: { algorithm: fixed_window, size: 9, window: 1m, by: [query:tenant] }
+routes:
+  - { match: "POST /v1/search", cost: 5 }
+  - { match: "GET /v1/lookup", cost: "query:count" }
+  - { match: "POST /v1/bulk", cost: "json:/items" }
+  - { match: "GET /v1/tenants", limits: [per-tenant] }
+subjects:
+  acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
+  zoe: { plan: free, keys: [{ sha256: "${sha256('zoe-key')}", id: k2 }] }
+`
+
+let apps: { proxy: FastifyInstance; api: FastifyInstance }
+let records: Record<string, unknown>[]
+let logIsFull: boolean
+
+beforeEach(async () => {
+  records = []
+  logIsFull = false
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const log = createLogger('test', 'silent')
+  const ports = {
+    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
+    identifier: createIdentifier({ clock, log }),
+    outcomes: { append: () => true },
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    log: {
+      append(key: string, openLine: string) {
+        if (!logIsFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
+        return !logIsFull
+      },
+    },
+    clock,
+  }
+  apps = await buildApps(ports, log, sha256('admin-token'))
+})
+afterEach(async () => {
+  await apps.proxy.close()
+  await apps.api.close()
+})
+
+/** As nginx asks: GET, with the original request in headers. */
+const ask = (
+  method: string,
+  uri: string,
+  headers: Record<string, string> = acme,
+  query = '',
+  remoteAddress = gateway,
+) =>
+  apps.api.inject({
+    ...{ method: 'GET', url: `/v1/authorize${query}`, remoteAddress },
+    headers: { 'x-original-method': method, 'x-original-uri': uri, ...headers },
+  })
+
+/** As Envoy asks: the original method, and the path behind ours. */
+const askByPath = (method: string, url: string, headers: Record<string, string> = acme) =>
+  apps.api.inject({ method: method as 'GET', url, headers, remoteAddress: gateway } satisfies InjectOptions)
+
+it('allows with 200, an empty body, RateLimit headers, the decision and who calls', async () => {
+  const answer = await ask('GET', '/hello')
+  expect([answer.statusCode, answer.body]).toEqual([200, ''])
+  expect(answer.headers).toMatchObject({
+    'weir-decision': expect.stringMatching(/^[0-9a-f-]{36}$/),
+    'ratelimit-policy': '"minute";q=6;w=60, "per-ip";q=50;w=60',
+    ratelimit: '"minute";r=5;t=50, "per-ip";r=49;t=50',
+    'x-weir-subject': 'acme',
+    'x-weir-plan': 'free',
+    'x-weir-key-id': 'k1',
+    'cache-control': 'no-store',
+  })
+})
+
+it('denies with 429, problem+json and Retry-After, to HEAD without the body', async () => {
+  await ask('POST', '/v1/search')
+  const answer = await ask('POST', '/v1/search')
+  expect(answer.statusCode).toBe(429)
+  expect(answer.headers).toMatchObject({ 'retry-after': '50', ratelimit: '"minute";r=1;t=50, "per-ip";r=45;t=50' })
+  expect(answer.json()).toMatchObject({ status: 429, 'violated-policies': ['minute'] })
+  expect(records.map(({ route, method, cost, outcome }) => [route, method, cost, outcome])).toEqual([
+    ['POST /v1/search', 'POST', 5, 'allow'],
+    ['POST /v1/search', 'POST', 5, 'deny'],
+  ])
+  await askByPath('GET', '/v1/authorize/x')
+  const head = await askByPath('HEAD', '/v1/authorize/x')
+  expect([head.statusCode, head.headers['retry-after'], head.body]).toEqual([429, '50', ''])
+})
+
+it('gives a gateway that asked for deny_status=403 what it cannot read: the status and the problem, in headers', async () => {
+  await ask('POST', '/v1/search')
+  const denied = await ask('POST', '/v1/search', acme, '?deny_status=403')
+  expect([denied.statusCode, denied.headers['x-limit-status'], denied.headers['retry-after']]).toEqual([
+    403,
+    '429',
+    '50',
+  ])
+  expect(JSON.parse(String(denied.headers['x-weir-problem']))).toMatchObject({ status: 429 })
+  const refused = await ask('GET', '/a%2Fb', acme, '?deny_status=403')
+  expect([refused.statusCode, refused.headers['x-limit-status']]).toEqual([403, '400'])
+  const stranger = await ask('GET', '/', {}, '?deny_status=403')
+  expect([stranger.statusCode, stranger.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+  logIsFull = true
+  const unavailable = await ask('GET', '/', acme, '?deny_status=403')
+  expect([unavailable.statusCode, unavailable.headers['x-limit-status']]).toEqual([503, '503'])
+})
+
+it.each(METHODS.filter((method) => method !== 'CONNECT'))('answers %s on every path below the door', async (method) => {
+  const urls = ['/v1/authorize/', '/v1/authorize/v1/x?y=%zz', '/v1/authorize//a', '/v1/authorize/%73earch']
+  for (const url of urls) {
+    const answer = await askByPath(method, url, { ...acme, 'content-type': 'odd', 'content-length': '0' })
+    expect([url, answer.statusCode]).toEqual([url, 200])
+  }
+  expect(records.map((record) => record.method)).toEqual(urls.map(() => method))
+})
+
+it('answers without a look at the body, before it has come, and takes nothing after it for a request', async () => {
+  const address = await apps.api.listen({ host: '127.0.0.1', port: 0 })
+  const socket = connect((apps.api.server.address() as AddressInfo).port, '127.0.0.1')
+  const head = `POST /v1/authorize/x HTTP/1.1\r\nHost: ${new URL(address).host}\r\nX-API-Key: acme-key\r\n`
+  socket.write(`${head}Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{"half`)
+  let said = ''
+  for await (const chunk of socket) said += String(chunk)
+  expect(said).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  expect(said.match(/HTTP\/1\.1/g)).toHaveLength(1)
+})
+
+it('normalizes what routes are matched by, and refuses what the gateway would pass on in a form of its own', async () => {
+  for (const uri of ['/v1//search', '/v1/%73earch', '/v1/search/?x=1']) {
+    await ask('POST', uri, { 'x-api-key': uri === '/v1//search' ? 'zoe-key' : 'acme-key' })
+  }
+  expect(records.map(({ route }) => route)).toEqual(Array.from({ length: 3 }, () => 'POST /v1/search'))
+  for (const uri of ['/v1/search/../x', '/v1/search/%2E%2e/x', '/v1/search;x=1', '/v1%2Fsearch', '/v1/search%00']) {
+    const answer = await ask('POST', uri)
+    expect([uri, answer.statusCode]).toEqual([uri, 400])
+    expect(answer.json().detail).toMatch(/^The path has .+\.$/)
+  }
+})
+
+it("reads costs and scopes from the client's request, and says that a body's cost cannot be had", async () => {
+  expect((await ask('GET', '/v1/lookup?count=4')).headers.ratelimit).toContain('"minute";r=2')
+  expect((await ask('GET', '/v1/lookup?count=x')).json().type).toBe('urn:weir:problem:cost-unreadable')
+  const bulk = await ask('POST', '/v1/bulk')
+  expect([bulk.statusCode, bulk.json().type]).toEqual([400, 'urn:weir:problem:cost-unreadable'])
+  expect((await ask('GET', '/v1/tenants?tenant=t')).headers.ratelimit).toContain('"per-tenant";r=8')
+})
+
+it('takes the address of the caller from the gateway', async () => {
+  const from = async (address: string) =>
+    (await ask('GET', '/', { 'x-api-key': 'wrong', 'x-forwarded-for': `9.9.9.9, ${address}` })).statusCode
+  expect([await from('192.0.2.1'), await from('192.0.2.2')]).toEqual([401, 401])
+  expect(new Set(records.map(({ key }) => key)).size).toBe(2)
+})
+
+it('refuses headers of a peer that is no trusted proxy, and says which setting names those', async () => {
+  const answer = await ask('GET', '/', acme, '', '192.0.2.7')
+  expect([answer.statusCode, answer.json().type]).toEqual([403, 'urn:weir:problem:untrusted-proxy'])
+  expect(answer.json().detail).toContain('192.0.2.7')
+  expect(answer.json().detail).toContain('identity.trustedProxies')
+  expect(records).toEqual([])
+})
+
+it('charges a request that the gateway asks about twice once, under the id that its configuration sends', async () => {
+  const again = async (headers: Record<string, string>, query: string) =>
+    (await ask('GET', '/', headers, query)).headers
+  const [first, second] = [await again(acme, '?request_id=0123456789'), await again(acme, '?request_id=0123456789')]
+  expect(second['weir-decision']).toBe(first['weir-decision'])
+  // What a client can send counts for nothing: a header, or a query that the gateway passed on.
+  const forged = { ...acme, 'x-request-id': '0123456789', 'idempotency-key': '0123456789' }
+  expect((await again(forged, '')).ratelimit).toContain('"minute";r=4')
+  const kept = await ask('GET', '/?request_id=0123456789', acme, '?request_id=0123456789')
+  expect(kept.headers.ratelimit).toContain('"minute";r=3')
+})
+
+it.each(['?deny_status=429', '?deny_status=403&deny_status=403', '?request_id=short', '?deny-status=403'])(
+  'refuses the options %s by name',
+  async (query) => {
+    const answer = await ask('GET', '/', acme, query)
+    expect([answer.statusCode, answer.json().type]).toEqual([400, 'urn:weir:problem:bad-request'])
+    expect(answer.json().detail).toMatch(/deny_status|request_id/)
+  },
+)
