@@ -18,6 +18,12 @@ export const entityKinds = [
 ] as const
 export type EntityKind = (typeof entityKinds)[number]
 
+/** Where weir.yaml has them. Keys stand below their subjects. */
+export const sectionOf = {
+  ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
+  ...{ identity: 'identity', token: 'tokens', subject: 'subjects' },
+} as const satisfies Record<Exclude<EntityKind, 'key'>, string>
+
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */
 export const entityOrigins = ['file', 'admin'] as const
 export type EntityOrigin = (typeof entityOrigins)[number]

@@ -12,8 +12,12 @@ import { readEndpoints, readUpstreams } from './read-upstreams.ts'
 export { formatProblem, type PolicyProblem } from './policy-problem.ts'
 
 export type ParsedPolicy =
-  /** `written`: the text as JSON has it, with nothing checked away or filled in. */
-  | { readonly kind: 'policy'; readonly policy: Policy; readonly written: () => unknown }
+  /** `written`: names and values of a section as JSON has them, with nothing filled in; of a list by number. */
+  | {
+      readonly kind: 'policy'
+      readonly policy: Policy
+      readonly written: (section: string) => readonly (readonly [name: string, value: unknown])[]
+    }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
 const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'identity', 'tokens']
@@ -33,7 +37,12 @@ export function parseEdited(text: string, fileName: string, before: Policy): Par
   const policy = root === undefined ? undefined : readPolicy(reader, root, before)
   const { problems } = reader
   if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
-  return { kind: 'policy', policy, written: () => root.node?.toJSON() }
+  const written = reader.map(root, 'a policy')
+  const entries = (section: string) => {
+    const place = written?.get(section)
+    return place === undefined ? [] : reader.written(place)
+  }
+  return { kind: 'policy', policy, written: entries }
 }
 
 /** Nobody and nothing: what is in force before there is a policy. */

@@ -133,6 +133,13 @@ export class PolicyReader {
     })
   }
 
+  /** The entries of a map or list as they would stand in JSON. */
+  written({ node }: Place): readonly (readonly [name: string, value: unknown])[] {
+    if (isSeq(node)) return node.items.map((item, index) => [String(index), item.toJSON()])
+    if (!isMap(node)) return []
+    return node.items.map(({ key, value }) => [isScalar(key) ? String(key.value) : '', value?.toJSON() ?? null])
+  }
+
   /** A text that `read` understands; `what` says what would have been right. */
   text<T = string>(place: Place, what: string, read: (text: string) => T | undefined): T | undefined {
     const value = isScalar(place.node) ? place.node.value : undefined

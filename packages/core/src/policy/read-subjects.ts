@@ -29,7 +29,7 @@ export function readSubjects(reader: PolicyReader, place: Place, known: Definiti
   const settingsReader = new SubjectReader(known)
   for (const [id, field] of reader.map(place, 'a map of subjects by id') ?? []) {
     if (parseSubjectId(id) === undefined) reader.problemAtKey(field, `the id of a subject must be ${subjectRule}`)
-    const fields = reader.fields(field, 'a subject', [...settingKeys, 'keys'], ['plan'])
+    const fields = reader.fields(field, 'a subject', [...subjectKeys, 'keys'], ['plan'])
     if (fields === undefined) continue
     const settings = settingsReader.read(reader, fields)
     const subject = settings === undefined ? undefined : { id, ...settings }
@@ -40,7 +40,7 @@ export function readSubjects(reader: PolicyReader, place: Place, known: Definiti
 }
 
 /** What a subject may say of itself beside its keys. */
-export const settingKeys = ['plan', 'timeZone', 'anchor', 'limits']
+export const subjectKeys = ['plan', 'timeZone', 'anchor', 'limits']
 
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
 export class SubjectReader {

@@ -1,0 +1,70 @@
+import { type Entity, type EntityKind, type PolicyFault, sectionOf } from './entities.ts'
+import { parseEdited } from './parse-policy.ts'
+import type { Policy } from './policy.ts'
+import type { PolicyProblem } from './policy-problem.ts'
+
+/** Everything but subjects and keys, in the order in which one may refer to the other. */
+export const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'identity', 'token'] as const
+export type DefinitionKind = (typeof definitionKinds)[number]
+
+export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
+
+/** Definitions by kind and name. */
+export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, Entity>>>
+
+export const noDefinitions: Definitions = {
+  ...{ limit: new Map(), plan: new Map(), upstream: new Map(), route: new Map() },
+  ...{ endpoint: new Map(), identity: new Map(), token: new Map() },
+}
+
+/** By position, then those that have none by name. */
+export function inOrder(entities: Iterable<Entity>): readonly Entity[] {
+  const place = ({ position }: Entity) => position ?? Number.POSITIVE_INFINITY
+  return [...entities].sort((a, b) => {
+    const [first, second] = [place(a), place(b)]
+    return first === second ? (a.name < b.name ? -1 : 1) : first - second
+  })
+}
+
+export type CompiledDefinitions =
+  /** The policy has no subjects and no keys. */
+  | { readonly kind: 'compiled'; readonly policy: Policy }
+  | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
+
+/** Reads definitions as if they stood in weir.yaml, each on a line of its own, so that every rule is the file's rule. */
+export function compileDefinitions(definitions: Definitions, before: Policy): CompiledDefinitions {
+  const lines = ['"version":1']
+  /** What stands on each line of the text, for messages; the first is line 2. */
+  const labels: string[] = []
+  const ofRoutes = inOrder(definitions.route.values()).map(({ name }) => labelOf('route', name))
+  for (const kind of definitionKinds) {
+    const entities = inOrder(definitions[kind].values())
+    if (entities.length === 0) continue
+    const [open, close] = kind === 'route' ? ['[', ']'] : kind === 'identity' ? ['', ''] : ['{', '}']
+    const texts = entities.map((entity) => textOf(entity))
+    lines.push(`,${JSON.stringify(sectionOf[kind])}:${open}${texts.join(',\n')}${close}`)
+    labels.push(...entities.map(({ name }) => labelOf(kind, name)))
+  }
+  const parsed = parseEdited(`{${lines.join('\n')}}`, '', before)
+  if (parsed.kind === 'policy') return { kind: 'compiled', policy: parsed.policy }
+  return { kind: 'problems', problems: parsed.problems.map((problem) => faultOf(problem, labels, ofRoutes)) }
+}
+
+function textOf({ kind, name, body }: Entity): string {
+  const text = JSON.stringify(body)
+  if (kind === 'identity') return text
+  // A `match` in the body would be there twice, which is refused.
+  if (kind === 'route') return `{"match":${JSON.stringify(name)}${text === '{}' ? '' : ','}${text.slice(1)}`
+  return `${JSON.stringify(name)}:${text}`
+}
+
+const labelOf = (kind: DefinitionKind, name: string) => `${sectionOf[kind]}[${JSON.stringify(name.slice(0, 300))}]`
+
+/** Names instead of line numbers: there are no lines that anybody could look at. */
+function faultOf({ path, message }: PolicyProblem, labels: readonly string[], routes: readonly string[]): PolicyFault {
+  const label = (line: string) => labels[Number(line) - 2] ?? 'another'
+  return {
+    path: path.replace(/^routes\[(\d+)\]/, (all, at: string) => routes[Number(at)] ?? all),
+    message: message.replace(/ \(line \d+\)/, '').replace(/\bon line (\d+)/g, (_, line: string) => `at ${label(line)}`),
+  }
+}
