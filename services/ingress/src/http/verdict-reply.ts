@@ -6,11 +6,15 @@ import {
   unauthenticatedState,
 } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
-import type { FastifyReply } from 'fastify'
 import type { Verdict } from '../gate.ts'
 
+/** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */
+export interface HeaderTarget {
+  header(name: string, value: string | number): unknown
+}
+
 /** The headers that every decided answer carries, through every door. */
-export function setVerdictHeaders(reply: FastifyReply, { id, decision, limits }: Verdict): void {
+export function setVerdictHeaders(reply: HeaderTarget, { id, decision, limits }: Verdict): void {
   if (id !== undefined) reply.header('weir-decision', id)
   reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))
   reply.header('ratelimit', limits === undefined ? unauthenticatedState : rateLimitState(decision, limits))
@@ -19,7 +23,7 @@ export function setVerdictHeaders(reply: FastifyReply, { id, decision, limits }:
 const draftType = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
 
 /** What a refused request gets to read. Sets the headers that go with its status. */
-export function denialProblem(reply: FastifyReply, verdict: Verdict): Problem {
+export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
   const { decision } = verdict
   const { reason, deniedBy } = decision
   if (reason === 'unauthorized' && decision.retryAfterMs > 0) {
