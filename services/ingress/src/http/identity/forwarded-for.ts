@@ -44,14 +44,15 @@ function readAddress(text: string): string {
   return plainAddress(withPort ?? text)
 }
 
-/** One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, and with two. */
+/** One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, with two, and where it is malformed. */
 function readForwardedElement(element: string): string {
   let found = ''
   for (const pair of element.split(';')) {
-    const value = /^\s*for=(?:"([^"]*)"|([^"\s]*))\s*$/i.exec(pair)
-    if (value === null) continue
+    const [, name, quoted, token] = /^\s*([\w-]+)=(?:"([^"]*)"|([^"\s]*))\s*$/.exec(pair) ?? []
+    if (name === undefined) return ''
+    if (name.toLowerCase() !== 'for') continue
     if (found !== '') return ''
-    found = value[1] ?? value[2] ?? ''
+    found = quoted ?? token ?? ''
   }
   return readAddress(found)
 }

@@ -14,8 +14,8 @@ export interface IdentityRules {
   /** In the order they are looked at; `authorization` stands for its Bearer token. */
   readonly keyHeaders: readonly KeyPlace[]
   readonly keyQuery: KeyPlace | undefined
-  /** Several with the same `iss` differ by audience. */
-  readonly issuers: ReadonlyMap<string, readonly JwtIssuer[]>
+  /** By the `iss` of their tokens. */
+  readonly issuers: ReadonlyMap<string, JwtIssuer>
   readonly trusted: (TrustedHeaders & { readonly place: CredentialPlace; readonly peers: AddressSet }) | undefined
   /** Undefined when there are none: then nobody's word on addresses is asked for. */
   readonly proxies: AddressSet | undefined
@@ -39,7 +39,7 @@ function compile(identity: Identity): IdentityRules {
     identity,
     keyHeaders: keyHeaders.map(inHeader),
     keyQuery: keyQuery === undefined ? undefined : { name: keyQuery, place: { kind: 'query', name: keyQuery } },
-    issuers: Map.groupBy(jwt, ({ issuer }) => issuer),
+    issuers: new Map(jwt.map((one) => [one.issuer, one])),
     trusted: trustedHeaders && {
       ...trustedHeaders,
       place: { kind: 'header', name: trustedHeaders.subject },

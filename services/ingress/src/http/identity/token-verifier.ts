@@ -12,8 +12,8 @@ const answerMsMax = 60_000
 const clockToleranceS = 5
 /** Verifications at once. One takes 0.1 ms; only an issuer that does not answer lets them gather. */
 const underWayMax = 4_096
-/** Issuers whose keys are kept; a policy has a few, and edits leave the keys of others behind. */
-const issuersMax = 1_000
+/** Issuers whose keys are kept. A policy has at most 16, and edits leave the keys of others behind. */
+const issuersMax = 100
 /** Keys tried for a token that does not name its key. */
 const keysTriedMax = 4
 /** Of what issuers may sign with. Whatever a policy says, a public key is never the secret of an HMAC. */
@@ -104,12 +104,10 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
 const refused: TokenAnswer = { kind: 'refused', isGuess: false }
 const guess: TokenAnswer = { kind: 'refused', isGuess: true }
 
-/** The issuer that the token says it is from, and for whose audience; nothing of it is believed yet. */
+/** The issuer that the token says it is from; nothing of it is believed yet. */
 function issuerOf(token: string, { issuers }: IdentityRules): JwtIssuer | undefined {
   try {
-    const { iss, aud = [] } = decodeJwt(token)
-    const audiences = typeof aud === 'string' ? [aud] : aud
-    return issuers.get(iss ?? '')?.find(({ audience }) => audience === undefined || audiences.includes(audience))
+    return issuers.get(decodeJwt(token).iss ?? '')
   } catch {
     return undefined // claims that cannot be read: it only looks like a token, and is nobody's
   }

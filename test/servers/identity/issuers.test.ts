@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { openIdentity } from './open-identity.ts'
+import { openIssuer } from './open-issuer.ts'
+
+async function openBoth({ allowPrivate = true, jwksUrl }: { allowPrivate?: boolean; jwksUrl?: string } = {}) {
+  const issuer = await openIssuer()
+  const weir = await openIdentity(
+    `{ jwt: [{ issuer: "${issuer.url}", jwksUrl: "${jwksUrl ?? issuer.jwksUrl}", allowPrivate: ${allowPrivate} }] }`,
+  )
+  const token = (claims = {}) => issuer.token(weir.time.ms, { claims })
+  const who = async (given: string) => (await weir.ask({ headers: { authorization: `Bearer ${given}` } })).who
+  return { ...weir, issuer, token, who }
+}
+
+/** Beyond the time that an answer of an issuer is remembered, and between two questions to it. */
+const laterMs = 61_000
+
+describe("an issuer's keys", () => {
+  it('are asked for again when a token names a new one, and once in ten seconds whatever tokens name', async () => {
+    const { issuer, token, who, time } = await openBoth()
+    const before = await token()
+    expect(await who(before)).toBe('acme on pro')
+    await issuer.rotate()
+    const after = await token()
+    expect(await who(after)).toBe('stranger') // too soon after the first question
+    time.ms += laterMs
+    expect([await who(after), await who(before), issuer.state.asked]).toEqual(['acme on pro', 'acme on pro', 2])
+    for (let n = 0; n < 30; n += 1) {
+      const header = { kid: `guess ${n}` }
+      expect(await who(await issuer.token(time.ms, { header }))).toBe('stranger')
+    }
+    expect(issuer.state.asked).toBe(2)
+  })
+
+  it('are asked for once by many first tokens at once', async () => {
+    const { issuer, token, who } = await openBoth()
+    const tokens = await Promise.all(Array.from({ length: 50 }, (_, n) => token({ jti: `${n}` })))
+    expect(new Set(await Promise.all(tokens.map(who)))).toEqual(new Set(['acme on pro']))
+    expect(issuer.state.asked).toBe(1)
+  })
+
+  it('that were withdrawn verify nothing any more', async () => {
+    const { issuer, token, who, time } = await openBoth()
+    const before = await token()
+    expect(await who(before)).toBe('acme on pro')
+    await issuer.rotate({ withdraw: true })
+    time.ms += 601_000
+    await expect.poll(() => who(before), { timeout: 20_000 }).toBe('acme on pro') // refreshed behind this request
+    await expect.poll(() => issuer.state.asked, { timeout: 20_000 }).toBe(2)
+    time.ms += laterMs
+    expect(await who(before)).toBe('stranger')
+  })
+
+  it('are kept for a day while the issuer is down, and no longer', async () => {
+    const { issuer, who, time, identifier } = await openBoth()
+    const lasting = await issuer.token(time.ms, { claims: { exp: time.ms / 1_000 + 1_000_000 } })
+    expect(await who(lasting)).toBe('acme on pro')
+    issuer.state.behaviour = 'down'
+    for (let hour = 1; hour <= 23; hour += 1) {
+      time.ms += 3_600_000
+      expect(await who(lasting)).toBe('acme on pro')
+    }
+    await expect.poll(() => identifier.counters.keyFetchesFailed, { timeout: 20_000 }).toBe(23)
+    time.ms += 2 * 3_600_000
+    expect(await who(lasting)).toBe('stranger')
+    issuer.state.behaviour = 'keys'
+    time.ms += 11_000
+    expect(await who(lasting)).toBe('acme on pro')
+  })
+
+  it.each(['redirect', 'huge', 'hang', 'down'] as const)(
+    'that cannot be had (%s) refuse the token within seconds, count as nobody guessing, and mend themselves',
+    async (behaviour) => {
+      const { issuer, token, who, time, identifier } = await openBoth()
+      issuer.state.behaviour = behaviour
+      const given = await token()
+      const startedMs = performance.now()
+      expect(await who(given)).toBe('stranger')
+      expect(performance.now() - startedMs).toBeLessThan(15_000)
+      expect([issuer.state.asked, identifier.counters.keyFetchesFailed, identifier.counters.wrong]).toEqual([1, 1, 0])
+      if (behaviour === 'huge') {
+        await expect.poll(() => issuer.state.bytesSent, { timeout: 20_000 }).toBeGreaterThan(0)
+        expect(issuer.state.bytesSent).toBeLessThan(20_000_000)
+      }
+      issuer.state.behaviour = 'keys'
+      time.ms += 11_000
+      expect(await who(given)).toBe('acme on pro')
+    },
+  )
+
+  it.each([
+    'https://127.0.0.1:1/keys',
+    'https://localhost:1/keys',
+    'https://[::ffff:127.0.0.1]:1/keys',
+    'https://2130706433:1/',
+  ])('are never asked for at %s without allowPrivate', async (jwksUrl) => {
+    const { token, who, identifier } = await openBoth({ allowPrivate: false, jwksUrl })
+    expect(await who(await token())).toBe('stranger')
+    expect(identifier.counters.keyFetchesFailed).toBe(1)
+  })
+})

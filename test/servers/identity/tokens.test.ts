@@ -1,0 +1,149 @@
+import { exportSPKI, generateKeyPair, type JWTPayload } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { openIdentity } from './open-identity.ts'
+import { type Issuer, openIssuer } from './open-issuer.ts'
+
+const entry = ({ url, jwksUrl }: Issuer, rest = 'plan: free') =>
+  `{ issuer: "${url}", jwksUrl: "${jwksUrl}", audience: api, allowPrivate: true, ${rest} }`
+
+/** Besides tokens, callers may be trusted and anonymous: nothing wrong may slip down to that. */
+async function openBoth(rest?: string) {
+  const issuer = await openIssuer()
+  const identity = (jwt: string) =>
+    `{ jwt: [${jwt}], trustedHeaders: { from: [127.0.0.1], subject: x-user, plan: free }, anonymous: free }`
+  const weir = await openIdentity(identity(entry(issuer, rest)))
+  const askWith = (token: string) => weir.ask({ headers: { authorization: `Bearer ${token}`, 'x-user': 'partner' } })
+  const who = async (token: string) => (await askWith(token)).who
+  const token = (claims: JWTPayload = {}) => issuer.token(weir.time.ms, { claims })
+  return { ...weir, issuer, identity, askWith, who, token }
+}
+
+const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+describe('a token', () => {
+  it("makes its caller the policy's subject, or one of the plan it names, or of the issuer's plan", async () => {
+    const { askWith, who, token, replaceIdentity, identity, issuer } = await openBoth('planClaim: tier, plan: free')
+    const acme = { who: 'acme on pro', carriedIn: 'header authorization', address: '127.0.0.1' }
+    expect(await askWith(await token())).toEqual(acme)
+    expect(await who(await token({ tier: 'free' }))).toBe('acme on pro')
+    expect(await who(await token({ sub: 'auth0|7', tier: 'pro' }))).toBe('auth0|7 on pro')
+    expect(await who(await token({ sub: 'auth0|7', tier: 'gold' }))).toBe('auth0|7 on free')
+    expect(await who(await token({ sub: 'auth0|7', tier: { plan: 'pro' } }))).toBe('auth0|7 on free')
+    replaceIdentity(identity(entry(issuer, 'subjectClaim: client')))
+    expect(await who(await token({ client: 'acme' }))).toBe('acme on pro')
+    expect(await who(await token({ client: 'initech' }))).toBe('stranger')
+  })
+
+  it('is verified once while it is good, at most once a minute, and its caller follows the policy at once', async () => {
+    const { who, token, identifier, time, replaceIdentity, identity, issuer } = await openBoth()
+    const given = await token({ sub: 'partner-7', exp: Math.floor(time.ms / 1_000) + 90 })
+    const verified = () => identifier.counters.tokensVerified
+    for (let n = 0; n < 20; n += 1) expect(await who(given)).toBe('partner-7 on free')
+    expect(verified()).toBe(1)
+    replaceIdentity(identity(entry(issuer, 'plan: pro')))
+    expect(await who(given)).toBe('partner-7 on pro')
+    time.ms += 59_000
+    await who(given)
+    expect(verified()).toBe(2)
+    time.ms += 2_000
+    await who(given)
+    expect([verified(), issuer.state.asked]).toEqual([3, 1])
+    time.ms += 35_000 // 96 s: beyond its exp and the tolerance, within a minute of the verification
+    expect(await who(given)).toBe('stranger')
+  })
+
+  it('beside a key in another header lets the key decide', async () => {
+    const { ask, token } = await openBoth()
+    const headers = { authorization: `Bearer ${await token({ sub: 'partner-7' })}`, 'x-api-key': 'acme-key' }
+    expect(await ask({ headers })).toMatchObject({ who: 'acme on pro', keyId: 'k1', carriedIn: 'header x-api-key' })
+    expect((await ask({ headers: { ...headers, 'x-api-key': 'wrong' } })).who).toBe('stranger')
+  })
+
+  it.each([
+    ['expired', (s: number) => ({ exp: s - 6 })],
+    ['not good yet', (s: number) => ({ nbf: s + 6 })],
+    ['without an end', () => ({ exp: undefined })],
+    ['for another audience', () => ({ aud: 'other' })],
+    ['for no audience', () => ({ aud: undefined })],
+    ['of a foreign issuer', () => ({ iss: 'https://id.example.com' })],
+    ['without an issuer', () => ({ iss: undefined })],
+    ['of no subject', () => ({ sub: undefined })],
+    ['of an empty subject', () => ({ sub: '' })],
+    ['that names an address', () => ({ sub: 'ip:192.0.2.1' })],
+    ['that names the unauthenticated', () => ({ sub: '_unauthenticated' })],
+    ['of a subject of 129 characters', () => ({ sub: 'a'.repeat(129) })],
+    ['of 9,000 characters', () => ({ padding: 'a'.repeat(9_000) })],
+  ])('%s is refused, and nothing weaker is asked', async (_, claims) => {
+    const { who, token, time } = await openBoth()
+    expect(await who(await token())).toBe('acme on pro')
+    expect(await who(await token(claims(time.ms / 1_000) as JWTPayload))).toBe('stranger')
+  })
+
+  it('is good five seconds beyond its times, as clocks differ', async () => {
+    const { who, token, time } = await openBoth()
+    const nowS = time.ms / 1_000
+    expect(await who(await token({ exp: nowS - 4 }))).toBe('acme on pro')
+    expect(await who(await token({ nbf: nowS + 5 }))).toBe('acme on pro')
+  })
+})
+
+describe('a forged token', () => {
+  it('with alg none is refused, with and without a signature', async () => {
+    const { who, token } = await openBoth()
+    const [, claims, signature] = (await token()).split('.')
+    for (const alg of ['none', 'None', 'NONE']) {
+      expect(await who(`${base64({ alg })}.${claims}.`)).toBe('stranger')
+      expect(await who(`${base64({ alg })}.${claims}.${signature}`)).toBe('stranger')
+    }
+  })
+
+  it("signed by HMAC with the issuer's public key as the secret is refused", async () => {
+    const { who, issuer, time } = await openBoth('algorithms: [RS256, ES256], plan: free')
+    const publicKey = issuer.publicKey()
+    if (publicKey === undefined) throw new Error('the issuer has no key')
+    for (const secret of [await exportSPKI(publicKey), JSON.stringify(issuer.keys[0]), issuer.keys[0]?.n ?? '']) {
+      const key = new TextEncoder().encode(secret)
+      expect(await who(await issuer.token(time.ms, { key, header: { alg: 'HS256' } }))).toBe('stranger')
+    }
+  })
+
+  it('by another key under the right key id is refused', async () => {
+    const { who, issuer, time } = await openBoth()
+    const { privateKey } = await generateKeyPair('RS256')
+    expect(await who(await issuer.token(time.ms, { key: privateKey }))).toBe('stranger')
+  })
+
+  it('with an algorithm that the policy does not list is refused, though the issuer has the key', async () => {
+    const { who, issuer, time } = await openBoth('algorithms: [ES256], plan: free')
+    expect(await who(await issuer.token(time.ms))).toBe('stranger')
+  })
+
+  it('that brings or names its own key is refused, and nobody asks where it says', async () => {
+    const { who, issuer, time } = await openBoth()
+    const forger = await openIssuer()
+    const key = (await forger.rotate()).privateKey
+    const jwk = forger.keys.at(-1)
+    const headers = [
+      { jwk, kid: undefined },
+      { jku: forger.jwksUrl, kid: jwk?.kid },
+      { x5u: forger.jwksUrl, x5c: ['AAAA'] },
+      { kid: '../../../../dev/null' },
+      { kid: "' OR 1=1 --" },
+      { kid: '__proto__' },
+      { kid: forger.jwksUrl },
+    ]
+    for (const header of headers) {
+      expect(await who(await issuer.token(time.ms, { key, header: header as object }))).toBe('stranger')
+    }
+    expect([forger.state.asked, issuer.state.asked]).toEqual([0, 1])
+  })
+
+  it.each(['eyJ.e30.', 'eyJhbGciOiJSUzI1NiJ9.bm90IGpzb24.AAAA', 'eyJhbGciOiJSUzI1NiJ9..', 'eyJ\u00e9.e30.AA', 'a.b.c'])(
+    'that is none (%s) is refused',
+    async (token) => {
+      const { who, issuer } = await openBoth()
+      expect(await who(token)).toBe('stranger')
+      expect(issuer.state.asked).toBe(0)
+    },
+  )
+})
