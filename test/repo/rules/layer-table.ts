@@ -27,7 +27,7 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   '@weir/ingress': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['@fastify/reply-from', 'fastify', 'ipaddr.js', 'jose', 'lru-cache', 'prom-client'],
+    libraries: ['fastify', 'ipaddr.js', 'jose', 'lru-cache', 'prom-client', 'undici'],
     node: 'all',
   },
   '@weir/metering': {
