@@ -2,6 +2,7 @@ import { type Entity, type EntityKind, type PolicyFault, sectionOf } from './ent
 import { parseEdited } from './parse-policy.ts'
 import type { Policy } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
+import { pathOf } from './policy-reader.ts'
 
 /** Everything but subjects and keys, in the order in which one may refer to the other. */
 export const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'identity', 'token'] as const
@@ -58,7 +59,7 @@ function textOf({ kind, name, body }: Entity): string {
   return `${JSON.stringify(name)}:${text}`
 }
 
-const labelOf = (kind: DefinitionKind, name: string) => `${sectionOf[kind]}[${JSON.stringify(name.slice(0, 300))}]`
+const labelOf = (kind: DefinitionKind, name: string) => pathOf(sectionOf[kind], name)
 
 /** Names instead of line numbers: there are no lines that anybody could look at. */
 function faultOf({ path, message }: PolicyProblem, labels: readonly string[], routes: readonly string[]): PolicyFault {

@@ -193,7 +193,8 @@ export class PolicyReader {
   }
 }
 
-function pathOf(parent: string, name: string): string {
+/** The path of an entry: with a dot, or quoted where its name has more than letters. */
+export function pathOf(parent: string, name: string): string {
   if (!/^[\w-]{1,128}$/.test(name)) return `${parent}[${JSON.stringify(name.slice(0, 128))}]`
   return parent === '' ? name : `${parent}.${name}`
 }
