@@ -26,6 +26,9 @@ const around: Surroundings = {
   signal: stop.signal,
 }
 
+/** Of a command that could not do its work. */
+let exitCodeOfTrouble = 1
+
 const inCwd = (path: string) => resolve(around.cwd, path)
 
 const wholeNumber = (min: number, max: number) => (value: string) => {
@@ -78,7 +81,7 @@ const aboutLimits = (command: Command) =>
     .requiredOption('--subject <id>', 'whose limits')
     .option('--key-id <id>', 'for limits counted by key: the id of the key')
     .option('--ip <address>', 'for limits counted by address')
-    .addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
+    .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
     .addOption(dataOption())
     .option('--json', 'print JSON', false)
 
@@ -102,6 +105,51 @@ limitsCommand('reset', 'Forget what was counted, and lift blocks.').action(async
 limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (options) =>
   (await import('./commands/limits.ts')).unblockLimits(options, around),
 )
+
+/** Commands about the policy in force speak to the console: of WEIR_CONSOLE_URL, else of the `weir up` on the data directory. */
+const byConsole = (command: Command) => command.addOption(dataOption()).option('--json', 'print JSON', false)
+const withFile = (command: Command) =>
+  byConsole(command).addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
+
+withFile(program.command('apply'))
+  .description('Put a policy file in force. What the admin API has made stays.')
+  .option('--dry-run', 'only say what would change', false)
+  .option('--if-changed', 'only if it is not the file that was applied last', false)
+  .action(async (options) => (await import('./commands/policy.ts')).applyPolicy(options, around))
+
+withFile(program.command('diff'))
+  .description('Say what applying a policy file would change: exit code 0 for nothing, 1 for something, 2 for trouble.')
+  .action(async (options) => {
+    exitCodeOfTrouble = 2
+    if ((await (await import('./commands/policy.ts')).diffPolicy(options, around)).differs) process.exitCode = 1
+  })
+
+byConsole(program.command('export'))
+  .description('Print the policy in force, as a file that says the same.')
+  .action(async (options) => (await import('./commands/policy.ts')).exportPolicy(options, around))
+
+const keys = program.command('keys').description('Make, exchange and end the keys of subjects.')
+byConsole(keys.command('create'))
+  .description('Make a key. It is shown this once.')
+  .argument('<subject>')
+  .option('--id <id>', 'what records name it by')
+  .option('--expires <time>', 'when it ends, such as 2030-01-31T00:00:00Z')
+  .action(async (subject: string, options) => (await import('./commands/keys.ts')).createKey(subject, options, around))
+byConsole(keys.command('rotate'))
+  .description('Make a key in place of another, which goes on for a while.')
+  .argument('<id>')
+  .option('--overlap <duration>', 'how long the old key goes on; 0s for not at all', '24h')
+  .option('--new-id <id>', 'what records name the new one by')
+  .option('--expires <time>', 'when the new one ends')
+  .action(async (id: string, options) => (await import('./commands/keys.ts')).rotateKey(id, options, around))
+byConsole(keys.command('revoke'))
+  .description('End a key: it is refused everywhere within a second.')
+  .argument('<id>')
+  .action(async (id: string, options) => (await import('./commands/keys.ts')).revokeKey(id, options, around))
+byConsole(keys.command('list'))
+  .description('List keys; never the keys themselves.')
+  .option('--subject <id>', 'only its keys')
+  .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, around))
 
 program
   .command('test')
@@ -144,7 +192,7 @@ try {
   if (stop.signal.aborted) around.say('stopped while starting')
   else if (error instanceof WeirError) around.say(`${error.message} [${error.code}]`)
   else throw error
-  process.exitCode = error instanceof WeirError && error.code.endsWith('_INVALID') ? 2 : 1
+  process.exitCode = error instanceof WeirError && error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
 }
 // Nothing that a command opened may keep the process; what it had to wait for, it has waited for.
 process.exit()

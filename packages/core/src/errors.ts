@@ -13,6 +13,10 @@ export const errorFacts = {
   REDIS_UNAVAILABLE: { retryable: true },
   /** ClickHouse does not answer a command that needs it. */
   CLICKHOUSE_UNAVAILABLE: { retryable: true },
+  /** The console does not answer a command that needs it, or cannot do it now. */
+  CONSOLE_UNAVAILABLE: { retryable: true },
+  /** The console refuses a command: token, scope, name, or it is so already. */
+  CONSOLE_REFUSED: { retryable: false },
   /** Another migrator holds the lock in ClickHouse. */
   MIGRATION_LOCKED: { retryable: true },
   /** A migration file differs from what was applied under its number. */

@@ -1,4 +1,5 @@
-import { type AskedLimits, findAskedLimits, type LimitOptions } from '../limits/asked-limits.ts'
+import type { AskedLimits } from '@weir/redis/asked-limits.ts'
+import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
 import { type LimitReport, reportLimits } from '../limits/limit-report.ts'
 import { durationText, limitTable } from '../limits/limit-table.ts'
 import { withLimitAdmin } from '../limits/open-limit-admin.ts'
@@ -39,7 +40,7 @@ function headline({ subject, route }: AskedLimits, cost: number): string {
 
 /** Which limits a request meets, why, and how they stand. Changes nothing. */
 export async function explain(options: LimitOptions, around: Surroundings): Promise<void> {
-  const asked = findAskedLimits(options)
+  const asked = await askLimits(options, around)
   const cost = asked.route?.cost ?? 1
   const limits = await withLimitAdmin(around, options.data, (admin) => reportLimits(admin, asked, cost))
   const outlook = outlookOf(limits)

@@ -1,7 +1,7 @@
 import type { ExplainedLimit } from '@weir/core/policy/explain-limits.ts'
+import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { scopeText } from '@weir/redis/keys.ts'
 import type { CountLook, LimitAdmin } from '@weir/redis/limit-admin.ts'
-import type { AskedLimits } from './asked-limits.ts'
 
 /** Counts of one limit that are looked at; a person reads no longer list. */
 const looksMax = 200

@@ -1,17 +1,5 @@
+import { textTable } from '../text-table.ts'
 import type { CountReport, LimitReport } from './limit-report.ts'
-
-/** Rows of texts in columns as wide as their widest; the last one is not padded. */
-function textTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      row
-        .map((text, column) => text.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
 
 const units = [
   [86_400_000, 'd'],

@@ -1,29 +1,18 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { createLimitAdmin, type LimitAdmin } from '@weir/redis/limit-admin.ts'
 import { parseRedisUrl } from '@weir/redis/redis-url.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { readStateFile } from '../console/read-state-file.ts'
 import type { Surroundings } from '../project.ts'
 
 /** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
 const readyDeadlineMs = 3_000
 
-/** The Redis that a running `weir up` decides by, by its state file; undefined where none is or was. */
-function redisOfWeirUp(dataDir: string): string | undefined {
-  try {
-    const state: unknown = JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8'))
-    const found = typeof state === 'object' && state !== null && 'redis' in state ? state.redis : undefined
-    return typeof found === 'string' ? found : undefined
-  } catch {
-    return undefined
-  }
-}
-
 function findRedisUrl(environment: Surroundings['environment'], dataDir: string): string {
-  const url = environment.WEIR_REDIS_URL || redisOfWeirUp(dataDir)
+  const url = environment.WEIR_REDIS_URL || readStateFile(dataDir, 'redis')
   if (url === undefined) {
     const what = `No Redis to ask: WEIR_REDIS_URL is not set, and no weir up has run on ${dataDir}`
     throw new WeirError('CONFIG_INVALID', `${what}. Set it, start one, or name its directory with --data DIR.`)

@@ -1,0 +1,127 @@
+import { WeirError } from '@weir/core/errors.ts'
+import type { Surroundings } from '../project.ts'
+import { readStateFile } from './read-state-file.ts'
+
+/** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
+const deadlineMs = 30_000
+
+/** Where the console is, and what opens it. */
+export interface ConsoleAddress {
+  readonly url: string
+  readonly token: string
+}
+
+export interface ConsoleAnswer<T> {
+  readonly status: number
+  /** As docs/admin-api.md says; null where the answer is not JSON. */
+  readonly body: T
+  /** As it came. */
+  readonly text: string
+}
+
+/** The console's address by the environment, else by the `weir up` on the data directory; undefined for neither. */
+export function findConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress | undefined {
+  const url = environment.WEIR_CONSOLE_URL || readStateFile(dataDir, 'console')
+  const token = environment.WEIR_ADMIN_TOKEN || readStateFile(dataDir, 'adminToken')
+  return url === undefined || token === undefined ? undefined : { url, token }
+}
+
+/** As `findConsole`, where nothing goes without one. */
+export function requireConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress {
+  const found = findConsole(environment, dataDir)
+  if (found === undefined) {
+    const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter((name) => !environment[name]).join(' and ')
+    const what = `No console to ask: ${missing} not set, and no weir up has run on ${dataDir}`
+    throw new WeirError('CONFIG_INVALID', `${what}. Set them, start one, or name its directory with --data DIR.`)
+  }
+  if (/^https?:\/\//.test(found.url) && URL.canParse(found.url)) return found
+  throw new WeirError(
+    'CONFIG_INVALID',
+    `WEIR_CONSOLE_URL must be a URL that begins with http:// or https://, but is ${JSON.stringify(found.url)}`,
+  )
+}
+
+export interface ConsoleRequest {
+  readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** With its query, after the address. */
+  readonly path: string
+  /** A text is a policy file, anything else is sent as JSON. */
+  readonly body?: unknown
+  readonly accept?: string
+}
+
+/** What went wrong on the way, in the words of the system below (`ECONNREFUSED`). */
+function whyUnreachable(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message
+  return error.name === 'TimeoutError' ? `no answer within ${deadlineMs / 1_000} s` : error.message
+}
+
+/** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and what its refusal means otherwise. */
+export async function askConsole<T>(
+  { url, token }: ConsoleAddress,
+  request: ConsoleRequest,
+): Promise<ConsoleAnswer<T>> {
+  const { method = 'GET', path, body, accept = 'application/json' } = request
+  const isFile = typeof body === 'string'
+  const type = isFile ? 'application/yaml' : 'application/json'
+  let answer: ConsoleAnswer<T>
+  try {
+    const response = await fetch(new URL(path, url), {
+      method,
+      headers: { authorization: `Bearer ${token}`, accept, ...(body === undefined ? {} : { 'content-type': type }) },
+      ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
+      signal: AbortSignal.timeout(deadlineMs),
+      redirect: 'error', // the token is for this address alone
+    })
+    const text = await response.text()
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    answer = { status: response.status, text, body: JSON.parse(isJson ? text : 'null') }
+  } catch (error) {
+    const what = `The console at ${url} cannot be reached: ${whyUnreachable(error)}`
+    throw new WeirError(
+      'CONSOLE_UNAVAILABLE',
+      `${what}. Is it running, and does WEIR_CONSOLE_URL or --data name it?`,
+      error,
+    )
+  }
+  if (answer.status >= 400) throw refusal(url, answer)
+  return answer
+}
+
+interface ProblemBody {
+  readonly detail?: unknown
+  readonly problems?: unknown
+}
+
+const isProblem = (body: unknown): body is ProblemBody => typeof body === 'object' && body !== null
+
+/** A line of a refused change, as `weir check` writes them. */
+function problemLine(problem: unknown): string {
+  if (typeof problem !== 'object' || problem === null) return String(problem)
+  const { path, message, line, column }: { path?: unknown; message?: unknown; line?: unknown; column?: unknown } =
+    problem
+  const place = typeof line === 'number' ? `${line}:${String(column)}  ` : ''
+  return `${place}${path === '' || path === undefined ? '' : `${String(path)}: `}${String(message)}`
+}
+
+function refusal(url: string, { status, body, text }: ConsoleAnswer<unknown>): WeirError {
+  const { detail, problems } = isProblem(body) ? body : {}
+  const words = typeof detail === 'string' ? detail : text.slice(0, 200)
+  if (status === 422 && Array.isArray(problems)) {
+    return new WeirError(
+      'POLICY_INVALID',
+      `The policy would not be right; nothing was changed.\n  ${problems.map(problemLine).join('\n  ')}`,
+    )
+  }
+  if (status >= 500) return new WeirError('CONSOLE_UNAVAILABLE', `The console at ${url} could not do it: ${words}`)
+  if (status === 401) {
+    return new WeirError(
+      'CONSOLE_REFUSED',
+      `The console at ${url} does not know the token. Does WEIR_ADMIN_TOKEN hold it?`,
+    )
+  }
+  // What a person has typed, or its file says, is not there or makes no sense.
+  return new WeirError(status === 400 || status === 404 ? 'CONFIG_INVALID' : 'CONSOLE_REFUSED', words)
+}

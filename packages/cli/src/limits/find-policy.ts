@@ -1,0 +1,42 @@
+import { WeirError } from '@weir/core/errors.ts'
+import type { Policy } from '@weir/core/policy/policy.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { askConsole, findConsole } from '../console/console-client.ts'
+import { inProject, type Surroundings } from '../project.ts'
+import { readPolicyFile } from '../read-policy-file.ts'
+import type { LimitOptions } from './asked-limits.ts'
+
+/** A policy, and where it is from, for people. */
+interface FoundPolicy {
+  readonly policy: Policy
+  readonly from: string
+}
+
+const ofFile = (file: string): FoundPolicy => ({
+  policy: requirePolicy(readPolicyFile(file), file),
+  from: `by the policy ${file}`,
+})
+
+/**
+ * The policy that the question is about: the file that was named; else the one in force, as the console has it (of all
+ * subjects only the one asked about); else, where no console can be reached, the usual file.
+ */
+export async function findPolicy(
+  { policy: file, data, subject }: LimitOptions,
+  around: Surroundings,
+): Promise<FoundPolicy> {
+  if (file !== undefined) return ofFile(file)
+  const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
+  const console = findConsole(around.environment, data)
+  if (console === undefined) return ofFile(usual)
+  try {
+    const path = `/v1/policy?subject=${encodeURIComponent(subject)}`
+    const { text } = await askConsole(console, { path, accept: 'application/yaml' })
+    around.say(`by the policy in force, from the console at ${console.url}`)
+    return { policy: requirePolicy(text, console.url), from: `by the console at ${console.url}` }
+  } catch (error) {
+    if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
+    around.say(`by the policy ${usual}; ${error.message}`)
+    return ofFile(usual)
+  }
+}
