@@ -1,50 +1,54 @@
-import { usageRowsMax } from '@weir/clickhouse/usage-queries.ts'
-import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
-import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnknownPaths, listenerOptions, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnknownPaths, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
+import { createPolicyChanger } from './change-policy.ts'
+import { requireTokens } from './http/authorize.ts'
 import type { Ports } from './ports.ts'
+import { registerChanges } from './routes/changes.ts'
+import { registerEntities } from './routes/entities.ts'
+import { registerKeys } from './routes/keys.ts'
+import { registerLimitChanges } from './routes/limits.ts'
+import { registerPolicy } from './routes/policy.ts'
+import { registerTokens } from './routes/tokens.ts'
+import { registerUsage } from './routes/usage.ts'
 
-/** The token of an `Authorization: Bearer` header; empty if there is none. */
-const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1] ?? ''
+/** Names stand in paths percent-encoded: an id of 128 characters is three times as long there, a route longer still. */
+const nameLengthMax = 4_096
 
-/** The usage API. Opens nothing: tests use `inject`. */
+const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Weir console',
+    version: '1',
+    description: 'Usage, and the admin API of the policy. docs/admin-api.md is its manual.',
+  },
+  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+  security: [{ token: [] }],
+}
+
+/** The usage API and the admin API. Opens nothing: tests use `inject`. */
 export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
-  const app: FastifyInstance = fastify(listenerOptions(logger))
-  answerErrors(app)
-  answerUnknownPaths(app, 'GET /v1/usage')
-
-  const isAdmin = createAdminCheck(adminTokenSha256)
-  app.addHook('onRequest', async (request, reply) => {
-    if (isAdmin(fingerprint(bearer(request.headers.authorization)))) return
-    reply.header('www-authenticate', 'Bearer')
-    return sendProblem(reply, {
-      type: problemType('unauthorized'),
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Send the admin token as "Authorization: Bearer TOKEN".',
-    })
+  const app: FastifyInstance = fastify({
+    ...listenerOptions(logger),
+    routerOptions: { maxParamLength: nameLengthMax },
+    // What a body may not have is refused by name instead of dropped, and all of it at once.
+    ajv: { customOptions: { removeAdditional: false, allErrors: true } },
   })
-
-  app.get<{ Querystring: Record<string, string | string[]> }>('/v1/usage', async (request, reply) => {
-    const parsed = parseUsageQuestion(request.query, ports.clock.nowMs())
-    if (parsed.kind === 'problems') {
-      const detail = parsed.problems.join('; ')
-      return sendProblem(reply, { type: problemType('bad-request'), title: 'Bad request', status: 400, detail })
-    }
-    const { fromMs, toMs, step, timeZone } = parsed.question
-    try {
-      const rows = await ports.askUsage(parsed.question)
-      const from = new Date(fromMs).toISOString()
-      const to = new Date(toMs).toISOString()
-      return { from, to, step, time_zone: timeZone, cut_off: rows.length >= usageRowsMax, rows }
-    } catch (error) {
-      request.log.error({ err: error }, 'usage could not be read')
-      const detail = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
-      reply.header('retry-after', 5)
-      return sendProblem(reply, { type: problemType('usage-unavailable'), title: 'Unavailable', status: 503, detail })
-    }
+  answerErrors(app)
+  answerUnknownPaths(app, 'GET /openapi.json lists them')
+  requireTokens(app, adminTokenSha256, () => ports.policy.state?.policy.tokens)
+  const changer = createPolicyChanger(ports, logger)
+  app.register(swagger, { openapi })
+  app.register(async (api) => {
+    registerUsage(api, ports)
+    registerPolicy(api, ports, changer)
+    registerEntities(api, ports, changer)
+    registerKeys(api, ports, changer)
+    registerLimitChanges(api, ports, changer)
+    registerTokens(api, ports, changer)
+    registerChanges(api, ports)
+    api.get('/openapi.json', { schema: { hide: true } }, async () => api.swagger())
   })
   return app
 }

@@ -1,9 +1,32 @@
 import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
+import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
+import type { AuditLog } from './audit-log.ts'
 
-/** What the console asks. Rejects when the rollups cannot be read. */
+/** The policy as this process has read it from Kafka, and the way to change it. */
+export interface PolicyStore {
+  /** Undefined while nothing was read yet: Kafka is away, and there is no snapshot. */
+  readonly state: PolicyState | undefined
+  /** One change, whole or not at all, as one batch. Gives the offset to wait for; rejects with a WeirError. */
+  publish(messages: readonly PolicyMessage[]): Promise<bigint>
+  /** Whether `state` has taken over everything up to the offset before the deadline. */
+  reached(offset: bigint, deadlineMs: number): Promise<boolean>
+}
+
+/** Counts of limits in Redis. Rejects when Redis does not answer. */
+export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change: LimitChange) => Promise<ChangedLimits>
+
+/** What the console works with. */
 export interface Ports {
+  /** Rejects when the rollups cannot be read. */
   readonly askUsage: (question: UsageQuestion) => Promise<UsageRow[]>
+  readonly policy: PolicyStore
+  readonly audit: AuditLog
+  /** Undefined where no Redis is configured. */
+  readonly changeCounts: ChangeCounts | undefined
   readonly clock: Clock
 }

@@ -1,0 +1,60 @@
+import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import { diffFile } from '@weir/core/policy/diff-file.ts'
+import {
+  canonicalJson,
+  type Entity,
+  type EntityChange,
+  type EntityKind,
+  type JsonObject,
+} from '@weir/core/policy/entities.ts'
+import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import { fileLine } from './audit-log.ts'
+import { keyFacts } from './key-changes.ts'
+
+/** One thing that applying a file does, or would do. Nothing secret: no hashes. */
+export interface FileChange {
+  readonly action: 'create' | 'update' | 'delete' | 'keep'
+  readonly kind: EntityKind
+  readonly name: string
+  readonly before: JsonObject | null
+  readonly after: JsonObject | null
+}
+
+function shown(entity: Entity | undefined): JsonObject | null {
+  if (entity === undefined) return null
+  const { sha256: _, ...body } = entity.body
+  return body
+}
+
+const shownName = (entity: Entity | undefined, { kind, name }: EntityChange) =>
+  kind === 'key' && entity !== undefined ? keyFacts(entity).id : name
+
+/** A key that the admin API has ended or changed: a file from before must not bring it back. */
+const isKept = (before: Entity | undefined) => before?.kind === 'key' && before.origin === 'admin'
+
+export interface AppliedFile {
+  readonly changes: readonly EntityChange[]
+  readonly lines: readonly ChangeLineV1[]
+  readonly shown: readonly FileChange[]
+}
+
+/** What it takes to have what the file says; what the admin API has made stays, its word on keys included. */
+export function planFile(state: PolicyState, entities: readonly Entity[], revision: string): AppliedFile {
+  const changes: EntityChange[] = []
+  const all: FileChange[] = []
+  for (const change of diffFile(state, entities)) {
+    const { kind, name, entity } = change
+    const before = state.get(kind, name)
+    const kept = isKept(before)
+    const isSame =
+      before !== undefined && entity !== undefined && canonicalJson(before.body) === canonicalJson(entity.body)
+    if (!kept) changes.push(change)
+    if (isSame) continue
+    const action = kept ? 'keep' : entity === undefined ? 'delete' : before === undefined ? 'create' : 'update'
+    all.push({ action, kind, name: shownName(before ?? entity, change), before: shown(before), after: shown(entity) })
+  }
+  const lines = all
+    .filter(({ action }) => action !== 'keep')
+    .map(({ action, kind, name }) => ({ what: action === 'delete' ? 'delete' : 'put', kind, name }) as const)
+  return { changes, lines: [fileLine(revision), ...lines], shown: all }
+}

@@ -1,0 +1,54 @@
+import type { ChangeRecordV1 } from '@weir/contracts/policy.v1.ts'
+
+/** Changes that are kept, here and in the topic: years of edits by hand, and about 5 MB in memory. */
+const changesMax = 10_000
+/** Old records that one change takes away; more than one, so that what a stop left over is caught up with. */
+const dropPerChange = 20
+
+export interface AuditEntry extends ChangeRecordV1 {
+  /** A UUID version 7: greater means later. */
+  readonly id: string
+}
+
+/** The changes that the topic tells of, in their order. */
+export interface AuditLog {
+  /** Told again, a change is the same one. */
+  add(entry: AuditEntry): void
+  /** Newest first, from the first one older than `before`; from the newest without. */
+  page(before: string | undefined, limit: number): readonly AuditEntry[]
+  /** Ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. */
+  takeSurplus(): readonly string[]
+  /** Revision of the file that was applied last; undefined for none. */
+  readonly fileRevision: string | undefined
+}
+
+/** What a change says of itself when it is an applied file: its first line, named by the revision of the file. */
+export const fileLine = (revision: string) => ({ what: 'put', kind: 'policy', name: revision }) as const
+
+export function createAuditLog(kept = changesMax): AuditLog {
+  const entries: AuditEntry[] = []
+  const known = new Set<string>()
+  let fileRevision: string | undefined
+  return {
+    add(entry) {
+      if (known.has(entry.id)) return
+      known.add(entry.id)
+      entries.push(entry)
+      const [first] = entry.summary
+      if (first?.kind === 'policy') fileRevision = first.name
+    },
+    page(before, limit) {
+      const older = before === undefined ? entries : entries.filter(({ id }) => id < before)
+      return older.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+    },
+    takeSurplus() {
+      const surplus = Math.min(Math.max(0, entries.length - kept), dropPerChange)
+      const dropped = entries.splice(0, surplus).map(({ id }) => id)
+      for (const id of dropped) known.delete(id)
+      return dropped
+    },
+    get fileRevision() {
+      return fileRevision
+    },
+  }
+}

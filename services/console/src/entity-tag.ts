@@ -1,0 +1,27 @@
+import { hash } from 'node:crypto'
+import { canonicalJson, type Entity } from '@weir/core/policy/entities.ts'
+
+/** Digits of the hash: no two versions of an entity meet by chance. */
+const digits = 32
+
+/** The ETag of an entity: equal for equal bodies, whoever wrote them. */
+export const entityTag = ({ body }: Entity): string =>
+  `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
+
+export interface Conditions {
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+}
+
+const lists = (header: string, tag: string | undefined) =>
+  tag !== undefined &&
+  (header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
+
+/** What of a request's conditions does not hold, as a sentence; undefined if all do. */
+export function brokenCondition(entity: Entity | undefined, { ifMatch, ifNoneMatch }: Conditions): string | undefined {
+  const tag = entity === undefined ? undefined : entityTag(entity)
+  if (ifMatch !== undefined && !lists(ifMatch, tag)) {
+    return tag === undefined ? 'It is not there any more.' : `Somebody has changed it: its ETag is ${tag} by now.`
+  }
+  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It is there, with the ETag ${tag}.` : undefined
+}

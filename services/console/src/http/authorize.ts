@@ -1,0 +1,73 @@
+import type { Lookup, Token, TokenScope } from '@weir/core/policy/policy.ts'
+import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
+import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a token must allow for this route; routes without one are open to everybody. */
+    scope?: TokenScope
+  }
+  interface FastifyRequest {
+    /** Who asks: name of the token, `root` for the one of the environment. */
+    by: string
+    /** What it may do; null for nobody. */
+    scopes: readonly TokenScope[] | null
+  }
+}
+
+/** Name of whoever has the token of the environment, in the audit. A token of the policy may not be called so. */
+export const rootName = 'root'
+
+/** The token of an `Authorization: Bearer` header; empty if there is none. */
+const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
+
+/** Why the caller may not do what takes this scope; undefined if it may. */
+export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope): Problem | undefined {
+  if (scopes?.includes(scope) || scopes?.includes('admin')) return undefined
+  return {
+    type: problemType('scope-missing'),
+    title: 'Forbidden',
+    status: 403,
+    detail: `The token ${by} lacks the scope ${scope}; it has ${scopes?.join(', ')}.`,
+    scope,
+  }
+}
+
+/**
+ * Lets in who may: the environment's token to everything, a token of the policy to what its scopes name. Tokens are found
+ * by their hash, so that no comparison depends on how much of one was guessed.
+ */
+export function requireTokens(
+  app: FastifyInstance,
+  rootSha256: string | undefined,
+  tokens: () => Lookup<Token> | undefined,
+): void {
+  const isRoot = createAdminCheck(rootSha256)
+  app.decorateRequest('by', '')
+  app.decorateRequest('scopes', null)
+  app.addHook('onRequest', async (request, reply) => {
+    const { scope } = request.routeOptions.config
+    if (scope === undefined && request.routeOptions.url !== undefined) return
+    const hash = fingerprint(bearer(request.headers.authorization))
+    if (isRoot(hash)) {
+      request.by = rootName
+      request.scopes = ['admin']
+      return
+    }
+    const token = hash === '' ? undefined : tokens()?.get(hash)
+    if (token === undefined) {
+      reply.header('www-authenticate', 'Bearer')
+      return sendProblem(reply, {
+        type: problemType('unauthorized'),
+        title: 'Unauthorized',
+        status: 401,
+        detail: 'Send a token as "Authorization: Bearer TOKEN".',
+      })
+    }
+    request.by = token.name
+    request.scopes = token.scopes
+    const problem = scope === undefined ? undefined : missingScope(request, scope)
+    return problem === undefined ? undefined : sendProblem(reply, problem)
+  })
+}

@@ -1,0 +1,87 @@
+/** JSON Schemas that several routes have; the served OpenAPI is made of them. */
+
+const problem = {
+  type: 'object',
+  description: 'RFC 9457; docs/errors.md lists the types',
+  required: ['type', 'title', 'status', 'detail'],
+  properties: {
+    type: { type: 'string' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string' },
+    problems: {
+      type: 'array',
+      description: 'all that is wrong with a refused change',
+      items: {
+        type: 'object',
+        required: ['path', 'message'],
+        properties: {
+          path: { type: 'string' },
+          message: { type: 'string' },
+          line: { type: 'integer' },
+          column: { type: 'integer' },
+        },
+      },
+    },
+    scope: { type: 'string', description: 'the scope that the token lacks' },
+  },
+} as const
+
+const problemAnswer = (description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema: problem } },
+})
+
+const words: Readonly<Record<number, string>> = {
+  400: 'The request is malformed',
+  401: 'No valid token',
+  403: 'The token lacks the scope',
+  404: 'There is no such thing',
+  409: 'It is in the way of something that is there',
+  412: 'If-Match or If-None-Match does not hold',
+  422: 'The policy would not be right; nothing was changed',
+  503: 'A server is away; try again after Retry-After',
+}
+
+/** Answers that are errors, by status; every route has 400, 401 and 403. */
+export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 503)[]): Record<number, object> =>
+  Object.fromEntries([400, 401, 403, ...statuses].map((status) => [status, problemAnswer(words[status] ?? '')]))
+
+export const anyObject = { type: 'object', additionalProperties: true } as const
+
+/** An answer with a JSON body. */
+export const answer = (description: string, schema: object) => ({ description, ...schema })
+
+export const object = (properties: Readonly<Record<string, object>>, optional: readonly string[] = []) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter((name) => !optional.includes(name)),
+})
+
+export const text = (description: string) => ({ type: 'string', description })
+export const textOrNull = (description: string) => ({ type: ['string', 'null'], description })
+
+/** A page of a list; `next` goes into `after` for the one behind it. */
+export const page = (items: object) =>
+  object({ items: { type: 'array', items }, next: textOrNull('`after` of the next page; null on the last') })
+
+/** The answer of a page: more rows than this in one are for programs, which can ask again. */
+const pageRowsMax = 1_000
+export const pageQuery = {
+  after: { type: 'string', maxLength: 512, description: '`next` of the page before' },
+  limit: { type: 'integer', minimum: 1, maximum: pageRowsMax, default: 100 },
+} as const
+
+export interface PageQuery {
+  readonly after?: string
+  readonly limit: number
+}
+
+export const origin = {
+  type: 'string',
+  enum: ['file', 'admin'],
+  description: 'who has made it: weir apply, or this API',
+}
+
+/** Beside a change's answer. */
+export const changeHeader = 'weir-change'

@@ -1,0 +1,87 @@
+import { deleteEntity, type Entity, type EntityChange, putEntity } from '@weir/core/policy/entities.ts'
+import { keyBody } from '@weir/core/policy/entities-of.ts'
+import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import { defaultKeyId } from '@weir/core/policy/read-keys.ts'
+
+/**
+ * When a revoked key has ended: before any clock. It stays as such an entity where it might be in a policy file too, so
+ * that applying the file again does not bring it back to life.
+ */
+const revokedAtMs = 0
+
+/** With more keys than this, a subject's ended ones go with the next new one. A policy allows 100. */
+const keysKept = 50
+
+/** What is known of a key beside its hash. */
+export interface KeyFacts {
+  readonly id: string
+  readonly subject: string
+  /** RFC 3339. */
+  readonly expires: string | null
+}
+
+export function keyFacts({ name, body }: Entity): KeyFacts {
+  const { id, subject, expires } = body
+  return {
+    id: typeof id === 'string' ? id : defaultKeyId(name),
+    subject: typeof subject === 'string' ? subject : '',
+    expires: typeof expires === 'string' ? expires : null,
+  }
+}
+
+/** Undefined for a key without an end. */
+function endOf(entity: Entity): number | undefined {
+  const { expires } = keyFacts(entity)
+  return expires === null ? undefined : Date.parse(expires)
+}
+
+export const isRevoked = (entity: Entity): boolean => endOf(entity) === revokedAtMs
+
+/** The key of this id, revoked ones apart. */
+export function findKey(state: PolicyState, id: string): Entity | undefined {
+  const sha256 = state.keyOfId(id)
+  const key = sha256 === undefined ? undefined : state.get('key', sha256)
+  return key === undefined || isRevoked(key) ? undefined : key
+}
+
+/** A key that the admin API makes; named by its hash where no id is given. */
+export function newKey(facts: {
+  readonly sha256: string
+  readonly subject: string
+  readonly id: string | undefined
+  readonly expiresAtMs: number | undefined
+}): Entity {
+  const { sha256, subject, id = defaultKeyId(sha256), expiresAtMs } = facts
+  return {
+    kind: 'key',
+    name: sha256,
+    origin: 'admin',
+    position: undefined,
+    body: keyBody({ subject, id, expiresAtMs }),
+  }
+}
+
+/** The key with an end, or its own one if that is earlier; it is the admin API's from now on. */
+export function keyUntil(key: Entity, atMs: number): Entity {
+  const expiresAtMs = Math.min(atMs, endOf(key) ?? atMs)
+  return { ...key, origin: 'admin', body: keyBody({ ...keyFacts(key), expiresAtMs }) }
+}
+
+/**
+ * Ends a key at once. One that only this API knows is deleted; one that a file has or had stays, revoked.
+ */
+export function revokeKey(key: Entity): EntityChange {
+  const isOnlyHere = key.origin === 'admin' && endOf(key) === undefined
+  return isOnlyHere ? deleteEntity('key', key.name) : putEntity(keyUntil(key, revokedAtMs))
+}
+
+/** Ended keys of a subject that has very many, so that rotating for years does not run into the bound of a policy. */
+export function endedKeys(state: PolicyState, subject: string, nowMs: number): EntityChange[] {
+  const keys = state.keysOf(subject)
+  if (keys.length <= keysKept) return []
+  return keys.flatMap((sha256) => {
+    const key = state.get('key', sha256)
+    const endMs = key === undefined ? undefined : endOf(key)
+    return endMs !== undefined && endMs <= nowMs ? [deleteEntity('key', sha256)] : []
+  })
+}

@@ -1,0 +1,11 @@
+import { randomBytes } from 'node:crypto'
+import { fingerprint } from '@weir/runtime/admin-token.ts'
+
+/** More than anybody can try: guessing is hopeless, so that the hash needs neither salt nor slowness. */
+const secretBytes = 32
+
+/** A new secret and the hash that is kept of it; the prefix lets people and scanners tell what they have found. */
+export function makeCredential(prefix: 'weir_' | 'weir_token_'): { readonly secret: string; readonly sha256: string } {
+  const secret = `${prefix}${randomBytes(secretBytes).toString('base64url')}`
+  return { secret, sha256: fingerprint(secret) }
+}

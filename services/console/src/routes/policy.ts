@@ -1,0 +1,191 @@
+import { hash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { Entity, EntityKind } from '@weir/core/policy/entities.ts'
+import { entitiesOf } from '@weir/core/policy/entities-of.ts'
+import type { TokenScope } from '@weir/core/policy/policy.ts'
+import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type FileChange, planFile } from '../apply-file.ts'
+import type { Plan, PolicyChanger } from '../change-policy.ts'
+import { exportPolicy } from '../export-policy.ts'
+import { answerChange } from '../http/answer-change.ts'
+import { missingScope } from '../http/authorize.ts'
+import { answerProblem, badRequest, changeRefused, policyUnavailable } from '../http/problems.ts'
+import { answer, anyObject, object, problems, text } from '../http/schemas.ts'
+import type { Ports } from '../ports.ts'
+import { noEntity } from './entities.ts'
+
+/** As long as a policy may be (policy-reader.ts), with room for what is not ASCII. */
+const bodyBytesMax = 17 * 1024 * 1024
+/** Changes that an answer lists; the counts are of all. */
+const shownMax = 1_000
+
+const tags = ['policy']
+const yamlTypes = ['application/yaml', 'application/x-yaml', 'text/yaml', 'text/plain']
+
+const change = object({
+  action: {
+    type: 'string',
+    enum: ['create', 'update', 'delete', 'keep'],
+    description: 'keep: a key that this API has ended or changed since; the file does not bring it back',
+  },
+  kind: text('plan, limit, …'),
+  name: text('its name; of a key its id'),
+  before: { type: ['object', 'null'], additionalProperties: true },
+  after: { type: ['object', 'null'], additionalProperties: true },
+})
+
+const applied = object({
+  dry_run: { type: 'boolean' },
+  changed: { type: 'boolean', description: 'whether the policy differs, or did, from the file' },
+  revision: text('of the file, as the audit has it'),
+  created: { type: 'integer' },
+  updated: { type: 'integer' },
+  deleted: { type: 'integer' },
+  changes: { type: 'array', items: change, description: `at most ${shownMax}` },
+})
+
+/** What applying a file did, or would do. */
+interface Applied {
+  readonly dry_run: boolean
+  readonly changed: boolean
+  readonly revision: string
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+  readonly changes: readonly FileChange[]
+}
+
+function describe(revision: string, all: readonly FileChange[], isDryRun: boolean): Applied {
+  const count = (wanted: FileChange['action']) => all.filter(({ action }) => action === wanted).length
+  const [created, updated, deleted] = [count('create'), count('update'), count('delete')]
+  const changed = created + updated + deleted > 0
+  return { dry_run: isDryRun, changed, revision, created, updated, deleted, changes: all.slice(0, shownMax) }
+}
+
+interface ApplyQuery {
+  readonly dry_run: boolean
+  readonly if_changed: boolean
+  readonly revision?: string
+}
+
+/** Who may write a policy may not make keys and tokens for itself by it. */
+const furtherScopes: Readonly<Partial<Record<EntityKind, TokenScope>>> = { token: 'admin', key: 'keys' }
+
+function planApply(
+  state: PolicyState,
+  entities: readonly Entity[],
+  how: {
+    readonly isDryRun: boolean
+    readonly revision: string
+    readonly lastRevision: string | undefined
+    readonly request: FastifyRequest
+  },
+): Plan<Applied> {
+  const { isDryRun, revision, lastRevision, request } = how
+  const file = planFile(state, entities, revision)
+  for (const { kind } of file.changes) {
+    const scope = furtherScopes[kind]
+    const problem = scope === undefined ? undefined : missingScope(request, scope)
+    if (problem !== undefined) return { kind: 'problem', problem }
+  }
+  const result = describe(revision, file.shown, isDryRun)
+  if (isDryRun) {
+    const checked = state.check(file.changes)
+    if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
+    return { kind: 'nothing', answer: result }
+  }
+  if (file.changes.length === 0 && lastRevision === revision) return { kind: 'nothing', answer: result }
+  return { kind: 'change', changes: file.changes, lines: file.lines, answer: result }
+}
+
+function registerGet(app: FastifyInstance, ports: Ports): void {
+  app.get<{ Querystring: { readonly subject?: string } }>(
+    '/v1/policy',
+    {
+      config: { scope: 'read' },
+      schema: {
+        tags,
+        summary: 'The policy as a file: JSON, or YAML with Accept: application/yaml',
+        querystring: {
+          type: 'object',
+          additionalProperties: false,
+          properties: { subject: { type: 'string', description: 'of all subjects only this one' } },
+        },
+        response: {
+          200: {
+            description: 'As weir.yaml',
+            content: { 'application/json': { schema: anyObject }, 'application/yaml': { schema: { type: 'string' } } },
+          },
+          ...problems(404, 503),
+        },
+      },
+    },
+    async ({ headers: { accept = '' }, query: { subject } }, reply) => {
+      const { state } = ports.policy
+      if (state === undefined)
+        return answerProblem(reply, policyUnavailable('The policy was not read yet: Kafka does not answer.'))
+      if (subject !== undefined && state.get('subject', subject) === undefined) {
+        return answerProblem(reply, noEntity(state, 'subject', subject))
+      }
+      const as = accept.includes('yaml') ? 'yaml' : 'json'
+      reply.header('content-type', `application/${as}`)
+      return reply.send(Readable.from(exportPolicy(state, as, subject)))
+    },
+  )
+}
+
+const applyQuery = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    dry_run: { type: 'boolean', default: false, description: 'only say what would change' },
+    if_changed: {
+      type: 'boolean',
+      default: false,
+      description: 'do nothing if the file applied last has this revision',
+    },
+    revision: { type: 'string', pattern: '^[0-9a-f]{8,64}$', description: "hex; the file's SHA-256 if left out" },
+  },
+}
+
+/** `GET|PUT /v1/policy`: the whole of it, as a file. */
+export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
+  registerGet(app, ports)
+  // In a scope of its own, where JSON is a text like YAML: so problems have their line.
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(['application/json', ...yamlTypes], { parseAs: 'string' }, (_request, body, done) =>
+      done(null, body),
+    )
+    scope.put<{ Querystring: ApplyQuery; Body: string }>(
+      '/v1/policy',
+      {
+        config: { scope: 'write' },
+        bodyLimit: bodyBytesMax,
+        schema: {
+          tags,
+          summary: 'Apply a file: what it no longer has goes, what this API has made stays',
+          consumes: ['application/yaml', 'application/json'],
+          querystring: applyQuery,
+          response: { 200: answer('What changed, or would', applied), ...problems(409, 422, 503) },
+        },
+      },
+      async (request, reply) => {
+        const { body, by, query } = request
+        if (typeof body !== 'string' || body === '')
+          return answerProblem(reply, badRequest('Send a policy, as YAML or JSON.'))
+        const parsed = entitiesOf(body, 'weir.yaml')
+        if (parsed.kind === 'problems') return answerProblem(reply, changeRefused(parsed.problems))
+        const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
+        const changed = await changer.change<Applied>(by, (state) => {
+          const lastRevision = ports.audit.fileRevision
+          if (if_changed && lastRevision === revision)
+            return { kind: 'nothing', answer: describe(revision, [], isDryRun) }
+          return planApply(state, parsed.entities, { isDryRun, revision, lastRevision, request })
+        })
+        return answerChange(reply, changed, (result) => result)
+      },
+    )
+  })
+}

@@ -1,0 +1,47 @@
+import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
+import { encodeEntityChange } from '@weir/contracts/policy.v1.ts'
+import { type EntityChange, entityKinds } from '@weir/core/policy/entities.ts'
+
+/** Entities of one batch: some hundred milliseconds of work for whoever takes it over. */
+const entitiesMax = 5_000
+/** A quarter of what the topic takes as one batch, because Kafka counts its own framing too. */
+const charactersMax = 4 * 1024 * 1024
+
+export interface PartOfChange {
+  readonly changes: readonly EntityChange[]
+  readonly lines: readonly ChangeLineV1[]
+}
+
+/** What others refer to comes before them, and goes after them. */
+function inOrder(changes: readonly EntityChange[]): EntityChange[] {
+  const rank = ({ kind, entity }: EntityChange) => {
+    const at = entityKinds.indexOf(kind)
+    return entity === undefined ? 2 * entityKinds.length - at : at
+  }
+  return changes.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/**
+ * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole by
+ * itself, definitions first and deletions last; all say of themselves what the whole does.
+ */
+export function splitChanges(
+  changes: readonly EntityChange[],
+  lines: readonly ChangeLineV1[],
+): readonly PartOfChange[] {
+  const parts: EntityChange[][] = [[]]
+  let characters = 0
+  for (const change of inOrder(changes)) {
+    const { key, value } = encodeEntityChange(change)
+    const more = key.length + (value?.length ?? 0)
+    const part = parts.at(-1) ?? []
+    if (part.length >= entitiesMax || (part.length > 0 && characters + more > charactersMax)) {
+      parts.push([change])
+      characters = more
+    } else {
+      part.push(change)
+      characters += more
+    }
+  }
+  return parts.map((part) => ({ changes: part, lines }))
+}
