@@ -1,16 +1,54 @@
+import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
-import { addressScope } from './address-scope.ts'
+import { addressScope, plainAddress } from './address-scope.ts'
 
 describe('addressScope', () => {
   it.each([
     ['203.0.113.7', '203.0.113.7'],
     ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['::FFFF:cb00:7107', '203.0.113.7'],
+    ['0:0:0:0:0:ffff:203.0.113.7', '203.0.113.7'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+    ['2001:DB8:0001:2::', '2001:db8:1:2::/64'],
+    ['2001:db8::1:2:3', '2001:db8::/64'],
+    ['fe80::1%eth0', 'fe80::/64'],
+    ['0:0:0:5::', '0:0:0:5::/64'],
     ['::1', '::/64'],
+    ['::203.0.113.7', '::/64'],
     ['', ''],
     ['example.com', ''],
+    ['1::2::3', ''],
   ])('takes %s as %s', (address, scope) => {
     expect(addressScope(address)).toBe(scope)
+  })
+
+  it('reads every form of an address as ipaddr.js does', () => {
+    let state = 7
+    const below = (bound: number) => {
+      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+      return Math.floor((state / 2_147_483_648) * bound)
+    }
+    for (let n = 0; n < 2_000; n += 1) {
+      const groups = Array.from({ length: 8 }, () => (below(3) === 0 ? below(65_536) : 0))
+      const address = new ipaddr.IPv6(groups)
+      const network = new ipaddr.IPv6(groups.map((group, at) => (at < 4 ? group : 0)))
+      const padded = groups.map((group) => group.toString(16).padStart(4, '0')).join(':')
+      for (const text of [address.toString(), address.toNormalizedString(), padded]) {
+        expect(addressScope(text)).toBe(`${network}/64`)
+      }
+    }
+  })
+})
+
+describe('plainAddress', () => {
+  it.each([
+    ['203.0.113.7', '203.0.113.7'],
+    ['::ffff:203.0.113.7', '203.0.113.7'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['2001:db8::1', '2001:db8::1'],
+    ['203.0.113.07', ''],
+    ['unknown', ''],
+  ])('takes %s as %s', (address, plain) => {
+    expect(plainAddress(address)).toBe(plain)
   })
 })

@@ -1,5 +1,4 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import ipaddr from 'ipaddr.js'
 
 /**
  * The address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64, because a
@@ -8,8 +7,53 @@ import ipaddr from 'ipaddr.js'
 export function addressScope(text: string): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
-  const address = ipaddr.process(text)
-  if (!(address instanceof ipaddr.IPv6)) return address.toString()
-  const network = address.parts.map((part, index) => (index < 4 ? part : 0))
-  return `${new ipaddr.IPv6(network).toString()}/64`
+  const groups = groupsOf(text)
+  const mapped = mappedIpv4(groups)
+  if (mapped !== undefined) return mapped
+  // The zeros at the end are the longest run, so that they are what RFC 5952 shortens.
+  let length = 4
+  while (length > 0 && groups[length - 1] === 0) length -= 1
+  const network = groups.slice(0, length).map((group) => group.toString(16))
+  return length === 0 ? '::/64' : `${network.join(':')}::/64`
+}
+
+/** An address without its zone, and IPv4 inside IPv6 as IPv4; empty for what is no address. For comparing with networks. */
+export function plainAddress(text: string): string {
+  if (isIPv4(text)) return text
+  if (!isIPv6(text)) return ''
+  return mappedIpv4(groupsOf(text)) ?? withoutZone(text)
+}
+
+function withoutZone(text: string): string {
+  const zone = text.indexOf('%')
+  return zone === -1 ? text : text.slice(0, zone)
+}
+
+/** The eight groups of a text that `isIPv6` takes. Written out because a library takes ten times as long, on every hop. */
+function groupsOf(text: string): readonly number[] {
+  const [head = '', tail] = withoutZone(text).split('::')
+  const first = readGroups(head)
+  if (tail === undefined) return first
+  const last = readGroups(tail)
+  return [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last]
+}
+
+function readGroups(text: string): number[] {
+  const groups: number[] = []
+  if (text === '') return groups
+  for (const part of text.split(':')) {
+    if (!part.includes('.')) {
+      groups.push(Number.parseInt(part, 16))
+      continue
+    }
+    const [a = 0, b = 0, c = 0, d = 0] = part.split('.').map(Number)
+    groups.push(a * 256 + b, c * 256 + d)
+  }
+  return groups
+}
+
+function mappedIpv4(groups: readonly number[]): string | undefined {
+  const [a, b, c, d, e, f, high = 0, low = 0] = groups
+  if (f !== 0xffff || a !== 0 || b !== 0 || c !== 0 || d !== 0 || e !== 0) return undefined
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }

@@ -47,7 +47,11 @@ function bearerOf(authorization: string): string | undefined {
 }
 
 /** Three parts with dots between, of which the first is a JSON object in base64url: the form of a signed JWT. */
-const looksSigned = (text: string) => text.startsWith('eyJ') && /^[^.]+\.[^.]+\.[^.]*$/.test(text)
+function looksSigned(text: string): boolean {
+  if (!text.startsWith('eyJ')) return false
+  const second = text.indexOf('.', text.indexOf('.') + 1)
+  return second !== -1 && text.indexOf('.') !== second && text.indexOf('.', second + 1) === -1
+}
 
 /** The value of a parameter by its decoded name; empty, which nobody's key is, when it comes twice. */
 function queryValue(url: string, name: string): string | undefined {

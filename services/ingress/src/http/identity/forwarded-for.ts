@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { plainAddress } from '../caller-address.ts'
+import { plainAddress } from '@weir/runtime/address-scope.ts'
 import type { AddressSet } from './address-set.ts'
 
 /** Proxies in a row that are looked through. More than a few is a loop or a forgery. */

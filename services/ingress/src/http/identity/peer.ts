@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { addressScope } from '@weir/runtime/address-scope.ts'
-import { plainAddress } from '../caller-address.ts'
+import { addressScope, plainAddress } from '@weir/runtime/address-scope.ts'
 import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
 import type { IdentityRules } from './identity-rules.ts'
 

@@ -10,7 +10,7 @@ const answersMax = 20_000
 const answerMsMax = 60_000
 /** Clocks of issuers and of this machine differ by less. */
 const clockToleranceS = 5
-/** Verifications at once. One takes 0.1 ms; only an issuer that does not answer lets them gather. */
+/** Verifications at once. One takes 0.2 ms of a core; only an issuer that does not answer lets them gather. */
 const underWayMax = 4_096
 /** Issuers whose keys are kept. A policy has at most 16, and edits leave the keys of others behind. */
 const issuersMax = 100
