@@ -4,11 +4,14 @@ import ipaddr from 'ipaddr.js'
 
 /**
  * Whether an address is somewhere on the public internet. Loopback, private, link-local, metadata, documentation,
- * multicast and reserved ranges are not, nor are IPv4 addresses dressed as IPv6 (mapped, NAT64, 6to4).
+ * multicast and reserved ranges are not, nor are IPv4 addresses dressed as IPv6 (mapped, compatible, NAT64, 6to4), nor is
+ * any IPv6 outside 2000::/3, the only block that is handed out.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
-  return ipaddr.process(text).range() === 'unicast'
+  const address = ipaddr.process(text)
+  if (address instanceof ipaddr.IPv6 && ((address.parts[0] ?? 0) & 0xe000) !== 0x2000) return false
+  return address.range() === 'unicast'
 }
 
 /**
