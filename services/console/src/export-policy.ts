@@ -1,84 +1,65 @@
-import { type Entity, type EntityKind, isJsonObject, type JsonObject } from '@weir/core/policy/entities.ts'
+import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { stringify } from 'yaml'
+import { type PolicySource, policyLines } from '@weir/core/policy/policy-text.ts'
 
-/** A policy file's sections of named parts, in the order of weir.yaml; routes, which are a list, stand after the limits. */
-const sections: readonly (readonly [string, EntityKind])[] = [
-  ['plans', 'plan'],
-  ['limits', 'limit'],
-  ['routes', 'route'],
-  ['upstreams', 'upstream'],
-  ['identity', 'identity'],
-  ['tokens', 'token'],
-  ['endpoints', 'endpoint'],
-  ['subjects', 'subject'],
-]
-
-const yamlOptions = { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true } as const
-const inline = (value: unknown) => stringify(value, yamlOptions).trimEnd()
+/** In the order of weir.yaml. */
+const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint'] as const
 
 /** What the file has under the entity's name: a route's match and a subject's keys are part of it there. */
-function fileBody(state: PolicyState, { kind, name, body }: Entity): JsonObject {
+function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {
   if (kind === 'route') return { match: name, ...body }
   if (kind !== 'subject') return body
-  const keys = state.keysOf(name).flatMap((sha256) => {
-    const key = state.get('key', sha256)
-    if (key === undefined || !isJsonObject(key.body)) return []
-    const { subject: _, ...rest } = key.body
-    return [{ sha256, ...rest }]
+  const keys = source.keysOf(name).flatMap((sha256) => {
+    const { subject: _, ...rest } = source.get('key', sha256)?.body ?? {}
+    return isJsonObject(rest) ? [{ sha256, ...rest }] : []
   })
   return keys.length === 0 ? body : { ...body, keys }
 }
 
-interface Syntax {
-  readonly begin: string
-  readonly end: string
-  section(name: string, kind: EntityKind, isFirst: boolean): string
-  entry(body: JsonObject, entity: Entity, isFirst: boolean): string
-  close(kind: EntityKind): string
+/** What encloses the entities of a kind, and whether they are named in it. */
+function bracketsOf(kind: EntityKind): { readonly open: string; readonly close: string; readonly isNamed: boolean } {
+  if (kind === 'route') return { open: '[', close: ']', isNamed: false }
+  if (kind === 'identity') return { open: '', close: '', isNamed: false }
+  return { open: '{', close: '}', isNamed: true }
 }
 
-const json: Syntax = {
-  begin: '{"version":1',
-  end: '}\n',
-  section: (name, kind) => `,"${name}":${kind === 'route' ? '[' : kind === 'identity' ? '' : '{'}`,
-  entry(body, { kind, name }, isFirst) {
-    const comma = isFirst ? '' : ','
-    const isNamed = kind !== 'route' && kind !== 'identity'
-    return `${comma}${isNamed ? `${JSON.stringify(name)}:` : ''}${JSON.stringify(body)}`
-  },
-  close: (kind) => (kind === 'route' ? ']' : kind === 'identity' ? '' : '}'),
+function* jsonPieces(source: PolicySource): Iterable<string> {
+  yield '{"version":1'
+  for (const kind of order) {
+    const { open, close, isNamed } = bracketsOf(kind)
+    let isFirst = true
+    for (const entity of source.list(kind)) {
+      const before = isFirst ? `,"${sectionOf[kind]}":${open}` : ','
+      yield `${before}${isNamed ? `${JSON.stringify(entity.name)}:` : ''}${JSON.stringify(fileBody(source, entity))}`
+      isFirst = false
+    }
+    if (!isFirst) yield close
+  }
+  yield '}\n'
 }
 
-const yaml: Syntax = {
-  begin: 'version: 1\n',
-  end: '',
-  section: (name) => `\n${name}:\n`,
-  entry(body, { kind, name }) {
-    if (kind === 'route') return `  - ${inline(body)}\n`
-    if (kind === 'identity') return `${stringify(body, { lineWidth: 0 }).trimEnd().replaceAll(/^/gm, '  ')}\n`
-    return `  ${inline(name)}: ${inline(body)}\n`
-  },
-  close: () => '',
+function* yamlPieces(source: PolicySource): Iterable<string> {
+  for (const line of policyLines(source)) yield `${line}\n`
+}
+
+/** The state with one subject alone. */
+function onlyOf(state: PolicyState, subject: string): PolicySource {
+  return {
+    get: (kind, name) => state.get(kind, name),
+    keysOf: (id) => state.keysOf(id),
+    list(kind) {
+      if (kind !== 'subject') return state.list(kind)
+      const found = state.get(kind, subject)
+      return found === undefined ? [] : [found]
+    },
+  }
 }
 
 /**
- * The policy as a file that says the same: JSON, or YAML with a part a line. Piece by piece, so that a million subjects
- * need no memory; a change that comes while it is read may be in it. `subject`: of all subjects only this one.
+ * The policy as a file that says the same. Piece by piece, so that a million subjects need no second copy; a change that
+ * comes while it is read may be in it. `subject`: of all subjects only this one.
  */
-export function* exportPolicy(state: PolicyState, as: 'json' | 'yaml', subject?: string): Iterable<string> {
-  const syntax = as === 'json' ? json : yaml
-  yield syntax.begin
-  for (const [name, kind] of sections) {
-    let isFirst = true
-    const only = kind === 'subject' && subject !== undefined
-    for (const entity of only ? [state.get(kind, subject)] : state.list(kind)) {
-      if (entity === undefined) continue
-      if (isFirst) yield syntax.section(name, kind, isFirst)
-      yield syntax.entry(fileBody(state, entity), entity, isFirst)
-      isFirst = false
-    }
-    if (!isFirst) yield syntax.close(kind)
-  }
-  yield syntax.end
+export function exportPolicy(state: PolicyState, as: 'json' | 'yaml', subject?: string): Iterable<string> {
+  const source = subject === undefined ? state : onlyOf(state, subject)
+  return as === 'json' ? jsonPieces(source) : yamlPieces(source)
 }

@@ -42,7 +42,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   '@weir/console': {
     packages: [...shared, '@weir/kafka', '@weir/redis', '@weir/clickhouse'],
-    libraries: ['@fastify/swagger', 'fastify', 'prom-client', 'yaml'],
+    libraries: ['@fastify/swagger', 'fastify', 'prom-client'],
     node: 'all',
   },
 

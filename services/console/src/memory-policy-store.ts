@@ -1,0 +1,47 @@
+import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import type { EntityChange } from '@weir/core/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { AuditLog } from './audit-log.ts'
+import type { PolicyStore } from './ports.ts'
+
+/** A policy topic that is an array: what tests have in place of Kafka. */
+export interface MemoryPolicyStore extends PolicyStore {
+  readonly state: PolicyState
+  readonly published: readonly (readonly PolicyMessage[])[]
+  /** While it is away nothing is taken. */
+  isAway: boolean
+  /** While it lags nothing that was taken is read back. */
+  isBehind: boolean
+}
+
+/** Reads back at once what it takes, by the same records. */
+export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
+  const state = createPolicyState()
+  const published: (readonly PolicyMessage[])[] = []
+  const takeOver = (messages: readonly PolicyMessage[]) => {
+    const changes: EntityChange[] = []
+    for (const { key, value } of messages) {
+      const parsed = parsePolicyRecord(Buffer.from(key), value === null ? null : Buffer.from(value))
+      if (parsed.kind === 'unreadable') throw new Error(`${key}: ${parsed.reason}`)
+      if (parsed.kind === 'entity') changes.push(parsed.change)
+      if (parsed.kind === 'change') audit.add({ id: parsed.id, ...parsed.change })
+    }
+    const applied = state.apply(changes)
+    if (applied.kind === 'problems') throw new Error(JSON.stringify(applied.problems))
+  }
+  const store: MemoryPolicyStore = {
+    state,
+    published,
+    isAway: false,
+    isBehind: false,
+    async publish(messages) {
+      if (store.isAway) throw new WeirError('KAFKA_UNAVAILABLE', 'Kafka does not answer.')
+      published.push(messages)
+      if (!store.isBehind) takeOver(messages)
+      return BigInt(published.length)
+    },
+    reached: async () => !store.isBehind,
+  }
+  return store
+}
