@@ -5,7 +5,7 @@ import { createGate } from './gate.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, routerUrl } from './routes/authorize.ts'
 import { addCheckRoute } from './routes/check.ts'
-import { addProxyRoutes } from './routes/proxy.ts'
+import { createProxy } from './routes/proxy.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
@@ -21,12 +21,10 @@ export async function buildApps(
   adminTokenSha256: string | undefined,
 ): Promise<{ proxy: FastifyInstance; api: FastifyInstance }> {
   const gate = createGate(ports)
-  const proxy: FastifyInstance = fastify({
-    ...listenerOptions(logger),
-    keepAliveTimeout: keepAliveTimeoutMs,
-  })
+  const reverse = createProxy(ports, gate, logger)
+  const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
-  await addProxyRoutes(proxy, ports, gate)
+  reverse.attach(proxy)
   const api: FastifyInstance = fastify({
     ...listenerOptions(logger),
     keepAliveTimeout: keepAliveTimeoutMs,

@@ -1,114 +1,153 @@
-import replyFrom from '@fastify/reply-from'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
-import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
-import type { CredentialPlace } from '../http/identify.ts'
+import { readCost } from '../http/read-cost.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
-import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
+import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/listener.ts'
+import { createPassOn } from './proxy/pass-on.ts'
+import { writeProblem } from './proxy/problems.ts'
+import { readJsonCost } from './proxy/read-json-cost.ts'
+import { readTarget } from './proxy/read-target.ts'
 
-/** An upstream that answers nothing for this long counts as gone. */
-const upstreamTimeoutMs = 30_000
-/** Connections kept to one upstream; more requests than that wait their turn. */
-const upstreamConnectionsMax = 256
-
-/** Headers that only Weir speaks: an upstream's own never reach the client in their place. */
-const ownHeaders = ['ratelimit', 'ratelimit-policy', 'weir-decision']
-
-const noUpstream: Problem = {
-  type: problemType('no-upstream'),
-  title: 'No upstream',
-  status: 404,
-  detail: 'No upstream of the policy answers for this host.',
+/** The reverse proxy. */
+export interface Proxy {
+  /** What Fastify is to listen with: requests come to the proxy directly, past Fastify's own routing. */
+  listener(): Server
+  /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
+  attach(app: FastifyInstance): void
 }
 
-const notAPath: Problem = {
-  type: problemType('bad-request'),
-  title: 'Bad request',
-  status: 400,
-  detail: 'The request line must carry a path that begins with a slash.',
-}
-
-function upstreamProblem(error: Error & { code?: string; statusCode?: number }): Problem {
-  if (error.statusCode === 504 || /TIMEOUT/.test(error.code ?? '')) {
-    const detail = `The upstream gave no answer within ${upstreamTimeoutMs / 1000} s.`
-    return { type: problemType('upstream-timeout'), title: 'Gateway timeout', status: 504, detail }
-  }
-  const detail = 'The upstream could not be reached or broke off.'
-  return { type: problemType('upstream-unreachable'), title: 'Bad gateway', status: 502, detail }
+/** A request as it came, before anything is known of it. */
+interface Arrival {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly startedAt: number
+  readonly protocol: string | undefined
+  readonly mayContinue: () => void
 }
 
 /** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
-export async function addProxyRoutes(app: FastifyInstance, ports: Ports, gate: Gate): Promise<void> {
-  await app.register(replyFrom, {
-    undici: { connections: upstreamConnectionsMax, headersTimeout: upstreamTimeoutMs, bodyTimeout: upstreamTimeoutMs },
-    disableRequestLogging: true,
-  })
-  // Bodies are never parsed here: they stream through as they come.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: ListenerBounds): Proxy {
+  const { passOn, closeTunnels, close } = createPassOn(ports, log)
+  let isClosing = false
 
-  const passOn = (
-    view: PolicyView,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    route: Route,
-    carriedIn: CredentialPlace | undefined,
-  ) => {
-    const upstream = view.resolveUpstream(request.headers.host ?? '', route)
-    if (upstream === undefined) return sendProblem(reply, noUpstream)
-    return reply.from(`${upstream.url}${request.raw.url ?? '/'}`, {
-      // A decision stands for one request to the upstream; whether to repeat it is the client's to say.
-      retryDelay: () => null,
-      rewriteRequestHeaders: (_raw, headers) => {
-        // The key is ours to know; `Expect: 100-continue` has been answered by this very server.
-        const { [carriedIn?.name ?? '']: _key, expect: _expect, ...others } = headers
-        return others
-      },
-      rewriteHeaders: (headers) => {
-        for (const name of ownHeaders) delete headers[name]
-        return headers
-      },
-      onError: (_same, { error }) => {
-        request.log.warn({ err: error, upstream: upstream.name }, 'upstream failed')
-        sendProblem(reply, upstreamProblem(error))
-      },
-    })
+  /** Ours on every answer: on one that ends its connection, also that it does. */
+  const startHeaders = ({ request, protocol }: Arrival, isRefusal: boolean): string[] => {
+    // A client that waits for 100 and is refused may send its body or the next request: nobody could tell.
+    const mustClose = isRefusal ? protocol !== undefined || request.headers.expect !== undefined : false
+    return mustClose || (isClosing && protocol === undefined) ? ['connection', 'close'] : []
   }
 
-  const refuse = (reply: FastifyReply, verdict: Verdict) => {
-    setVerdictHeaders(reply, verdict)
-    return sendProblem(reply, denialProblem(reply, verdict))
+  const answerProblem = (arrival: Arrival, problem: Problem) =>
+    writeProblem(arrival.response, problem, startHeaders(arrival, true))
+
+  const refuse = (arrival: Arrival, verdict: Verdict) => {
+    const headers = startHeaders(arrival, true)
+    const target = collector(headers)
+    setVerdictHeaders(target, verdict)
+    const problem = denialProblem(target, verdict)
+    writeProblem(arrival.response, problem, headers)
   }
 
-  const handle = async (request: FastifyRequest, reply: FastifyReply) => {
-    const { method, url = '/' } = request.raw
-    if (!url.startsWith('/')) return sendProblem(reply, notAPath)
+  const decide = async (arrival: Arrival): Promise<void> => {
+    const { request } = arrival
+    const read = readTarget(request)
+    if ('problem' in read) return answerProblem(arrival, read.problem)
+    const { target } = read
     const { view } = ports.policy
-    const path = url.split('?', 1)[0] ?? '/'
-    const route = view.matchRoute(request.method, path) ?? unmatchedRoute
-    const origin = { headers: request.headers, url, socket: request.raw.socket }
-    const ip = ports.identifier.addressOf(view, origin)
-    const asked = { ip, route, method: method ?? request.method }
+    const { headers, method = '', url = '', socket } = request
+    const origin = { headers, url, socket }
+    const route = view.matchRoute(method, target.path) ?? unmatchedRoute
+    const asked = { ip: ports.identifier.addressOf(view, origin), route, method }
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'stranger') {
-      return refuse(reply, gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs }))
+      return refuse(arrival, gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs }))
     }
-    const { subject, keyId, carriedIn } = caller
-    const named = view.requestScopes(request.headers, url)
+    const said = readCost(route, origin)
+    const costed = said === 'body' ? await readBodyCost(arrival, route) : { cost: said, body: undefined }
+    const { cost, body: readBody } = costed
+    if (typeof cost !== 'number') return answerProblem(arrival, cost)
+    const { subject, keyId } = caller
+    const named = view.requestScopes(headers, url)
     const verdict = await gate.decide({
       ...asked,
-      ...{ view, subject, keyId, cost: route.cost, peek: false, named, idempotencyKey: undefined },
+      view,
+      subject,
+      keyId,
+      cost,
+      peek: false,
+      named,
+      idempotencyKey: undefined,
     })
-    if (!verdict.decision.allowed) return refuse(reply, verdict)
-    setVerdictHeaders(reply, verdict)
-    return passOn(view, request, reply, route, carriedIn)
+    if (!verdict.decision.allowed) return refuse(arrival, verdict)
+    const ownHeaders = startHeaders(arrival, false)
+    setVerdictHeaders(collector(ownHeaders), verdict)
+    passOn({ ...arrival, view, target, route, caller, decisionId: verdict.id ?? '', ownHeaders, readBody })
   }
 
-  app.all('/*', handle)
-  // Methods that Fastify does not list (PROPFIND, …) come here; to an upstream they are as good as any.
-  app.setNotFoundHandler(handle)
+  const start = (arrival: Arrival) => {
+    decide(arrival).catch((error: unknown) => {
+      log.error({ err: error }, 'request failed')
+      answerProblem(arrival, internal)
+    })
+  }
+
+  const door: ProxyDoor = {
+    serve: (request, response, mayContinue) =>
+      start({ request, response, mayContinue, protocol: undefined, startedAt: performance.now() }),
+    serveUpgrade: (request, response, protocol) =>
+      start({ request, response, mayContinue: () => undefined, protocol, startedAt: performance.now() }),
+  }
+
+  return {
+    listener: () => createListener(door, bounds),
+    attach(app) {
+      app.addHook('preClose', async () => {
+        isClosing = true
+        closeTunnels()
+      })
+      app.addHook('onClose', close)
+      injectInto(app, door)
+    },
+  }
+}
+
+/** The cost that a body says, with the very bytes that were read: those are sent on. */
+async function readBodyCost({ request, mayContinue }: Arrival, { costFrom }: Route) {
+  mayContinue()
+  return readJsonCost(request, costFrom?.kind === 'json' ? costFrom.pointer : '')
+}
+
+const internal: Problem = {
+  type: problemType('internal'),
+  title: 'Internal error',
+  status: 500,
+  detail: 'The request could not be served; the log says why.',
+}
+
+/** Collects headers as names and values in turns, which Node writes fastest. */
+function collector(headers: string[]) {
+  return {
+    header(name: string, value: string | number) {
+      headers.push(name, `${value}`)
+    },
+  }
+}
+
+/** For requests that never come over the listener: tests hand them to Fastify itself. */
+function injectInto(app: FastifyInstance, door: ProxyDoor): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+  app.setNotFoundHandler((request, reply) => {
+    reply.hijack()
+    // With one header set, Node keeps the others where Fastify's inject looks for them.
+    reply.raw.setHeader('date', new Date().toUTCString())
+    door.serve(request.raw, reply.raw, () => undefined)
+  })
 }

@@ -1,0 +1,37 @@
+import { jsonText } from './json-text.ts'
+import { formatTs } from './timestamp.ts'
+
+/** How a passed-on request ended, where it did not end well. Empty: the upstream's answer went out whole. */
+export type OutcomeError = '' | 'client_gone' | 'timeout' | 'unreachable' | 'broken_off' | 'busy'
+
+/**
+ * What an upstream answered to an allowed request: the value of a record in `weir.outcomes.v1`, whose key is the subject.
+ * Denied requests have none, because no upstream saw them.
+ */
+export interface OutcomeInput {
+  /** The decision's. */
+  readonly id: string
+  readonly tsMs: number
+  readonly subject: string
+  /** The template, never the path that was asked for. */
+  readonly route: string
+  readonly method: string
+  /** As the client got it; 499 when it was gone before there was one, 101 for a tunnel. */
+  readonly status: number
+  /** From the request's head to the answer's end; of a tunnel, how long it stood. */
+  readonly durationMs: number
+  /** Of the bodies as they went over the wire, without framing. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Its name in the policy. */
+  readonly upstream: string
+  readonly error: OutcomeError
+}
+
+/**
+ * The record as one line of compact JSON, like the decision's: without `journal` and `seq`, which the log adds, and
+ * without the closing brace.
+ */
+export function encodeOutcomeOpen(o: OutcomeInput): string {
+  return `{"v":1,"id":"${o.id}","ts":"${formatTs(o.tsMs)}","subject":${jsonText(o.subject)},"route":${jsonText(o.route)},"method":${jsonText(o.method)},"status":${o.status},"duration_ms":${o.durationMs},"bytes_in":${o.bytesIn},"bytes_out":${o.bytesOut},"upstream":${jsonText(o.upstream)},"error":"${o.error}"`
+}

@@ -1,0 +1,83 @@
+/**
+ * Whether an object on the way of `steps` (member names and array indexes) through a JSON text has the next member more
+ * than once, letters of either case taken for the same. JSON.parse keeps the last of them and says nothing, other readers
+ * keep the first. `text` is valid JSON. Walks it once, without recursion.
+ */
+export function isAmbiguousOn(text: string, steps: readonly string[]): boolean {
+  let at = skipBlanks(text, 0)
+  for (const step of steps) {
+    const first = text[at]
+    if (first !== '{' && first !== '[') return false
+    const found = first === '{' ? findMember(text, at, step.toLowerCase()) : findItem(text, at, step)
+    if (found === 'twice') return true
+    if (found === undefined) return false
+    at = found
+  }
+  return false
+}
+
+/** Where the value of the member begins, whose name in small letters is `name`. */
+function findMember(text: string, open: number, name: string): number | 'twice' | undefined {
+  let found: number | undefined
+  let at = skipBlanks(text, open + 1)
+  while (text[at] === '"') {
+    const end = skipString(text, at)
+    const member: unknown = JSON.parse(text.slice(at, end))
+    const valueAt = skipBlanks(text, skipBlanks(text, end) + 1)
+    if (typeof member === 'string' && member.toLowerCase() === name) {
+      if (found !== undefined) return 'twice'
+      found = valueAt
+    }
+    at = afterComma(text, skipValue(text, valueAt))
+  }
+  return found
+}
+
+function findItem(text: string, open: number, step: string): number | undefined {
+  let at = skipBlanks(text, open + 1)
+  for (let index = 0; text[at] !== ']' && at < text.length; index += 1) {
+    if (String(index) === step) return at
+    at = afterComma(text, skipValue(text, at))
+  }
+  return undefined
+}
+
+function afterComma(text: string, end: number): number {
+  const at = skipBlanks(text, end)
+  return text[at] === ',' ? skipBlanks(text, at + 1) : at
+}
+
+function skipBlanks(text: string, from: number): number {
+  let at = from
+  while (at < text.length && ' \t\r\n'.includes(text[at] ?? '')) at += 1
+  return at
+}
+
+function skipString(text: string, quote: number): number {
+  let at = quote + 1
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at + 1
+}
+
+function skipValue(text: string, from: number): number {
+  let at = from
+  let depth = 0
+  while (at < text.length) {
+    const character = text[at] ?? ''
+    if (character === '"') {
+      at = skipString(text, at)
+      if (depth === 0) return at
+      continue
+    }
+    if (character === '{' || character === '[') depth += 1
+    if (character === '}' || character === ']') {
+      depth -= 1
+      // The end of what the value stands in, or of the value.
+      if (depth < 0) return at
+      if (depth === 0) return at + 1
+    }
+    if (depth === 0 && character === ',') return at
+    at += 1
+  }
+  return at
+}

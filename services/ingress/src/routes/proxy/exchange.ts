@@ -1,0 +1,143 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { Dispatcher } from 'undici'
+import { addAnswerHeaders, answerTrailers } from './answer-headers.ts'
+import { ClientBody } from './client-body.ts'
+import type { Ending, Passage } from './passage.ts'
+import { badRequest, upstreamFailure, writeProblem } from './problems.ts'
+
+type Controller = Dispatcher.DispatchController
+
+/** What an exchange tells of itself. */
+export interface ExchangeEvents {
+  /** Once, whatever happens: by then nothing of it runs any more. */
+  ended(ending: Ending): void
+  /** The upstream failed for another reason than the client. */
+  failed(error: Error): void
+  /** The upstream has switched protocols; the exchange is over with the answer's head, and `ended` is the tunnel's to say. */
+  switched(headers: IncomingHttpHeaders, socket: Duplex): void
+}
+
+/**
+ * One request with an upstream, as undici's handler: the answer goes to the client chunk by chunk, as fast as the client
+ * takes it. It waits for the upstream (undici's timeouts), then writes (the client's socket is watched), then has ended.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #passage: Passage
+  readonly #body: ClientBody | Buffer | null
+  readonly #events: ExchangeEvents
+  #controller: Controller | undefined
+  /** Why the client gets no more; set when it is the client's doing. */
+  #clientFault: Error | undefined
+  #status = 0
+  #bytesOut = 0
+  #hasEnded = false
+
+  constructor(passage: Passage, body: ClientBody | Buffer | null, events: ExchangeEvents) {
+    this.#passage = passage
+    this.#body = body
+    this.#events = events
+    const { response } = passage
+    response.on('close', () => this.#clientGone())
+    response.on('timeout', () => this.#clientSilent())
+  }
+
+  onRequestStart(controller: Controller): void {
+    this.#controller = controller
+    if (this.#clientFault !== undefined) controller.abort(this.#clientFault)
+  }
+
+  onRequestUpgrade(_controller: Controller, _status: number, headers: IncomingHttpHeaders, socket: Duplex): void {
+    if (this.#hasEnded) {
+      socket.destroy()
+      return
+    }
+    this.#hasEnded = true
+    this.#events.switched(headers, socket)
+  }
+
+  onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) {
+      this.#passInformation(status, headers)
+      return
+    }
+    const { response, ownHeaders } = this.#passage
+    const all = [...ownHeaders]
+    addAnswerHeaders(all, headers)
+    response.writeHead(status, all)
+    this.#status = status
+    // The first bytes of the body mostly come along, and then head and body leave in one packet.
+    process.nextTick(() => {
+      if (this.#bytesOut === 0 && !this.#hasEnded) response.flushHeaders()
+    })
+  }
+
+  onResponseData(controller: Controller, chunk: Buffer): void {
+    const { response } = this.#passage
+    this.#bytesOut += chunk.length
+    if (response.write(chunk)) return
+    controller.pause()
+    response.once('drain', () => controller.resume())
+  }
+
+  onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
+    const { response } = this.#passage
+    if (this.#hasEnded) return
+    this.#end(this.#status, '')
+    for (const _ in trailers) {
+      response.addTrailers(answerTrailers(trailers))
+      break
+    }
+    response.end()
+  }
+
+  onResponseError(_controller: Controller | undefined, error: Error): void {
+    if (this.#hasEnded) return
+    const { response, ownHeaders, upstream } = this.#passage
+    this.#events.failed(error)
+    const [why, problem] = upstreamFailure(error, upstream)
+    if (this.#status === 0) this.#end(problem.status, why)
+    else this.#end(this.#status, why === 'unreachable' ? 'broken_off' : why)
+    writeProblem(response, problem, ownHeaders)
+  }
+
+  /** 102 and 103, for whoever is new enough to expect them. */
+  #passInformation(status: number, headers: IncomingHttpHeaders): void {
+    const { request, response } = this.#passage
+    if (request.httpVersionMinor === 0) return
+    const { link } = headers
+    if (status === 103 && link !== undefined) response.writeEarlyHints({ link })
+    if (status === 102) response.writeProcessing()
+  }
+
+  #clientGone(): void {
+    if (this.#hasEnded) return
+    this.#end(this.#status || 499, 'client_gone')
+    this.#abort(new Error('the client hung up'))
+  }
+
+  /** Nothing moved on its connection for a while. Only when it owes us something is that its fault. */
+  #clientSilent(): void {
+    const { request, response, ownHeaders } = this.#passage
+    if (this.#hasEnded) return
+    const owesBody = !request.complete && !(this.#body instanceof Buffer)
+    if (!owesBody && !response.writableNeedDrain) return
+    this.#end(this.#status || 408, 'client_gone')
+    this.#abort(new Error('the client was silent for too long'))
+    if (response.headersSent) response.destroy()
+    else writeProblem(response, badRequest('The body did not come.', 408), [...ownHeaders, 'connection', 'close'])
+  }
+
+  #abort(reason: Error): void {
+    this.#clientFault = reason
+    this.#controller?.abort(reason)
+  }
+
+  #end(status: number, error: OutcomeError): void {
+    this.#hasEnded = true
+    const body = this.#body
+    const bytesIn = body instanceof ClientBody ? body.bytes : (body?.length ?? 0)
+    this.#events.ended({ status, bytesIn, bytesOut: this.#bytesOut, error })
+  }
+}

@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { hasBody } from './client-body.ts'
+import { badRequest, writeProblem } from './problems.ts'
+import { protocolAsked } from './tunnel.ts'
+
+/** All headers of a request: room for a large cookie and a signed token. Above it is 431. */
+const headerBytesMax = 32_768
+/** For the whole head, from the first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
+const headTimeoutMs = 20_000
+/** How often heads and idle connections are looked at. */
+const checkEveryMs = 5_000
+/** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
+const keepAliveTimeoutMs = 75_000
+/** A client that owes a part of its body, or does not read its answer, may pause for so long. */
+const silentMsMax = 60_000
+
+/** What a listener does with requests. */
+export interface ProxyDoor {
+  /** Answers a request; `mayContinue` is called before its body is read. */
+  serve(request: IncomingMessage, response: ServerResponse, mayContinue: () => void): void
+  /** The same for one that asks for another protocol on its connection. */
+  serveUpgrade(request: IncomingMessage, response: ServerResponse, protocol: string): void
+}
+
+/** Bounds of the listener that tests shorten. */
+export interface ListenerBounds {
+  readonly headTimeoutMs: number
+  readonly checkEveryMs: number
+  readonly silentMsMax: number
+}
+
+export const listenerBounds: ListenerBounds = { headTimeoutMs, checkEveryMs, silentMsMax }
+
+const nothingToSay = () => undefined
+
+/**
+ * The server of the proxy. Node's strict parser stands in front: it refuses what could be read as two requests. A whole
+ * request has no bound in time, because an upload may take hours as long as something of it comes.
+ */
+export function createListener(door: ProxyDoor, bounds: ListenerBounds = listenerBounds): Server {
+  const answering = new WeakMap<Duplex, ServerResponse>()
+  const server = createServer(
+    {
+      maxHeaderSize: headerBytesMax,
+      headersTimeout: bounds.headTimeoutMs,
+      requestTimeout: 0,
+      connectionsCheckingInterval: bounds.checkEveryMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      insecureHTTPParser: false,
+      shouldUpgradeCallback: (request) => protocolAsked(request) !== undefined,
+    },
+    (request, response) => {
+      answering.set(request.socket, response)
+      door.serve(request, response, nothingToSay)
+    },
+  )
+  server.setTimeout(bounds.silentMsMax)
+  // With this listener Node says no 100 by itself: a refused client must not be asked for its body.
+  server.on('checkContinue', (request, response) => {
+    answering.set(request.socket, response)
+    door.serve(request, response, () => response.writeContinue())
+  })
+  server.on('upgrade', (request, socket, head) => {
+    // Nobody else listens any more; the answer or the tunnel finds the socket closed.
+    socket.on('error', nothingToSay)
+    socket.unshift(head)
+    const response = responseOn(request)
+    if (hasBody(request)) {
+      writeProblem(response, badRequest('A request to switch protocols has no body.'), ['connection', 'close'])
+    } else door.serveUpgrade(request, response, protocolAsked(request) ?? '')
+  })
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const response = answering.get(socket)
+    const isAnswering = response?.headersSent === true && !response.writableFinished
+    if (socket.writable && !isAnswering && error.code !== 'ECONNRESET') socket.write(plainAnswer(error.code ?? ''))
+    socket.destroy()
+  })
+  return server
+}
+
+/** Writes an answer on a connection that Node's server has let go; the connection ends with it. */
+function responseOn(request: IncomingMessage): ServerResponse {
+  const response = new ServerResponse(request)
+  const { socket } = request
+  response.assignSocket(socket)
+  response.on('finish', () => socket.end())
+  return response
+}
+
+function headProblem(code: string): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return {
+      type: problemType('headers-too-large'),
+      title: 'Headers too large',
+      status: 431,
+      detail: `The headers must not be longer than ${headerBytesMax} bytes together.`,
+    }
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
+  return badRequest('This is no HTTP/1.1 request that can be read in one way only.')
+}
+
+/** For what is no request: there is nothing to decide on and no response object. */
+function plainAnswer(code: string): string {
+  const problem = headProblem(code)
+  const body = JSON.stringify(problem)
+  const reasons: Record<number, string> = { 400: 'Bad Request', 408: 'Request Timeout', 413: 'Content Too Large' }
+  const reason = reasons[problem.status] ?? 'Request Header Fields Too Large'
+  return `HTTP/1.1 ${problem.status} ${reason}\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+}

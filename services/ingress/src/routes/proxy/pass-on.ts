@@ -1,0 +1,123 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Route, Upstream } from '@weir/core/policy/policy.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import type { Caller, CredentialPlace } from '../../http/identify.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import type { Ports } from '../../ports.ts'
+import { ClientBody, hasBody } from './client-body.ts'
+import { Exchange } from './exchange.ts'
+import { createOutcomeRecorder, type Ending, type Passage } from './passage.ts'
+import { busyRetrySeconds, noUpstream, upstreamBusy, writeProblem } from './problems.ts'
+import { type Target, withoutParameter } from './read-target.ts'
+import { headersForUpstream } from './request-headers.ts'
+import { openTunnel } from './tunnel.ts'
+import { createUpstreamPools, isFull } from './upstream-pools.ts'
+
+/** A request that was allowed. */
+export interface Admitted {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** By `performance.now()`. */
+  readonly startedAt: number
+  /** What the client wants its connection to become; undefined for plain requests. */
+  readonly protocol: string | undefined
+  /** Lets the client send its body, where it waits to be told. */
+  readonly mayContinue: () => void
+  readonly view: PolicyView
+  readonly target: Target
+  readonly route: Route
+  readonly caller: Extract<Caller, { kind: 'known' }>
+  readonly decisionId: string
+  /** What we say on the answer, names and values in turns. */
+  readonly ownHeaders: readonly string[]
+  /** The body, where it had to be read for the cost. */
+  readonly readBody: Buffer | undefined
+}
+
+/** The way to the upstreams and back. */
+export interface PassOn {
+  passOn(admitted: Admitted): void
+  /** Ends the tunnels, which would never end by themselves. */
+  closeTunnels(): void
+  /** Breaks off what is still with an upstream. */
+  close(): Promise<void>
+}
+
+export function createPassOn(ports: Pick<Ports, 'outcomes' | 'clock'>, log: Logger): PassOn {
+  const pools = createUpstreamPools()
+  const recordOutcome = createOutcomeRecorder(ports.outcomes, ports.clock)
+  const tunnels = new Set<() => void>()
+
+  /** Where one goes, if it can be passed on at all; else it has been answered. */
+  const findPool = ({ view, request, response, ownHeaders }: Admitted, passage: Passage | undefined) => {
+    if (passage === undefined) {
+      writeProblem(response, noUpstream, ownHeaders)
+      return undefined
+    }
+    if (response.destroyed || request.socket.destroyed) {
+      recordOutcome(passage, { status: 499, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
+      return undefined
+    }
+    const pool = pools.of(passage.upstream, view.policy)
+    if (!isFull(pool)) return pool
+    recordOutcome(passage, { status: upstreamBusy.status, bytesIn: 0, bytesOut: 0, error: 'busy' })
+    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`])
+    return undefined
+  }
+
+  const passOn = (admitted: Admitted) => {
+    const { request, response, view, target, caller, protocol, readBody } = admitted
+    const upstream = view.resolveUpstream(request.headers.host ?? '', admitted.route)
+    const passage = upstream && passageOf(admitted, upstream)
+    const pool = findPool(admitted, passage)
+    if (pool === undefined || passage === undefined) return
+    const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
+    if (readBody === undefined && body !== null) admitted.mayContinue()
+    const finish = (ending: Ending) => {
+      pool.open -= 1
+      recordOutcome(passage, ending)
+    }
+    const exchange = new Exchange(passage, body, {
+      ended: finish,
+      failed: (error) => log.warn({ err: error, upstream: passage.upstream.name }, 'upstream failed'),
+      switched: (headers, socket) => {
+        response.detachSocket(request.socket)
+        const close = openTunnel(passage, protocol ?? '', { headers, socket }, (bytes) => {
+          tunnels.delete(close)
+          finish({ status: 101, ...bytes, error: '' })
+        })
+        tunnels.add(close)
+      },
+    })
+    pool.open += 1
+    pool.pool.dispatch(
+      {
+        path: target.path + queryFor(target.query, caller.carriedIn),
+        method: request.method ?? 'GET',
+        headers: headersForUpstream(request, view.policy.identity, admitted),
+        body,
+        headersTimeout: passage.upstream.timeoutMs,
+        bodyTimeout: passage.upstream.timeoutMs,
+        upgrade: protocol ?? null,
+      },
+      exchange,
+    )
+  }
+
+  return {
+    passOn,
+    closeTunnels: () => {
+      for (const close of tunnels) close()
+    },
+    close: () => pools.close(),
+  }
+}
+
+function passageOf(admitted: Admitted, upstream: Upstream): Passage {
+  const { request, response, ownHeaders, caller, route, decisionId, startedAt } = admitted
+  const routeTemplate = route.template
+  return { request, response, upstream, ownHeaders, subjectId: caller.subject.id, routeTemplate, decisionId, startedAt }
+}
+
+const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>
+  carriedIn?.kind === 'query' ? withoutParameter(query, carriedIn.name) : query

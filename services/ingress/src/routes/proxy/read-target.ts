@@ -1,0 +1,47 @@
+import type { IncomingMessage } from 'node:http'
+import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import type { Problem } from '@weir/runtime/problem.ts'
+import { badRequest } from './problems.ts'
+
+/** What a request asks for. */
+export interface Target {
+  /** In the one form that is matched and forwarded. */
+  readonly path: string
+  /** With its question mark, as it came; empty without. */
+  readonly query: string
+}
+
+/** A name, an address or nothing, and maybe a port. */
+const hostForm = /^[\w.~%:[\]-]*$/
+
+/** Reads request line and `Host`; a problem where two readers could see two requests. */
+export function readTarget({
+  url = '',
+  rawHeaders,
+  headers,
+}: IncomingMessage): { readonly target: Target } | { readonly problem: Problem } {
+  if (!url.startsWith('/')) return refused('The request line must carry a path that begins with a slash.')
+  if (url.includes('#')) return refused('The request line must not carry a fragment (#).')
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  if (hosts > 1 || !hostForm.test(headers.host ?? ''))
+    return refused('There must be one Host, a name with or without a port.')
+  const queryAt = url.indexOf('?')
+  const path = normalizePath(queryAt === -1 ? url : url.slice(0, queryAt))
+  if (path.kind === 'refused') return refused(`The path cannot be read in one way only: it ${path.why}.`)
+  return { target: { path: path.path, query: queryAt === -1 ? '' : url.slice(queryAt) } }
+}
+
+const refused = (detail: string) => ({ problem: badRequest(detail) })
+
+/** Without the parameters of a name, by their decoded names; the others stay letter for letter. */
+export function withoutParameter(query: string, name: string): string {
+  const kept = query
+    .slice(1)
+    .split('&')
+    .filter((pair) => ![...new URLSearchParams(pair).keys()].includes(name))
+  return kept.length === 0 || kept.every((pair) => pair === '') ? '' : `?${kept.join('&')}`
+}

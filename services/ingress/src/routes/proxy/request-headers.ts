@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http'
+import type { Identity } from '@weir/core/policy/policy.ts'
+import { plainAddress } from '@weir/runtime/address-scope.ts'
+import type { Caller } from '../../http/identify.ts'
+import { identityRules } from '../../http/identity/identity-rules.ts'
+import { isTrustedProxy } from '../../http/identity/peer.ts'
+
+/** Who the upstream is told the caller is. */
+interface ToldCaller {
+  readonly caller: Extract<Caller, { kind: 'known' }>
+  readonly decisionId: string
+}
+
+/** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
+const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
+/** Answered or made anew here. */
+const ours = ['expect', 'proxy-authorization', 'weir-decision', 'x-forwarded-for', 'x-forwarded-host']
+const alsoOurs = ['x-forwarded-proto', 'forwarded']
+/** By these a framework serves another method or path than the one that was decided on. */
+const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-rewrite-url']
+/** The word of a proxy on the caller; of anybody else nobody should believe them. */
+const proxyWords = new Set(['x-real-ip', 'x-client-ip', 'true-client-ip'])
+
+const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
+
+/** Names that are never forwarded: those above, and the ones in which trusted proxies name subjects. */
+function droppedNames(identity: Identity): ReadonlySet<string> {
+  const before = droppedBy.get(identity)
+  if (before !== undefined) return before
+  const { trustedHeaders } = identity
+  const names = [trustedHeaders?.subject ?? '', trustedHeaders?.planHeader ?? '']
+  const dropped = new Set([...ofTheConnection, ...ours, ...alsoOurs, ...overrides, ...names])
+  droppedBy.set(identity, dropped)
+  return dropped
+}
+
+/**
+ * Names that `Connection` gives to other headers of its message, which then are for one connection too. Most name none:
+ * undefined.
+ */
+export function connectionNamed(connection: string | undefined): ReadonlySet<string> | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
+}
+
+/**
+ * What the upstream gets: the client's headers without those that are for us or for one connection, and then what we say
+ * ourselves, last, so that nothing the client names can remove it. Names and values in turns.
+ */
+export function headersForUpstream(request: IncomingMessage, identity: Identity, told: ToldCaller): string[] {
+  const { subject, keyId, carriedIn } = told.caller
+  const { rawHeaders, headers } = request
+  const dropped = droppedNames(identity)
+  const named = connectionNamed(headers.connection)
+  const credential = carriedIn?.kind === 'header' ? carriedIn.name : undefined
+  const fromProxy = isTrustedProxy(request.socket, identityRules(identity))
+  const forwarded: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    let known = name.toLowerCase()
+    // Gateways of the CGI kind read `X_Weir_Subject` as `X-Weir-Subject`.
+    if (known.includes('_')) known = known.replaceAll('_', '-')
+    if (dropped.has(known) || known === credential || known.startsWith('x-weir-') || named?.has(known)) continue
+    if (!fromProxy && known.startsWith('x-forwarded-')) continue
+    if (!fromProxy && proxyWords.has(known)) continue
+    forwarded.push(name, rawHeaders[at + 1] ?? '')
+  }
+  if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
+  addForwarding(forwarded, request, fromProxy)
+  forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name, 'weir-decision', told.decisionId)
+  if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
+  return forwarded
+}
+
+/** Where the request came from. What is already there is kept only when a proxy that the policy trusts has said it. */
+function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, fromProxy: boolean): void {
+  const peer = plainAddress(socket.remoteAddress ?? '') || 'unknown'
+  const { host = '' } = headers
+  const hop = `for=${peer.includes(':') ? `"[${peer}]"` : peer};host="${host.replaceAll(/["\\]/g, '')}";proto=http`
+  if (fromProxy) {
+    forwarded.push('x-forwarded-for', append(headers['x-forwarded-for'], peer))
+    forwarded.push('x-forwarded-host', textOf(headers['x-forwarded-host']) || host)
+    forwarded.push('x-forwarded-proto', textOf(headers['x-forwarded-proto']) || 'http')
+    forwarded.push('forwarded', append(headers.forwarded, hop), 'via', '1.1 weir')
+  } else {
+    forwarded.push('x-forwarded-for', peer, 'x-forwarded-host', host, 'x-forwarded-proto', 'http')
+    forwarded.push('forwarded', hop, 'via', '1.1 weir')
+  }
+}
+
+const textOf = (value: string | string[] | undefined): string => (typeof value === 'string' ? value : '')
+
+function append(list: string | string[] | undefined, hop: string): string {
+  const before = textOf(list)
+  return before === '' ? hop : `${before}, ${hop}`
+}

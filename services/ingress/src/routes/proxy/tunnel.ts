@@ -1,0 +1,71 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { addAnswerHeaders } from './answer-headers.ts'
+import type { Passage } from './passage.ts'
+
+/** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
+const idleMsMax = 300_000
+
+/**
+ * Protocols that are HTTP again: through such a tunnel, requests would reach the upstream that nobody decided on. Their
+ * `Upgrade` is ignored, as RFC 9110 allows, and the request is one like any other.
+ */
+const stillHttp = /^(?:h2c|http|tls)(?:\/|$)/i
+
+/** The protocol that a request asks for; undefined when it is to be served as plain HTTP. */
+export function protocolAsked({ headers }: IncomingMessage): string | undefined {
+  const asked = headers.upgrade?.trim() ?? ''
+  return /^[\w!#$%&'*+.^`|~/-]+$/.test(asked) && !stillHttp.test(asked) ? asked : undefined
+}
+
+/** Bytes that went through a tunnel, each way. */
+export interface TunnelBytes {
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/**
+ * Tells the client that protocols are switched and joins both connections: whatever comes from one goes to the other, at
+ * the speed of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or
+ * both are silent for minutes, both are. Then `ended` is called. Returns what closes it at once.
+ */
+export function openTunnel(
+  { request, ownHeaders }: Passage,
+  protocol: string,
+  answer: { readonly headers: IncomingHttpHeaders; readonly socket: Duplex },
+  ended: (bytes: TunnelBytes) => void,
+): () => void {
+  const client: Socket = request.socket
+  const { socket: upstream, headers } = answer
+  const all = [...ownHeaders]
+  addAnswerHeaders(all, headers)
+  all.push('connection', 'Upgrade', 'upgrade', headers.upgrade ?? protocol)
+  let head = 'HTTP/1.1 101 Switching Protocols\r\n'
+  for (let at = 0; at < all.length; at += 2) head += `${all[at]}: ${all[at + 1]}\r\n`
+  client.write(`${head}\r\n`, 'latin1')
+
+  const [readBefore, writtenBefore] = [client.bytesRead, client.bytesWritten]
+  let openSides = 2
+  const close = () => {
+    client.destroy()
+    upstream.destroy()
+  }
+  const join = (side: Duplex, other: Duplex) => {
+    side.on('error', close).on('close', () => {
+      openSides -= 1
+      if (openSides === 0) {
+        ended({ bytesIn: client.bytesRead - readBefore, bytesOut: client.bytesWritten - writtenBefore })
+      } else if (other.writableFinished) {
+        other.destroy()
+      } else {
+        other.end(() => other.destroy())
+      }
+    })
+    side.pipe(other)
+  }
+  client.setTimeout(idleMsMax, close)
+  join(client, upstream)
+  join(upstream, client)
+  return close
+}
