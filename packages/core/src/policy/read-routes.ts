@@ -1,3 +1,4 @@
+import { normalizePath, pathToMatch } from '../http/normalize-path.ts'
 import { costSourceRule, parseCostSource } from './cost-source.ts'
 import type { CostSource, Plan, Route, Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
@@ -29,7 +30,7 @@ export function readRoutes(
     const fields = reader.fields(item, 'a route', ['match', 'cost', 'upstream', 'limits'], ['match'])
     const matchAt = fields?.get('match')
     const costAt = fields?.get('cost')
-    const match = matchAt === undefined ? undefined : reader.text(matchAt, matchRule, parseMatch)
+    const match = matchAt === undefined ? undefined : readMatch(reader, matchAt)
     const cost = costAt === undefined ? defaultCost : readCost(reader, costAt)
     const upstream = readUpstreamName(reader, fields?.get('upstream'), known.upstreams)
     const limits = routeLimits.read(fields?.get('limits'))
@@ -44,8 +45,23 @@ export function readRoutes(
   return routes
 }
 
-/** `METHOD /path` taken apart; undefined when it is not one. */
-export function parseMatch(text: string): Pick<Route, 'method' | 'path' | 'template'> | undefined {
+type Match = Pick<Route, 'method' | 'path' | 'template'>
+
+function readMatch(reader: PolicyReader, place: Place): Match | undefined {
+  const match = reader.text(place, matchRule, takeApart)
+  const normal = match === undefined ? undefined : normalizePath(match.path)
+  if (normal?.kind === 'refused') return reader.problem(place, `the path ${normal.why}`)
+  return match === undefined || normal === undefined ? undefined : { ...match, path: normal.path }
+}
+
+/** `METHOD /path` taken apart, with its path as the paths of requests are compared; undefined when it is not one. */
+export function parseMatch(text: string): Match | undefined {
+  const match = takeApart(text)
+  const normal = match === undefined ? undefined : normalizePath(match.path)
+  return match === undefined || normal?.kind !== 'path' ? undefined : { ...match, path: normal.path }
+}
+
+function takeApart(text: string): Match | undefined {
   if (text.length > templateLengthMax) return undefined
   const [, method, path] = /^(\*|[A-Z][A-Z-]{0,31}) (\/\S*)$/.exec(text) ?? []
   if (method === undefined || path === undefined) return undefined
@@ -54,8 +70,10 @@ export function parseMatch(text: string): Pick<Route, 'method' | 'path' | 'templ
   return good ? { method, path, template: text } : undefined
 }
 
+/** An escaped `:` or `*` at the beginning would be taken for a pattern once paths are compared. */
 function isSegment(segment: string, isLast: boolean): boolean {
   if (segment === '*') return isLast
+  if (/^%(?:2A|3A)/i.test(segment)) return false
   if (segment.startsWith(':')) return /^:[A-Za-z_]\w{0,63}$/.test(segment)
   return (
     segment !== '.' && segment !== '..' && /^[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*$/.test(segment)
@@ -63,7 +81,9 @@ function isSegment(segment: string, isLast: boolean): boolean {
 }
 
 const shapeOf = ({ method, path }: { method: string; path: string }) =>
-  `${method} ${path.replaceAll(/\/:\w+/g, '/:').replace(/(?<=.)\/$/, '')}`
+  `${method} ${pathToMatch(path)
+    .replaceAll(/\/:\w+/g, '/:')
+    .replace(/(?<=.)\/$/, '')}`
 
 interface Cost {
   readonly cost: number
