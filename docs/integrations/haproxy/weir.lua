@@ -1,0 +1,84 @@
+-- Asks Weir before a request goes on, for HAProxy 2.6 or later.
+--
+--   global:    lua-load-per-thread /etc/haproxy/weir.lua
+--   frontend:  http-request lua.weir http://127.0.0.1:8081 closed
+--
+-- The first argument is Weir's API listener, by IP address. The second says what becomes of requests while Weir cannot
+-- be reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it
+-- is. Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
+-- txn.weir_decision hold what the response is to carry.
+
+local timeout_ms = 2000
+
+-- Headers of the client that are not for Weir: those of the body and the connection, and whatever Weir would believe.
+local withheld = {
+  ["connection"] = true, ["content-length"] = true, ["content-type"] = true, ["expect"] = true, ["forwarded"] = true,
+  ["host"] = true, ["keep-alive"] = true, ["te"] = true, ["transfer-encoding"] = true, ["upgrade"] = true,
+  ["x-original-method"] = true, ["x-original-uri"] = true, ["x-original-url"] = true,
+  ["x-forwarded-for"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
+  ["x-weir-subject"] = true, ["x-weir-plan"] = true, -- and every other header of identity.trustedHeaders
+}
+
+local told_upstream = { "x-weir-subject", "x-weir-plan", "x-weir-key-id" }
+local told_client = { "ratelimit", "ratelimit-policy", "weir-decision", "retry-after", "www-authenticate" }
+
+local function values(list)
+  local found = {}
+  for _, value in pairs(list) do found[#found + 1] = value end
+  return found
+end
+
+local function question(txn)
+  local headers = {}
+  for name, list in pairs(txn.http:req_get_headers()) do
+    if not withheld[name] then headers[name] = values(list) end
+  end
+  headers["x-original-method"] = { txn.f:method() }
+  headers["x-original-uri"] = { txn.f:pathq() }
+  headers["x-forwarded-for"] = { txn.f:src() }
+  return headers
+end
+
+local function first(answer, name)
+  local list = answer.headers and answer.headers[name]
+  return list and list[0]
+end
+
+local function refuse(txn, status, headers, body)
+  local reply = txn:reply({ status = status })
+  for name, value in pairs(headers) do reply:add_header(name, value) end
+  reply:add_header("content-type", "application/problem+json")
+  reply:add_header("cache-control", "no-store")
+  if txn.f:method() ~= "HEAD" then reply:set_body(body) end
+  txn:done(reply)
+end
+
+core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
+  local answer = core.httpclient():get({
+    url = weir .. "/v1/authorize?request_id=" .. txn.f:uuid(),
+    headers = question(txn),
+    timeout = timeout_ms,
+  })
+  for _, name in ipairs(told_upstream) do txn.http:req_del_header(name) end
+
+  if answer.status == 200 then
+    for _, name in ipairs(told_upstream) do
+      local value = first(answer, name)
+      if value and value ~= "" then txn.http:req_set_header(name, value) end
+    end
+    txn:set_var("txn.weir_ratelimit", first(answer, "ratelimit"))
+    txn:set_var("txn.weir_ratelimit_policy", first(answer, "ratelimit-policy"))
+    txn:set_var("txn.weir_decision", first(answer, "weir-decision"))
+    return
+  end
+
+  -- What HAProxy itself says when it cannot reach Weir is no problem+json.
+  if first(answer, "content-type") == "application/problem+json" and answer.status ~= 500 then
+    local headers = {}
+    for _, name in ipairs(told_client) do headers[name] = first(answer, name) end
+    refuse(txn, answer.status, headers, answer.body)
+  elseif when_away ~= "open" then
+    refuse(txn, 503, {}, '{"type":"about:blank","title":"Service unavailable","status":503,'
+      .. '"detail":"The request could not be checked."}')
+  end
+end, 2)

@@ -1,0 +1,227 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { parseList } from 'structured-headers'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { startCaddy } from '../../support/gateways/caddy.ts'
+import { startEnvoy } from '../../support/gateways/envoy.ts'
+import { startHaproxy } from '../../support/gateways/haproxy.ts'
+import { startNginx } from '../../support/gateways/nginx.ts'
+import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { type Answer, type Sent, send } from '../../support/gateways/send.ts'
+import type { Gateway, GatewayOptions } from '../../support/gateways/start-gateway.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { type RunningIngress, startIngress } from '../../support/start-ingress.ts'
+import { callerOf, policyOf } from './policy.ts'
+
+interface Kind {
+  readonly start: (options: GatewayOptions) => Promise<Gateway>
+  /** What the client gets while Weir is away. */
+  readonly statusWhenAway: number
+  readonly canServeWhenAway: boolean
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  nginx: { start: startNginx, statusWhenAway: 503, canServeWhenAway: true },
+  caddy: { start: startCaddy, statusWhenAway: 502, canServeWhenAway: false },
+  haproxy: { start: startHaproxy, statusWhenAway: 503, canServeWhenAway: true },
+  envoy: { start: startEnvoy, statusWhenAway: 503, canServeWhenAway: true },
+}
+
+const policyFile = join(tmpdir(), `weir-gateways-${process.pid}.yaml`)
+/** More than any gateway keeps in one buffer. */
+const body = randomBytes(300_000)
+const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
+const longPath = `/v1/long?q=${'x'.repeat(8_192)}`
+
+/** Its own, because a policy in Kafka comes before the file, and other tests may have put one into theirs. */
+let kafka: RunningServer
+let weir: RunningIngress
+let upstream: PlainUpstream
+const gateways = new Map<string, Gateway>()
+
+beforeAll(async () => {
+  await writeFile(policyFile, JSON.stringify(policyOf(Object.keys(kinds))))
+  upstream = await startPlainUpstream()
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  weir = await startIngress({
+    WEIR_POLICY_FILE: policyFile,
+    WEIR_REDIS_URL: inject('redisUrl'),
+    WEIR_KAFKA_BROKERS: kafka.address,
+  })
+  for (const [name, { start }] of Object.entries(kinds)) {
+    gateways.set(name, await start({ weirApi: weir.api, upstream: upstream.url }))
+  }
+}, 180_000)
+afterAll(async () => {
+  for (const gateway of gateways.values()) await gateway.close()
+  await weir?.close()
+  await kafka?.close()
+  await upstream?.close()
+})
+
+const remaining = ({ headers }: Answer, limit: string) =>
+  parseList(String(headers.ratelimit))
+    .find((item) => item[0] === limit)?.[1]
+    .get('r')
+
+describe.each(Object.keys(kinds))('behind %s', (name) => {
+  const ask = (sent: Sent) => send(gateways.get(name)?.url ?? '', sent)
+  const as = (caller: Parameters<typeof callerOf>[1]) => ({ 'x-api-key': callerOf(name, caller) })
+  const seenSince = (count: number) => upstream.seen.slice(count)
+
+  test('GET, POST with a body, HEAD and a URL of 8 kB reach the upstream whole and are charged; RateLimit reaches the client', async () => {
+    const before = upstream.seen.length
+    const requests: Sent[] = [
+      { path: '/v1/x?a=b%20c' },
+      { method: 'POST', path: '/v1/x', body },
+      { method: 'HEAD', path: '/v1/x' },
+      { path: longPath },
+    ]
+    for (const [at, sent] of requests.entries()) {
+      const answer = await ask({ ...sent, headers: as('four') })
+      expect([at, answer.status]).toEqual([at, 200])
+      expect(answer.body).toBe(sent.method === 'HEAD' ? '' : 'served')
+      expect(remaining(answer, 'daily')).toBe(7 - at)
+      expect(answer.headers['ratelimit-policy']).toMatch(/^"daily";q=8;w=86400/)
+      expect(answer.headers['weir-decision']).toMatch(/^[0-9a-f-]{36}$/)
+    }
+    expect(seenSince(before).map(({ method, url }) => [method, url])).toEqual(
+      requests.map(({ method = 'GET', path }) => [method, path]),
+    )
+    expect(seenSince(before)[1]?.bodySha256).toBe(sha256(body))
+    for (const { headers } of seenSince(before)) {
+      expect(headers).toMatchObject({
+        'x-weir-subject': callerOf(name, 'four'),
+        'x-weir-plan': 'free',
+        'x-weir-key-id': `key-of-${callerOf(name, 'four')}`,
+      })
+      expect(headers).not.toHaveProperty('x-api-key')
+    }
+  })
+
+  test('what is too much gets 429 with Retry-After, RateLimit and the problem, and does not reach the upstream', async () => {
+    await ask({ method: 'POST', path: '/v1/dear', headers: as('more'), body })
+    for (let n = 0; n < 3; n += 1) await ask({ path: '/', headers: as('more') })
+    const before = upstream.seen.length
+    const requests: Sent[] = [
+      { path: '/v1/x' },
+      { method: 'POST', path: '/v1/dear', body },
+      { method: 'HEAD' },
+      { path: longPath },
+    ]
+    for (const [at, sent] of requests.entries()) {
+      const answer = await ask({ ...sent, headers: as('more') })
+      expect([at, answer.status]).toEqual([at, 429])
+      const seconds = Number(answer.headers['retry-after'])
+      expect(seconds).toBeGreaterThan(0)
+      expect(remaining(answer, 'daily')).toBe(0)
+      if (sent.method === 'HEAD') {
+        expect(answer.body).toBe('')
+        continue
+      }
+      expect(answer.headers['content-type']).toBe('application/problem+json')
+      expect(JSON.parse(answer.body)).toMatchObject({ status: 429, 'violated-policies': ['daily'] })
+    }
+    expect(seenSince(before)).toEqual([])
+  })
+
+  test.each([{}, { 'x-api-key': 'wrong' }, { authorization: 'Bearer wrong' }])('%o is nobody: 401', async (headers) => {
+    const before = upstream.seen.length
+    const answer = await ask({ headers })
+    expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+    expect(seenSince(before)).toEqual([])
+  })
+
+  test('nothing that a client sends changes its route, its cost, its address or who it is', async () => {
+    const forged = {
+      'x-original-uri': '/v1/free',
+      'x-original-url': 'http://x/v1/free',
+      'x-original-method': 'GET',
+      'x-forwarded-uri': '/v1/free',
+      'x-forwarded-method': 'GET',
+      'x-forwarded-for': '9.9.9.9',
+      forwarded: 'for=9.9.9.9',
+      'x-weir-subject': callerOf(name, 'four'),
+      'x-weir-plan': 'other',
+      'x-weir-key-id': 'other',
+      'x-http-method-override': 'GET',
+      'x-request-id': '0123456789',
+    }
+    const stranger = await ask({ headers: forged })
+    expect(stranger.status).toBe(401)
+    const before = upstream.seen.length
+    const path = '/v1/dear?deny_status=403&request_id=0123456789'
+    const honest = await ask({ path: '/v1/free', headers: as('forger') })
+    const answer = await ask({ method: 'POST', path, headers: { ...forged, ...as('forger') }, body })
+    expect([honest.status, answer.status]).toEqual([200, 200])
+    expect([remaining(honest, 'daily'), remaining(answer, 'daily')]).toEqual([8, 3])
+    expect([remaining(honest, 'by-address'), remaining(answer, 'by-address')]).toEqual([1_000, 995])
+    const again = await ask({
+      method: 'POST',
+      path,
+      headers: { ...forged, ...as('forger'), 'x-forwarded-for': '8.8.8.8' },
+    })
+    expect(again.status).toBe(429)
+    const [, passed] = seenSince(before)
+    expect(passed?.headers).toMatchObject({
+      'x-weir-subject': callerOf(name, 'forger'),
+      'x-weir-plan': 'free',
+      'x-weir-key-id': `key-of-${callerOf(name, 'forger')}`,
+    })
+    expect(passed?.headers).not.toHaveProperty('x-http-method-override')
+  })
+
+  test('a path that servers read differently does not reach the upstream by the cheaper of its readings', async () => {
+    const paths = ['//v1/dear', '/v1/%64ear', '/v1/free/../dear', '/v1/dear/%2e%2e/free', '/v1/dear;x=1', '/v1%2Fdear']
+    let left = 1_000
+    for (const path of paths) {
+      const before = upstream.seen.length
+      const answer = await ask({ path, headers: as('wide') })
+      const [passed] = seenSince(before)
+      if (passed === undefined) expect([path, answer.status]).toEqual([path, 400])
+      else {
+        expect([path, remaining(answer, 'by-address')]).toEqual([path, left - 5])
+        left -= 5
+      }
+    }
+  })
+})
+
+describe('while Weir is away', () => {
+  const asAway = (name: string) => ({ 'x-api-key': callerOf(name, 'away') })
+  const startAway = async (start: Kind['start'], whenAway: 'closed' | 'open') => {
+    const [port] = await freePorts(1)
+    const gateway = await start({ weirApi: `http://127.0.0.1:${port}`, upstream: upstream.url, whenAway })
+    onTestFinished(() => gateway.close())
+    return gateway
+  }
+
+  test.each(Object.entries(kinds))('%s refuses', async (name, { start, statusWhenAway }) => {
+    const before = upstream.seen.length
+    const gateway = await startAway(start, 'closed')
+    const answer = await send(gateway.url, { method: 'POST', path: '/v1/x', headers: asAway(name), body })
+    expect([answer.status, upstream.seen.length]).toEqual([statusWhenAway, before])
+  })
+
+  const open = Object.entries(kinds).filter(([, { canServeWhenAway }]) => canServeWhenAway)
+  test.each(open)('%s serves if told to, and the upstream hears of no caller', async (name, { start }) => {
+    const before = upstream.seen.length
+    const gateway = await startAway(start, 'open')
+    const headers = { ...asAway(name), 'x-weir-subject': 'forged', 'x-weir-plan': 'forged', 'x-weir-key-id': 'forged' }
+    const answer = await send(gateway.url, { method: 'POST', path: '/v1/x', headers, body })
+    expect([answer.status, answer.body, upstream.seen.length]).toEqual([200, 'served', before + 1])
+    const passed = upstream.seen.at(-1)
+    expect(passed?.bodySha256).toBe(sha256(body))
+    for (const header of ['x-weir-subject', 'x-weir-plan', 'x-weir-key-id', 'x-api-key']) {
+      expect(passed?.headers).not.toHaveProperty(header)
+    }
+  })
+})

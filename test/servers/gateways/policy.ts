@@ -1,0 +1,40 @@
+import { createHash, randomUUID } from 'node:crypto'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** What the tests of gateways call as. The key of each subject is its name. */
+const callers = ['four', 'more', 'forger', 'wide', 'away'] as const
+
+/** Redis may have counted for an earlier run. */
+const run = randomUUID()
+
+export const callerOf = (gateway: string, caller: (typeof callers)[number]) => `${run}-${gateway}-${caller}`
+
+/** The gateways of a machine are its trusted proxies, and may even name subjects: nothing of a client's may pass for theirs. */
+export const policyOf = (gateways: readonly string[]) => {
+  const names = gateways.flatMap((gateway) => callers.map((caller) => callerOf(gateway, caller)))
+  const day = { algorithm: 'fixed_window', period: 'day' }
+  return {
+    version: 1,
+    identity: {
+      trustedProxies: ['127.0.0.1/32', '::1/128'],
+      trustedHeaders: { from: ['127.0.0.1/32'], subject: 'x-weir-subject', plan: 'free' },
+    },
+    plans: { free: { limits: ['daily', 'by-address'] }, wide: { limits: ['by-address'] } },
+    limits: {
+      daily: { ...day, size: 8 },
+      'by-address': { ...day, size: 1_000, by: ['subject', 'ip'] },
+    },
+    routes: [
+      { match: 'POST /v1/dear', cost: 5 },
+      { match: 'GET /v1/dear', cost: 5 },
+      { match: 'GET /v1/free', cost: 0 },
+    ],
+    subjects: Object.fromEntries(
+      names.map((name) => [
+        name,
+        { plan: name.endsWith('-wide') ? 'wide' : 'free', keys: [{ sha256: sha256(name), id: `key-of-${name}` }] },
+      ]),
+    ),
+  }
+}

@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
+
+/** One process, so that nothing of it outlives the test; its files in its own folder, which paths are relative to. */
+const frame = `
+daemon off; master_process off; error_log stderr; pid nginx.pid;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body; proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  include weir.conf;
+}
+`
+
+/** nginx with docs/integrations/nginx/weir.conf. */
+export const startNginx = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
+  startGateway(async (port) => ({
+    needs: { program: 'nginx', install: 'apt-get install -y nginx-light' },
+    files: {
+      'nginx.conf': frame,
+      'weir.conf': await snippet('nginx/weir.conf', [
+        ['127.0.0.1:8081', hostOf(weirApi)],
+        ['127.0.0.1:9000', hostOf(upstream)],
+        ['127.0.0.1:80;', `127.0.0.1:${port};`],
+        ...(whenAway === 'open'
+          ? [['# include /etc/nginx/weir-fail-open.conf;', 'include weir-fail-open.conf;'] as const]
+          : []),
+      ]),
+      'weir-fail-open.conf': await snippet('nginx/weir-fail-open.conf', []),
+    },
+    command: (dir) => ['nginx', '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')],
+  }))

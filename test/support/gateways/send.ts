@@ -1,0 +1,44 @@
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+export interface Sent {
+  readonly method?: string
+  /** Sent as it is: no dot segment is resolved. */
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Buffer
+}
+
+/** An answer that takes longer is none. */
+const deadlineMs = 20_000
+
+/** Clients come from an address that is no proxy's; all of 127.0.0.0/8 is this machine. */
+export const clientAddress = '127.0.0.5'
+
+/** One request over a connection of its own, from `clientAddress`. */
+export function send(origin: string, { method = 'GET', path = '/', headers = {}, body }: Sent): Promise<Answer> {
+  const length = body === undefined ? {} : { 'content-length': String(body.length) }
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      origin,
+      {
+        ...{ method, path, agent: false, localAddress: clientAddress, maxHeaderSize: 65_536 },
+        headers: { ...headers, ...length },
+        signal: AbortSignal.timeout(deadlineMs),
+      },
+      (response) => {
+        text(response).then((said) => {
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: said })
+        }, reject)
+      },
+    )
+    asked.once('error', reject)
+    asked.end(body)
+  })
+}

@@ -1,0 +1,93 @@
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { missingPrograms } from '@weir/runtime/missing-programs.ts'
+import type { NeededProgram } from '@weir/runtime/native-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+/** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
+export interface Gateway {
+  readonly url: string
+  /** Ends it and removes its folder. */
+  close(): Promise<void>
+}
+
+/** What a gateway stands between. Both are origins: `http://127.0.0.1:PORT`. */
+export interface GatewayOptions {
+  readonly weirApi: string
+  readonly upstream: string
+  /** What becomes of requests while Weir is away: refused, as the snippets have it, or served. */
+  readonly whenAway?: 'closed' | 'open'
+}
+
+interface GatewayPlan {
+  /** Undefined for one that is certainly there. */
+  readonly needs: NeededProgram | undefined
+  /** By name, written into the gateway's own folder. */
+  readonly files: Readonly<Record<string, string>>
+  readonly command: (dir: string) => readonly [string, ...string[]]
+}
+
+/** A busy machine may take many times what it usually takes. */
+const startDeadlineMs = 30_000
+
+/** A file of docs/integrations with some of its text replaced. Each text must be there exactly once. */
+export async function snippet(path: string, replacements: readonly (readonly [string, string])[]): Promise<string> {
+  let text = await readFile(resolve(import.meta.dirname, '../../../docs/integrations', path), 'utf8')
+  for (const [old, next] of replacements) {
+    if (text.split(old).length !== 2) throw new Error(`${path} must have ${JSON.stringify(old)} once`)
+    text = text.replace(old, () => next)
+  }
+  return text
+}
+
+/** `host:port` of an origin. */
+export const hostOf = (origin: string): string => new URL(origin).host
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const finish = (answer: boolean) => {
+      socket.destroy()
+      done(answer)
+    }
+    socket.once('connect', () => finish(true))
+    socket.once('error', () => finish(false))
+  })
+}
+
+/** Starts the program in a folder of its own and waits until it accepts connections on the port that `planOf` was given. */
+export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
+  const [port = 0] = await freePorts(1)
+  const { needs, files, command } = await planOf(port)
+  if (needs !== undefined && missingPrograms([needs], process.env.PATH).length > 0) {
+    throw new Error(`no ${needs.program} for the tests: ${needs.install}`)
+  }
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-gateway-'))
+  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text)
+  const logFile = join(dir, 'gateway.log')
+  const log = await open(logFile, 'a')
+  const child = spawnBound(command(dir), {
+    stdio: ['ignore', log.fd, log.fd],
+    cwd: dir,
+    env: { ...process.env, HOME: dir, XDG_CONFIG_HOME: dir, XDG_DATA_HOME: dir },
+  })
+  await log.close()
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  const alive = () => child.exitCode === null && child.signalCode === null
+  const up = await waitUntil(async () => !alive() || accepts(port), { deadlineMs: startDeadlineMs })
+  if (up !== true || !alive()) {
+    throw new Error(`${command(dir).join(' ')} did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
+  }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      child.kill('SIGKILL')
+      await ended
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}

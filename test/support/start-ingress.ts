@@ -1,0 +1,61 @@
+import { open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+
+/** An ingress process as a service manager would run it, on ports of its own. */
+export interface RunningIngress {
+  readonly proxy: string
+  readonly api: string
+  readonly ops: string
+  /** Ends it as a service manager would, and waits until it is gone. */
+  close(): Promise<void>
+}
+
+const main = resolve(import.meta.dirname, '../../services/ingress/src/main.ts')
+/** It starts within a second or two; a busy machine may take many times that. */
+const startDeadlineMs = 60_000
+
+const isReady = async (ops: string) => {
+  const response = await fetch(`${ops}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
+  await response?.body?.cancel()
+  return response?.status === 200
+}
+
+/** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
+export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
+  const [proxyPort, apiPort, opsPort] = await freePorts(3)
+  const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
+  const log = await open(logFile, 'a')
+  const child = spawnBound([process.execPath, main], {
+    stdio: ['ignore', log.fd, log.fd],
+    env: {
+      PATH: process.env.PATH,
+      WEIR_INGRESS_PORT: String(proxyPort),
+      WEIR_API_PORT: String(apiPort),
+      WEIR_OPS_PORT: String(opsPort),
+      WEIR_ADMIN_TOKEN_SHA256: '0'.repeat(64),
+      // The machine is shared with everything else that is tested: a late answer of Redis is no outage here.
+      WEIR_DECISION_DEADLINE_MS: '2000',
+      ...environment,
+    },
+  })
+  await log.close()
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  const alive = () => child.exitCode === null && child.signalCode === null
+  const ops = `http://127.0.0.1:${opsPort}`
+  const up = await waitUntil(async () => !alive() || isReady(ops), { deadlineMs: startDeadlineMs })
+  if (up !== true || !alive()) throw new Error(`the ingress did not start:\n${await readFile(logFile, 'utf8')}`)
+  return {
+    proxy: `http://127.0.0.1:${proxyPort}`,
+    api: `http://127.0.0.1:${apiPort}`,
+    ops,
+    async close() {
+      child.kill('SIGTERM')
+      await ended
+      await rm(logFile, { force: true })
+    },
+  }
+}
