@@ -1,29 +1,10 @@
-import { createHash } from 'node:crypto'
-import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { describe, expect, it } from 'vitest'
-import { buildApp } from './app.ts'
-
-const nowMs = Date.parse('2026-11-21T12:00:00Z')
-
-function setUp(askUsage: (question: UsageQuestion) => Promise<[]> = async () => []) {
-  const questions: UsageQuestion[] = []
-  const ports = {
-    askUsage: (question: UsageQuestion) => {
-      questions.push(question)
-      return askUsage(question)
-    },
-    clock: { nowMs: () => nowMs },
-  }
-  const app = buildApp(ports, createLogger('test', 'silent'), createHash('sha256').update('token').digest('hex'))
-  const get = (url: string, authorization = 'Bearer token') => app.inject({ url, headers: { authorization } })
-  return { get, questions }
-}
+import { openConsole } from './testing/open-console.ts'
 
 describe('GET /v1/usage', () => {
   it('asks for the last 24 hours by hour in UTC unless told otherwise', async () => {
-    const { get, questions } = setUp()
-    const answer = await get('/v1/usage')
+    const { ask, questions } = openConsole()
+    const answer = await ask('/v1/usage')
     expect(answer.json()).toMatchObject({
       from: '2026-11-20T12:00:00.000Z',
       to: '2026-11-21T12:00:00.000Z',
@@ -33,10 +14,10 @@ describe('GET /v1/usage', () => {
   })
 
   it('takes everything that the contract names', async () => {
-    const { get, questions } = setUp()
+    const { ask, questions } = openConsole()
     const query =
       'subject=acme&from=2026-11-01&to=2026-11-02T00:00:00Z&by=route,outcome&step=day&time_zone=Asia/Kathmandu'
-    await get(`/v1/usage?${query}`)
+    await ask(`/v1/usage?${query}`)
     expect(questions).toEqual([
       {
         subject: 'acme',
@@ -50,8 +31,8 @@ describe('GET /v1/usage', () => {
   })
 
   it('names every wrong parameter at once', async () => {
-    const { get, questions } = setUp()
-    const answer = await get(
+    const { ask, questions } = openConsole()
+    const answer = await ask(
       '/v1/usage?from=2026-02-31&to=yesterday&by=colour&subject=a&subject=b&step=year&time_zone=Mars/Olympus&limit=3',
     )
     expect(answer.statusCode).toBe(400)
@@ -72,13 +53,15 @@ describe('GET /v1/usage', () => {
   it.each(['', 'Bearer wrong', 'Basic token', 'Bearer '])(
     'tells nothing to a caller with "%s"',
     async (authorization) => {
-      const answer = await setUp().get('/v1/usage', authorization)
+      const answer = await openConsole().ask('/v1/usage', { headers: { authorization } })
       expect([answer.statusCode, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
     },
   )
 
   it('says that ClickHouse is away, and not what it said', async () => {
-    const answer = await setUp(async () => Promise.reject(new Error('password in the message'))).get('/v1/usage')
+    const answer = await openConsole({
+      askUsage: async () => Promise.reject(new Error('password in the message')),
+    }).ask('/v1/usage')
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
     expect(answer.body).not.toContain('password')
   })

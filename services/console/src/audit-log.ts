@@ -1,21 +1,16 @@
-import type { ChangeRecordV1 } from '@weir/contracts/policy.v1.ts'
+import type { AuditRecord } from '@weir/kafka/policy/policy-feed.ts'
 
 /** Changes that are kept, here and in the topic: years of edits by hand, and about 5 MB in memory. */
 const changesMax = 10_000
 /** Old records that one change takes away; more than one, so that what a stop left over is caught up with. */
 const dropPerChange = 20
 
-export interface AuditEntry extends ChangeRecordV1 {
-  /** A UUID version 7: greater means later. */
-  readonly id: string
-}
-
 /** The changes that the topic tells of, in their order. */
 export interface AuditLog {
   /** Told again, a change is the same one. */
-  add(entry: AuditEntry): void
+  add(entry: AuditRecord): void
   /** Newest first, from the first one older than `before`; from the newest without. */
-  page(before: string | undefined, limit: number): readonly AuditEntry[]
+  page(before: string | undefined, limit: number): readonly AuditRecord[]
   /** Ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. */
   takeSurplus(): readonly string[]
   /** Revision of the file that was applied last; undefined for none. */
@@ -26,7 +21,7 @@ export interface AuditLog {
 export const fileLine = (revision: string) => ({ what: 'put', kind: 'policy', name: revision }) as const
 
 export function createAuditLog(kept = changesMax): AuditLog {
-  const entries: AuditEntry[] = []
+  const entries: AuditRecord[] = []
   const known = new Set<string>()
   let fileRevision: string | undefined
   return {

@@ -1,12 +1,21 @@
+import { checkRedisUrl } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
-import { port, text, url } from '@weir/runtime/read-config.ts'
+import { addresses, port, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the console reads from its environment. */
 export const consoleVariables = {
   ...serviceVariables(9104),
   clickhouseUrl: url({ name: 'WEIR_CLICKHOUSE_URL', about: 'where usage is kept', protocols: ['http:', 'https:'] }),
-  consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage API', fallback: '127.0.0.1' }),
-  consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage API', fallback: '8090' }),
+  kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where the policy is kept, host:port,…' }),
+  redisUrl: {
+    name: 'WEIR_REDIS_URL',
+    about: 'the Redis that decides; empty: limits cannot be reset here',
+    fallback: '',
+    parse: (value: string) => (value === '' ? { value } : checkRedisUrl(value, ['single', 'sentinel', 'cluster'])),
+  },
+  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+  consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
+  consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),
   adminTokenSha256: adminTokenVariable,
 } as const

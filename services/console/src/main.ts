@@ -1,25 +1,69 @@
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
+import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
+import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
-import { startService } from '@weir/runtime/start-service.ts'
+import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { buildApp } from './app.ts'
+import { createAuditLog } from './audit-log.ts'
+import { createChangeCounts } from './change-counts.ts'
 import { consoleVariables } from './config.ts'
 
 /** Somebody waits for the answer; a question to the rollups takes milliseconds. */
 const questionMs = 10_000
 
+/** Without Kafka the console still answers what it has read; before the first reading there is nothing to answer. */
+function policyReadiness({ state, status: { waitingFor } }: PolicyFeed): Readiness {
+  if (waitingFor === '') return undefined
+  return state === undefined ? waitingFor : { warning: waitingFor }
+}
+
+/** The connection for resets; none where no address is given. It need not be up: who asks then is told so. */
+async function openChangeCounts(url: string, caFile: string, { run, log }: Service) {
+  if (url === '') return undefined
+  const onError = (error: Error) => log.debug({ err: error }, 'redis')
+  const options = { onError, ca: readCertificates(caFile) }
+  const redis = await run.own('redis', connectLimiter(url, options), (client) => client.disconnect())
+  return createChangeCounts(redis)
+}
+
 await startService(
   'console',
   () => readConfig(consoleVariables, process.env),
-  async (config, { run, log, checkReady }) => {
+  async (config, service) => {
+    const { run, log, checkReady } = service
     const clickhouse = await run.own(
       'clickhouse',
       connectClickhouse(config.clickhouseUrl, 'weir-console', questionMs),
       (client) => client.close(),
     )
     checkReady('clickhouse', () => clickhouseMissing(clickhouse))
-    const ports = { askUsage: askUsage.bind(undefined, clickhouse), clock: systemClock }
+
+    const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-console', log }
+    const audit = createAuditLog()
+    // No seed: what is changed here is what the topic holds, and nothing else.
+    const feed = await run.own(
+      'policy',
+      openPolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, onAudit: (entry) => audit.add(entry) }),
+      (one) => one.close(),
+    )
+    checkReady('policy', () => policyReadiness(feed))
+    const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())
+    const policy = {
+      get state() {
+        return feed.state
+      },
+      publish: writer.publish,
+      reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
+    }
+    const ports = {
+      ...{ policy, audit, clock: systemClock },
+      askUsage: askUsage.bind(undefined, clickhouse),
+      changeCounts: await openChangeCounts(config.redisUrl, config.redisTlsCa, service),
+    }
     const app = await run.own('http', buildApp(ports, log, config.adminTokenSha256), (server) => server.close())
     await app.listen({ host: config.consoleHost, port: config.consolePort })
   },

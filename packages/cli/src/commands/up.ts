@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { applyDemo } from '@weir/core/policy/apply-demo.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
@@ -6,7 +6,9 @@ import { hasDocker } from '../docker.ts'
 import type { Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
 import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
+import type { Part } from '../up/kept-part.ts'
 import { choosePorts, opsPortsOf, type Ports } from '../up/ports.ts'
+import { putPolicyInForce } from '../up/put-policy-in-force.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
 import { demoParts, serviceParts } from '../up/services.ts'
@@ -61,6 +63,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))
   const servers = await planServers({ environment, dir: data.dir, ports, progress: say })
   const policyFile = join(data.dir, 'policy.yaml')
+  const before = existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined
   const demo = writeEffectivePolicy(policyFile, policyText, data, ports)
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
@@ -85,8 +88,22 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
       watch: options.watch,
       opsPorts,
     }
-    say('starting ingress, metering, alerting, console and the demo …')
-    await supervisor.start([...demoParts(parts), ...serviceParts(parts)], signal)
+    say('starting console, ingress, metering, alerting and the demo …')
+    const services = serviceParts(parts)
+    const isConsole = ({ name }: Part) => name === 'console'
+    await supervisor.start([...demoParts(parts), ...services.filter(isConsole)], signal)
+    // Before the ingress, so that its first request is decided by this very policy.
+    await putPolicyInForce({
+      console: { url: line().console, token: data.secrets.adminToken },
+      written: `${policyText}\n${JSON.stringify([data.secrets.demoKey, data.secrets.demoSmallKey].map(sha256Hex))}`,
+      effective: demo.text,
+      before,
+      say,
+    })
+    await supervisor.start(
+      services.filter((part) => !isConsole(part)),
+      signal,
+    )
     data.writeState(line())
     around.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))

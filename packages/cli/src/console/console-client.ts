@@ -17,6 +17,8 @@ export interface ConsoleAnswer<T> {
   readonly body: T
   /** As it came. */
   readonly text: string
+  /** Id of the change in the audit; undefined where nothing was changed. */
+  readonly change: string | undefined
 }
 
 /** The console's address by the environment, else by the `weir up` on the data directory; undefined for neither. */
@@ -77,7 +79,8 @@ export async function askConsole<T>(
     })
     const text = await response.text()
     const isJson = /json/.test(response.headers.get('content-type') ?? '')
-    answer = { status: response.status, text, body: JSON.parse(isJson ? text : 'null') }
+    const change = response.headers.get('weir-change') ?? undefined
+    answer = { status: response.status, text, change, body: JSON.parse(isJson ? text : 'null') }
   } catch (error) {
     const what = `The console at ${url} cannot be reached: ${whyUnreachable(error)}`
     throw new WeirError(

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { keySlot } from '@weir/redis/key-slot.ts'
 import { createLimitAdmin, type LimitAdmin } from '@weir/redis/limit-admin.ts'
+import { isRedisFault, redisUnavailable, serverFinder } from '@weir/redis/limit-connection.ts'
 import { parseRedisUrl } from '@weir/redis/redis-url.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
@@ -32,19 +32,6 @@ function readCertificates(file: string | undefined): string | undefined {
   }
 }
 
-const unavailable = (why: string, cause?: unknown) =>
-  new WeirError(
-    'REDIS_UNAVAILABLE',
-    `Redis did not answer: ${why}. Is it running, and does WEIR_REDIS_URL or --data name it?`,
-    cause,
-  )
-
-/** Redis's own refusals, and ioredis's words for a connection that broke; anything else is a bug, and is told as one. */
-const isOfRedis = (error: unknown): error is Error =>
-  error instanceof Error &&
-  (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name) ||
-    /connection is closed|stream isn't writeable|timed out|ECONN|EPIPE/i.test(error.message))
-
 /** Runs `use` with a connection to the Redis that decides, which is closed afterwards. */
 export async function withLimitAdmin<T>(
   around: Surroundings,
@@ -59,18 +46,13 @@ export async function withLimitAdmin<T>(
       last = error.message || String(error)
     },
   })
-  const serverOf = (key: string) => {
-    const server = 'serverOf' in connection ? connection.serverOf(keySlot(key)) : connection
-    if (server === undefined) throw unavailable('no master of the Cluster holds the key')
-    return server
-  }
   try {
     const isReady = () => around.signal.aborted || connection.status === 'ready'
-    if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw unavailable(last)
-    return await use(createLimitAdmin(serverOf))
+    if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw redisUnavailable(last)
+    return await use(createLimitAdmin(serverFinder(connection)))
   } catch (error) {
-    if (error instanceof WeirError || !isOfRedis(error)) throw error
-    throw unavailable(error.message, error)
+    if (error instanceof WeirError || !isRedisFault(error)) throw error
+    throw redisUnavailable(error.message, error)
   } finally {
     connection.disconnect()
   }

@@ -55,9 +55,9 @@ function find({ policy: { state } }: Ports, question: LimitQuestion): Found {
   return { kind: 'problem', problem }
 }
 
-/** What Redis refuses or does not answer is told without its words, which may hold an address or a user. */
+/** What Redis said is for the log: it may hold an address or a user. */
 function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
-  if (!(error instanceof Error) || (error instanceof WeirError && error.code !== 'REDIS_UNAVAILABLE')) throw error
+  if (!(error instanceof WeirError)) throw error
   log.error({ err: error }, 'limits could not be reached')
   return limitsUnavailable('Redis did not answer. What was done may be half of it; it is safe to repeat.')
 }

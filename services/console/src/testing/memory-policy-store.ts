@@ -2,8 +2,8 @@ import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1
 import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/core/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
-import type { AuditLog } from './audit-log.ts'
-import type { PolicyStore } from './ports.ts'
+import type { AuditLog } from '../audit-log.ts'
+import type { PolicyStore } from '../ports.ts'
 
 /** A policy topic that is an array: what tests have in place of Kafka. */
 export interface MemoryPolicyStore extends PolicyStore {

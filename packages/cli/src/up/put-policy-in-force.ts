@@ -1,0 +1,62 @@
+import { WeirError } from '@weir/core/errors.ts'
+import { parse } from 'yaml'
+import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
+import { type AppliedFile, countsText } from '../console/file-changes.ts'
+import { sha256Hex } from './data-dir.ts'
+
+/** The policy of `weir up`: as a person wrote it, and with the demo's keys and addresses filled in. */
+export interface PolicyToApply {
+  readonly console: ConsoleAddress
+  /** What the person wrote, and all else but addresses that makes the effective text what it is. */
+  readonly written: string
+  readonly effective: string
+  /** The effective text of the last time; undefined for the first. */
+  readonly before: string | undefined
+  readonly say: (line: string) => void
+}
+
+/** Where the demo's own addresses stand, which differ from one start to the next. */
+const demoParts = [
+  ['upstreams', 'demo'],
+  ['endpoints', 'demo'],
+] as const
+
+/**
+ * Puts the file in force if it is another than the one applied last, so that what the admin API has changed meanwhile
+ * survives a restart, and what was edited in the file is taken over. Of the same file only the demo's addresses are
+ * brought up to date, where nobody has written others.
+ */
+export async function putPolicyInForce({ console, written, effective, before, say }: PolicyToApply): Promise<void> {
+  const path = `/v1/policy?if_changed=true&revision=${sha256Hex(written)}`
+  const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: effective })
+  if (change !== undefined) {
+    say(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
+    return
+  }
+  say('the policy is the one applied last; edits by the admin API stay')
+  if (before === undefined || before === effective) return
+  const [then, now]: readonly unknown[] = [parse(before), parse(effective)]
+  for (const [section, name] of demoParts) {
+    const [old, wanted] = [partOf(then, section, name), partOf(now, section, name)]
+    if (wanted === undefined || isSame(old, wanted)) continue
+    const part = `/v1/${section}/${name}`
+    const inForce = await askConsole(console, { path: part }).catch(unlessRefused)
+    if (inForce !== undefined && isSame(old, inForce.body)) {
+      await askConsole(console, { method: 'PUT', path: part, body: wanted })
+    }
+  }
+}
+
+function partOf(policy: unknown, section: string, name: string): unknown {
+  const inside = (value: unknown, key: string): unknown =>
+    typeof value === 'object' && value !== null ? Object.entries(value).find(([one]) => one === key)?.[1] : undefined
+  return inside(inside(policy, section), name)
+}
+
+/** The admin API has deleted it: then it is not wanted. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof WeirError) || error.code !== 'CONFIG_INVALID') throw error
+}
+
+/** Both are read from YAML or JSON that Weir wrote: the order of names is the same. */
+const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)

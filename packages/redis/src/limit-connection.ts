@@ -1,0 +1,27 @@
+import { WeirError } from '@weir/core/errors.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import { keySlot } from './key-slot.ts'
+
+/** Redis did not answer whoever looks after limits by hand. */
+export const redisUnavailable = (why: string, cause?: unknown): WeirError =>
+  new WeirError(
+    'REDIS_UNAVAILABLE',
+    `Redis did not answer: ${why}. Is it running, and does WEIR_REDIS_URL or --data name it?`,
+    cause,
+  )
+
+/** Redis's own refusals, and ioredis's words for a connection that broke; anything else is a bug, and is told as one. */
+export const isRedisFault = (error: unknown): error is Error =>
+  error instanceof Error &&
+  (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name) ||
+    /connection is closed|stream isn't writeable|timed out|ECONN|EPIPE/i.test(error.message))
+
+/** Gives the server that holds a key: always the same one, except in a Cluster. */
+export function serverFinder(connection: Redis | ClusterConnection): (key: string) => Redis {
+  return (key) => {
+    const server = 'serverOf' in connection ? connection.serverOf(keySlot(key)) : connection
+    if (server === undefined) throw redisUnavailable('no master of the Cluster holds the key')
+    return server
+  }
+}

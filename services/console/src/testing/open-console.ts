@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import { buildApp } from '../app.ts'
+import { createAuditLog } from '../audit-log.ts'
+import type { ChangeCounts, Ports } from '../ports.ts'
+import { createMemoryPolicyStore } from './memory-policy-store.ts'
+
+/** The token of the environment. */
+export const rootToken = 'token'
+
+/** When it is, in every test of the console. */
+export const nowMs = Date.parse('2026-11-21T12:00:00Z')
+
+export const smallPolicy = `
+version: 1
+plans: { free: { limits: [minute] }, gold: { limits: [minute] } }
+limits:
+  minute: { algorithm: fixed_window, size: 100, window: 1m }
+  per-ip: { algorithm: fixed_window, size: 9, window: 1m, by: [ip], applies: all }
+routes: [{ match: "POST /v1/search", cost: 5 }]
+upstreams: { demo: { url: "http://127.0.0.1:9000", hosts: ["*"] } }
+subjects:
+  acme: { plan: free, keys: [{ sha256: ${'a'.repeat(64)}, id: acme-1 }] }
+endpoints: { ops: { url: "https://ops.example.com/", secretEnv: OPS_SECRET } }
+tokens:
+  reader: { sha256: ${createHash('sha256').update('reader-token').digest('hex')}, scopes: [read] }
+  writer: { sha256: ${createHash('sha256').update('writer-token').digest('hex')}, scopes: [write] }
+`
+
+export interface AskOptions {
+  readonly body?: string | object
+  readonly token?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A console on a policy topic in memory, asked without a network. */
+export function openConsole(overrides: Partial<Ports> = {}) {
+  const questions: UsageQuestion[] = []
+  const counts: Parameters<ChangeCounts>[] = []
+  const audit = createAuditLog()
+  const store = createMemoryPolicyStore(audit)
+  const ports: Ports = {
+    askUsage: async (question) => {
+      questions.push(question)
+      return []
+    },
+    policy: store,
+    audit,
+    changeCounts: async (...asked) => {
+      counts.push(asked)
+      return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1 }], left: [] }
+    },
+    clock: { nowMs: () => nowMs },
+    ...overrides,
+  }
+  const app = buildApp(ports, createLogger('test', 'silent'), createHash('sha256').update(rootToken).digest('hex'))
+  const ask = (request: string, { body, token = rootToken, headers = {} }: AskOptions = {}) => {
+    const [, method, url] = /^(?:(GET|PUT|POST|DELETE) )?(.*)$/.exec(request) ?? []
+    const type =
+      body === undefined ? {} : { 'content-type': typeof body === 'string' ? 'application/yaml' : 'application/json' }
+    const options: InjectOptions = {
+      url: url ?? '',
+      headers: { authorization: `Bearer ${token}`, ...type, ...headers },
+    }
+    if (body !== undefined) options.payload = body
+    const known = (['PUT', 'POST', 'DELETE'] as const).find((one) => one === method)
+    return app.inject({ ...options, method: known ?? 'GET' })
+  }
+  const applyFile = async (text = smallPolicy): Promise<LightMyRequestResponse> =>
+    await ask('PUT /v1/policy', { body: text })
+  return { app, ask, applyFile, store, audit, questions, counts }
+}
