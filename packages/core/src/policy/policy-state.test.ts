@@ -6,6 +6,7 @@ import {
   type Entity,
   type EntityChange,
   type EntityKind,
+  entityKinds,
   type JsonObject,
   putEntity,
 } from './entities.ts'
@@ -43,6 +44,8 @@ function loaded(entities: Iterable<Entity>): PolicyState {
   expect(answer.leftOut).toEqual([])
   return state
 }
+
+const allOf = (state: PolicyState) => entityKinds.flatMap((kind) => [...state.list(kind)])
 
 /** All that can be asked of a policy. */
 function whole({ subjects, keys, ...definitions }: Policy): unknown {
@@ -221,24 +224,17 @@ test('applying a file gives the file, leaves what the admin API has made, and ap
       for (const changes of others) to.apply(asFile(changes))
       const file = entitiesOf(policyText(to), 'weir.yaml')
       if (file.kind === 'problems') throw new Error(JSON.stringify(file.problems))
+      const made = allOf(from).filter(({ origin }) => origin === 'admin')
       const applied = from.apply(diffFile(from, file.entities))
       if (applied.kind === 'problems') return
       for (const one of file.entities)
         expect(from.get(one.kind, one.name)).toMatchObject({ origin: 'file', body: one.body })
-      const ofFile = [...(['limit', 'plan', 'route', 'subject', 'key'] as const)].flatMap((kind) => [
-        ...from.list(kind),
-      ])
-      expect(
-        ofFile
-          .filter(({ origin }) => origin === 'file')
-          .map(({ name }) => name)
-          .sort(),
-      ).toEqual(
-        file.entities
-          .filter(({ kind }) => ['limit', 'plan', 'route', 'subject', 'key'].includes(kind))
-          .map(({ name }) => name)
-          .sort(),
-      )
+      const ofFile = allOf(from).filter(({ origin }) => origin === 'file')
+      expect(ofFile.map(({ name }) => name).sort()).toEqual(file.entities.map(({ name }) => name).sort())
+      const inFile = new Set(file.entities.map(({ kind, name }) => `${kind}/${name}`))
+      for (const one of made) {
+        if (!inFile.has(`${one.kind}/${one.name}`)) expect(from.get(one.kind, one.name)).toEqual(one)
+      }
       expect(diffFile(from, file.entities)).toEqual([])
     }),
     { numRuns: runs },
