@@ -1,14 +1,15 @@
 -- Asks Weir before a request goes on, for HAProxy 2.6 or later.
 --
 --   global:    lua-load-per-thread /etc/haproxy/weir.lua
---   frontend:  http-request lua.weir http://127.0.0.1:8081 closed
+--   frontend:  http-request lua.weir abns@weir closed
 --
--- The first argument is Weir's API listener, by IP address. The second says what becomes of requests while Weir cannot
--- be reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it
--- is. Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
+-- The first argument is a listener of HAProxy's own whose servers are Weir's API listeners: there it has retries, health
+-- checks and timeouts, which the client inside Lua has not. The second says what becomes of requests while Weir cannot be
+-- reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it is.
+-- Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
 -- txn.weir_decision hold what the response is to carry.
 
-local timeout_ms = 2000
+local timeout_ms = 5000 -- above those of the listener, which end it before
 
 -- Headers of the client that are not for Weir: those of the body and the connection, and whatever Weir would believe.
 local withheld = {
@@ -55,7 +56,8 @@ end
 
 core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
   local answer = core.httpclient():get({
-    url = weir .. "/v1/authorize?request_id=" .. txn.f:uuid(),
+    url = "http://weir/v1/authorize?request_id=" .. txn.f:uuid(),
+    dst = weir,
     headers = question(txn),
     timeout = timeout_ms,
   })

@@ -8,7 +8,9 @@ export const startHaproxy = ({ weirApi, upstream, whenAway = 'closed' }: Gateway
     files: {
       'haproxy.cfg': await snippet('haproxy/haproxy.cfg', [
         ['/etc/haproxy/weir.lua', 'weir.lua'],
-        ['http://127.0.0.1:8081 closed', `${weirApi} ${whenAway}`],
+        ['lua.weir abns@weir closed', `lua.weir abns@weir-${port} ${whenAway}`],
+        ['bind abns@weir\n', `bind abns@weir-${port}\n`],
+        ['127.0.0.1:8081', hostOf(weirApi)],
         ['127.0.0.1:9000', hostOf(upstream)],
         ['bind 127.0.0.1:80 ', `bind 127.0.0.1:${port} `],
       ]),

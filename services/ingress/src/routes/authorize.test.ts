@@ -201,3 +201,33 @@ it.each(['?deny_status=429', '?deny_status=403&deny_status=403', '?request_id=sh
     expect(answer.json().detail).toMatch(/deny_status|request_id/)
   },
 )
+
+/** A client's `POST /v1/search?q=a%20b`, as the gateways' own programs sent it here with the snippets of docs/integrations. */
+const recorded = {
+  'Traefik 3.6.12': `GET /v1/authorize HTTP/1.1
+Host: 127.0.0.1:8081
+User-Agent: Go-http-client/1.1
+X-Api-Key: acme-key
+X-Forwarded-For: 192.0.2.5
+X-Forwarded-Host: api.test
+X-Forwarded-Method: POST
+X-Forwarded-Proto: http
+X-Forwarded-Uri: /v1/search?q=a%20b
+Accept-Encoding: gzip`,
+  'Envoy 1.40.0': `POST /v1/authorize/v1/search?q=a%20b HTTP/1.1
+host: api.test
+content-length: 0
+x-forwarded-for: 192.0.2.5
+x-api-key: acme-key
+x-envoy-internal: true
+x-envoy-expected-rq-timeout-ms: 2000`,
+}
+
+it.each(Object.entries(recorded))('understands what %s sent', async (_, text) => {
+  const [requestLine = '', ...lines] = text.split('\n')
+  const [method, url = ''] = requestLine.split(' ')
+  const headers = Object.fromEntries(lines.map((line) => line.split(': ')))
+  const answer = await askByPath(method ?? '', url, headers)
+  expect([answer.statusCode, answer.headers['x-weir-subject']]).toEqual([200, 'acme'])
+  expect(records).toMatchObject([{ route: 'POST /v1/search', method: 'POST', cost: 5, subject: 'acme' }])
+})
