@@ -76,14 +76,7 @@ await startService(
 
     await warmUp(policy, store)
     const apps = await buildApps(
-      {
-        policy: createLivePolicy(policy),
-        store: layers,
-        identifier,
-        log: records,
-        outcomes,
-        clock: systemClock,
-      },
+      { policy: createLivePolicy(policy), store: layers, identifier, log: records, outcomes, clock: systemClock },
       log,
       config.adminTokenSha256,
     )
