@@ -130,21 +130,21 @@ describe('memory', () => {
 
   it.each([
     [
-      'a million wrong keys from as many networks',
+      '300,000 wrong keys from as many networks',
       (n: number) => `2001:db8:${hex(n >> 16)}:${hex(n & 0xffff)}::1`,
-      true,
+      { calls: 300_000, hasKey: true },
     ],
     [
-      'a million wrong keys from as many addresses of one /64',
+      '300,000 wrong keys from as many addresses of one /64',
       (n: number) => `2001:db8:1:1:${hex(n >> 16)}:${hex(n & 0xffff)}::1`,
-      true,
+      { calls: 300_000, hasKey: true },
     ],
     [
       'a million anonymous callers from one /64',
       (n: number) => `2001:db8:1:1:${hex(n >> 16)}:${hex(n & 0xffff)}::1`,
-      false,
+      { calls: 1_000_000, hasKey: false },
     ],
-  ])('does not grow with %s', async (_, addressOf, hasKey) => {
+  ])('does not grow with %s', async (_, addressOf, { calls, hasKey }) => {
     const { identifier, policy } = await openIdentity('{ trustedProxies: [127.0.0.1], anonymous: free }')
     const socket = await openSocket()
     const { view } = policy
@@ -159,13 +159,13 @@ describe('memory', () => {
     }
     ask(0, 100_000) // what is kept at most is full by now
     const before = heapBytes()
-    ask(100_000, 1_000_000)
+    ask(100_000, calls)
     expect(heapBytes() - before).toBeLessThan(4_000_000)
     expect([...subjects]).toEqual(hasKey ? [] : ['ip:2001:db8:1:1::/64'])
   })
 })
 
-it('a million addresses of one /64 are one count in Redis, and get what one caller gets', async () => {
+it('callers from any address of one /64 are one count in Redis, and get what one caller gets', async () => {
   const { redis, statuses } = await openProxy('{ trustedProxies: [127.0.0.1], anonymous: free }')
   const before = await redis.dbsize()
   const asks = Array.from({ length: 2_000 }, (_, n) => {

@@ -9,7 +9,7 @@ import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { onTestFinished } from 'vitest'
 
-export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What of a caller a test looks at. */
 export interface SeenCaller {

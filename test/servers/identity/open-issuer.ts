@@ -35,7 +35,7 @@ async function sendMuch(response: ServerResponse): Promise<void> {
 
 /** An issuer of tokens with a real HTTP server for its keys. */
 export async function openIssuer() {
-  const state = { behaviour: 'keys' as Behaviour, asked: 0, bytesSent: 0 }
+  const state = { behaviour: 'keys' as Behaviour, asked: 0, connections: 0, bytesSent: 0 }
   const keys: JWK[] = []
   let newest: { readonly kid: string; readonly privateKey: CryptoKey; readonly publicKey: CryptoKey } | undefined
 
@@ -58,6 +58,9 @@ export async function openIssuer() {
         response.writeHead(200).write('{')
     }
   })
+  server.on('connection', () => {
+    state.connections += 1
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -79,7 +82,7 @@ export async function openIssuer() {
 
   const url = `http://127.0.0.1:${port}`
   return {
-    ...{ state, keys, rotate, url, jwksUrl: `${url}/keys` },
+    ...{ state, keys, rotate, url, port, jwksUrl: `${url}/keys` },
     publicKey: () => newest?.publicKey,
     /** A token that is right for `acme`, audience `api`, for an hour; but for what is given. */
     async token(nowMs: number, { claims = {}, header = {}, key }: TokenParts = {}): Promise<string> {

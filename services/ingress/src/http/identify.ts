@@ -9,10 +9,10 @@ import type { PolicyView } from '../policy-view.ts'
 import { type Credential, credentialOf, fingerprintOf } from './identity/credential.ts'
 import { createGuessGuard } from './identity/guess-guard.ts'
 import { type IdentityRules, identityRules } from './identity/identity-rules.ts'
-import { anonymousSubject, namedSubject } from './identity/named-subject.ts'
-import { callerScope, mayNameSubjects } from './identity/peer.ts'
+import { callerScope } from './identity/peer.ts'
 import { createRecentlyGood } from './identity/recently-good.ts'
-import { createTokenVerifier, type KnownToken } from './identity/token-verifier.ts'
+import { createTokenCallers } from './identity/token-callers.ts'
+import { withoutCredential } from './identity/without-credential.ts'
 
 /** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
 export interface CallerRequest {
@@ -67,12 +67,6 @@ export interface OpenIdentifier extends Identifier {
 
 const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
 
-/** Who a verified token makes the caller, under the view in which that was worked out. */
-interface TokenCaller {
-  readonly view: PolicyView
-  readonly caller: Caller
-}
-
 /**
  * Tells callers apart, in this order: API key, token, trusted header, address. The strongest that a request carries
  * decides, and if it is wrong nothing weaker is asked. `elapsedMs` never goes back; docs/identity.md has the whole.
@@ -87,32 +81,12 @@ export function createIdentifier(options: {
   const outgoing = createOutgoing()
   const guard = createGuessGuard(elapsedMs)
   const good = createRecentlyGood(elapsedMs)
-  const nowMs = () => clock.nowMs()
-  const verifier = createTokenVerifier<TokenCaller>({ outgoing, elapsedMs, nowMs, log, counters })
+  const tokens = createTokenCallers({ outgoing, elapsedMs, nowMs: () => clock.nowMs(), log, counters })
 
   const wrong = (rules: IdentityRules, { socket, headers }: CallerRequest): Caller => {
     counters.wrong += 1
     guard.countWrong(callerScope(socket, headers, rules))
     return stranger
-  }
-
-  const byToken = (
-    view: PolicyView,
-    rules: IdentityRules,
-    request: CallerRequest,
-    hash: string,
-    found: KnownToken<TokenCaller>,
-  ) => {
-    if (found.note?.view === view) return found.note.caller
-    const { answer } = found
-    if (answer.kind === 'refused') return answer.isGuess ? wrong(rules, request) : stranger
-    good.add(hash)
-    const { issuer, claims } = answer
-    const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
-    const subject = namedSubject(view.policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
-    const caller: Caller = subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: bearer }
-    found.note = { view, caller }
-    return caller
   }
 
   const byCredential = (view: PolicyView, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
@@ -130,9 +104,12 @@ export function createIdentifier(options: {
       return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
     }
     if (key !== undefined || !credential.mayBeToken || hash === '') return wrong(rules, request)
-    const known = verifier.known(hash, rules)
-    if (known !== undefined) return byToken(view, rules, request, hash, known)
-    return verifier.verify(credential.text, hash, rules).then((found) => byToken(view, rules, request, hash, found))
+    const settle = (caller: Caller | undefined): Caller => {
+      if (caller?.kind === 'known') good.add(hash)
+      return caller ?? wrong(rules, request)
+    }
+    const found = tokens.find(view, rules, { text: credential.text, fingerprint: hash })
+    return found instanceof Promise ? found.then(settle) : settle(found)
   }
 
   return {
@@ -148,27 +125,6 @@ export function createIdentifier(options: {
     close: () => outgoing.close(),
   }
 }
-
-const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
-
-/** A caller whom a trusted proxy names, else one that is only an address. */
-function withoutCredential({ policy }: PolicyView, rules: IdentityRules, { headers, socket }: CallerRequest): Caller {
-  const { trusted, identity } = rules
-  const id = trusted === undefined ? undefined : headers[trusted.subject]
-  if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(socket, rules)) {
-    const { planHeader, plan, place } = trusted
-    const planName = planHeader === undefined ? undefined : headers[planHeader]
-    const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
-    return subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: place }
-  }
-  if (identity.anonymousPlan === undefined) return stranger
-  const scope = callerScope(socket, headers, rules)
-  if (scope === '') return stranger
-  return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
-}
-
-/** Node joins repeated headers with a comma: a caller could have added one to the proxy's. */
-const isRepeated = (value: string | readonly string[]) => typeof value !== 'string' || value.includes(',')
 
 /** The credential that a request carries, and the header it came in. `Authorization: Bearer` comes before `X-API-Key`. */
 interface HeaderCredential {

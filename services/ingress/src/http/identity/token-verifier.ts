@@ -40,7 +40,8 @@ export interface TokenVerifier<T> {
   verify(token: string, fingerprint: string, rules: IdentityRules): Promise<KnownToken<T>>
 }
 
-interface VerifierOptions extends KeyFetching {
+/** What a verifier works with. */
+export interface VerifierOptions extends KeyFetching {
   readonly nowMs: () => number
   readonly counters: KeyFetching['counters'] & { tokensVerified: number }
 }

@@ -1,0 +1,27 @@
+import type { PolicyView } from '../../policy-view.ts'
+import type { Caller, CallerRequest } from '../identify.ts'
+import type { IdentityRules } from './identity-rules.ts'
+import { anonymousSubject, namedSubject } from './named-subject.ts'
+import { callerScope, mayNameSubjects } from './peer.ts'
+
+const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
+
+/** A caller whom a trusted proxy names, else one that is only an address. */
+export function withoutCredential({ policy }: PolicyView, rules: IdentityRules, request: CallerRequest): Caller {
+  const { headers, socket } = request
+  const { trusted, identity } = rules
+  const id = trusted === undefined ? undefined : headers[trusted.subject]
+  if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(socket, rules)) {
+    const { planHeader, plan, place } = trusted
+    const planName = planHeader === undefined ? undefined : headers[planHeader]
+    const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
+    return subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: place }
+  }
+  if (identity.anonymousPlan === undefined) return stranger
+  const scope = callerScope(socket, headers, rules)
+  if (scope === '') return stranger
+  return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
+}
+
+/** Node joins repeated headers with a comma: a caller could have added one to the proxy's. */
+const isRepeated = (value: string | readonly string[]) => typeof value !== 'string' || value.includes(',')
