@@ -176,7 +176,10 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         if (typeof body !== 'string' || body === '')
           return answerProblem(reply, badRequest('Send a policy, as YAML or JSON.'))
         const parsed = entitiesOf(body, 'weir.yaml')
-        if (parsed.kind === 'problems') return answerProblem(reply, changeRefused(parsed.problems))
+        if (parsed.kind === 'problems') {
+          const problems = parsed.problems.map(({ file: _, ...problem }) => problem)
+          return answerProblem(reply, changeRefused(problems))
+        }
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
         const changed = await changer.change<Applied>(by, (state) => {
           const lastRevision = ports.audit.fileRevision

@@ -13,6 +13,8 @@ export interface MemoryPolicyStore extends PolicyStore {
   isAway: boolean
   /** While it lags nothing that was taken is read back. */
   isBehind: boolean
+  /** What it takes, it takes after this. */
+  held: Promise<unknown>
 }
 
 /** Reads back at once what it takes, by the same records. */
@@ -35,7 +37,9 @@ export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
     published,
     isAway: false,
     isBehind: false,
+    held: Promise.resolve(),
     async publish(messages) {
+      await store.held
       if (store.isAway) throw new WeirError('KAFKA_UNAVAILABLE', 'Kafka does not answer.')
       published.push(messages)
       if (!store.isBehind) takeOver(messages)

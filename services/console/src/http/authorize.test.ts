@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import { openConsole } from '../testing/open-console.ts'
+
+async function withPolicy() {
+  const console = openConsole()
+  await console.applyFile()
+  return console
+}
+
+describe('a token', () => {
+  it('may do what its scopes name, and is told which one it lacks', async () => {
+    const { ask } = await withPolicy()
+    expect((await ask('/v1/plans', { token: 'reader-token' })).statusCode).toBe(200)
+    const lacking = {
+      'PUT /v1/plans/team': 'write',
+      'DELETE /v1/plans/free': 'write',
+      'PUT /v1/policy': 'write',
+      '/v1/keys': 'keys',
+      'POST /v1/subjects/acme/keys': 'keys',
+      'POST /v1/keys/acme-1/rotate': 'keys',
+      'DELETE /v1/keys/acme-1': 'keys',
+      'POST /v1/subjects/acme/limits/reset': 'limits',
+      'POST /v1/subjects/acme/limits/unblock': 'limits',
+      '/v1/usage': 'usage',
+      '/v1/tokens': 'admin',
+      'POST /v1/tokens': 'admin',
+      'DELETE /v1/tokens/reader': 'admin',
+    }
+    for (const [request, scope] of Object.entries(lacking)) {
+      const answer = await ask(request, { token: 'reader-token', ...(/^P/.test(request) ? { body: {} } : {}) })
+      expect([request, answer.statusCode, answer.json().scope]).toEqual([request, 403, scope])
+      expect(answer.json().detail).toContain(scope)
+    }
+  })
+
+  it('that nobody has is refused everywhere but at the description of the API', async () => {
+    const { ask } = await withPolicy()
+    for (const token of ['', 'wrong', 'a'.repeat(300)]) {
+      for (const request of ['/v1/plans', 'PUT /v1/plans/x', '/v1/usage', '/v1/changes', '/nowhere']) {
+        const answer = await ask(request, { token, ...(request.startsWith('PUT') ? { body: {} } : {}) })
+        expect([request, answer.statusCode, answer.headers['www-authenticate']]).toEqual([request, 401, 'Bearer'])
+      }
+    }
+    expect((await ask('/openapi.json', { token: '' })).statusCode).toBe(200)
+    expect((await ask('/nowhere')).statusCode).toBe(404)
+  })
+
+  it('to write a policy does not make tokens and keys by it', async () => {
+    const { ask } = await withPolicy()
+    const { body: file } = await ask('/v1/policy', { headers: { accept: 'application/yaml' } })
+    const more = file.replace(/^tokens:$/m, `tokens:\n  mine: { sha256: ${'b'.repeat(64)}, scopes: [admin] }`)
+    expect(more).not.toBe(file)
+    const answer = await ask('PUT /v1/policy', { body: more, token: 'writer-token' })
+    expect([answer.statusCode, answer.json().scope]).toEqual([403, 'admin'])
+    const key = file.replace('id: acme-1', 'id: acme-2')
+    expect(key).not.toBe(file)
+    expect((await ask('PUT /v1/policy', { body: key, token: 'writer-token' })).json().scope).toBe('keys')
+    const plan = file.replace(/^plans:$/m, 'plans:\n  team: { limits: [] }')
+    expect((await ask('PUT /v1/policy', { body: plan, token: 'writer-token' })).statusCode).toBe(200)
+    expect((await ask('/v1/changes?limit=1')).json().items[0].by).toBe('writer')
+  })
+})
+
+describe('tokens of the policy', () => {
+  it('are made with a secret that is shown once, work at once, and end when they are deleted', async () => {
+    const { ask, store } = await withPolicy()
+    const made = await ask('POST /v1/tokens', { body: { name: 'ci', scopes: ['usage', 'read'] } })
+    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'no-store'])
+    const { token } = made.json()
+    expect(token).toMatch(/^weir_token_[\w-]{43}$/)
+    expect((await ask('/v1/plans', { token })).statusCode).toBe(200)
+    const listed = await ask('/v1/tokens')
+    expect(listed.json().items).toContainEqual({ name: 'ci', scopes: ['usage', 'read'], origin: 'admin' })
+    expect(JSON.stringify(store.published) + listed.body).not.toContain(token)
+    expect((await ask('POST /v1/tokens', { body: { name: 'ci', scopes: ['read'] } })).statusCode).toBe(409)
+    expect((await ask('POST /v1/tokens', { body: { name: 'root', scopes: ['read'] } })).statusCode).toBe(409)
+    expect((await ask('POST /v1/tokens', { body: { name: 'x', scopes: ['everything'] } })).statusCode).toBe(400)
+    expect((await ask('DELETE /v1/tokens/ci')).statusCode).toBe(204)
+    expect((await ask('/v1/plans', { token })).statusCode).toBe(401)
+    expect((await ask('DELETE /v1/tokens/ci')).statusCode).toBe(404)
+  })
+})

@@ -1,0 +1,79 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { expect, it } from 'vitest'
+import { openConsole } from './testing/open-console.ts'
+
+interface Media {
+  readonly schema: object
+}
+interface Operation {
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>
+}
+interface OpenApi {
+  readonly openapi: string
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+/** Every route once as it succeeds, and once for each way in which it fails that its description names. */
+const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
+  ['/v1/usage', '/v1/usage'],
+  ['/v1/usage?step=never', '/v1/usage'],
+  ['/v1/policy', '/v1/policy'],
+  ['/v1/policy?subject=nobody', '/v1/policy'],
+  ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
+  ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
+  ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],
+  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'subjects'].flatMap((path) => [
+    [`/v1/${path}?limit=1`, `/v1/${path}`] as const,
+    [`/v1/${path}?limit=0`, `/v1/${path}`] as const,
+    [`/v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
+    [`DELETE /v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
+    [`PUT /v1/${path}/new`, `/v1/${path}/{name}`, { body: { colour: 'red' } }] as const,
+  ]),
+  ['/v1/plans/free', '/v1/plans/{name}'],
+  ['PUT /v1/plans/free', '/v1/plans/{name}', { body: { limits: [] } }],
+  ['PUT /v1/plans/team', '/v1/plans/{name}', { body: { limits: [] } }],
+  ['PUT /v1/plans/team', '/v1/plans/{name}', { body: { limits: [] }, headers: { 'if-match': '"x"' } }],
+  ['DELETE /v1/plans/team', '/v1/plans/{name}'],
+  ['POST /v1/subjects/acme/keys', '/v1/subjects/{id}/keys', { body: { id: 'ci' } }],
+  ['POST /v1/subjects/acme/keys', '/v1/subjects/{id}/keys', { body: { id: 'ci' } }],
+  ['/v1/keys', '/v1/keys'],
+  ['POST /v1/keys/ci/rotate', '/v1/keys/{id}/rotate'],
+  ['DELETE /v1/keys/ci', '/v1/keys/{id}'],
+  ['DELETE /v1/keys/ci', '/v1/keys/{id}'],
+  ['POST /v1/subjects/acme/limits/reset', '/v1/subjects/{id}/limits/reset'],
+  ['POST /v1/subjects/acme/limits/unblock', '/v1/subjects/{id}/limits/unblock', { body: { limit: 'x' } }],
+  ['POST /v1/tokens', '/v1/tokens', { body: { name: 'ci', scopes: ['read'] } }],
+  ['POST /v1/tokens', '/v1/tokens', { body: { name: 'ci', scopes: ['read'] } }],
+  ['/v1/tokens', '/v1/tokens'],
+  ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
+  ['DELETE /v1/tokens/ci', '/v1/tokens/{name}'],
+  ['/v1/changes?limit=2', '/v1/changes'],
+  ['/v1/changes', '/v1/changes', { token: 'writer-token' }],
+  ['/v1/plans', '/v1/plans', { token: 'nobody' }],
+]
+
+it('describes itself as OpenAPI 3.1, and every answer is as described', async () => {
+  const { ask, applyFile } = openConsole()
+  await applyFile()
+  const api: OpenApi = (await ask('/openapi.json')).json()
+  expect(api.openapi).toBe('3.1.0')
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  const met = new Set<string>()
+  for (const [request, path, options = {}] of asked) {
+    const answer = await ask(request, options)
+    const method = /^(PUT|POST|DELETE) /.exec(request)?.[1]?.toLowerCase() ?? 'get'
+    const described = api.paths[path]?.[method]?.responses[answer.statusCode]
+    expect([request, answer.statusCode, described !== undefined]).toEqual([request, answer.statusCode, true])
+    met.add(`${method} ${path}`)
+    if (answer.body === '') continue
+    const type = String(answer.headers['content-type']).split(';')[0] ?? ''
+    const schema = described?.content?.[type]?.schema
+    expect([request, type, schema !== undefined]).toEqual([request, type, true])
+    const isRight = ajv.compile(schema ?? {})
+    expect([request, isRight(answer.json()), isRight.errors]).toEqual([request, true, null])
+  }
+  const all = Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((one) => `${one} ${path}`),
+  )
+  expect([...met].toSorted()).toEqual(all.toSorted())
+})

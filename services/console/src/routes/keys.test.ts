@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
+
+async function withPolicy() {
+  const console = openConsole()
+  await console.applyFile()
+  return console
+}
+
+const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')
+const hourMs = 3_600_000
+
+describe('a key', () => {
+  it('is made of 256 random bits, shown once, and kept as its hash', async () => {
+    const { ask, store } = await withPolicy()
+    const made = await ask('POST /v1/subjects/acme/keys')
+    expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'no-store'])
+    const { key, id, subject, expires } = made.json()
+    expect(key).toMatch(/^weir_[\w-]{43}$/)
+    expect([subject, expires, id]).toEqual(['acme', null, hashOf(key).slice(0, 12)])
+    expect(store.state.policy.keys.get(hashOf(key))).toMatchObject({ id, subject: { id: 'acme' } })
+    const listed = await ask('/v1/keys?subject=acme')
+    expect(listed.json().items).toContainEqual({ id, subject: 'acme', expires: null })
+    const all = JSON.stringify(store.published) + listed.body + (await ask('/v1/changes')).body
+    expect(all).not.toContain(key)
+    expect((await ask('POST /v1/subjects/acme/keys')).json().key).not.toBe(key)
+  })
+
+  it('may be named and have an end', async () => {
+    const { ask } = await withPolicy()
+    const body = { id: 'ci', expires: '2027-01-01T01:00:00+01:00' }
+    expect((await ask('POST /v1/subjects/acme/keys', { body })).json()).toMatchObject({
+      id: 'ci',
+      expires: '2027-01-01T00:00:00.000Z',
+    })
+    expect((await ask('POST /v1/subjects/acme/keys', { body })).statusCode).toBe(409)
+    for (const wrong of [{ expires: 'soon' }, { expires: '2020-01-01T00:00:00Z' }, { colour: 'red' }]) {
+      expect([wrong, (await ask('POST /v1/subjects/acme/keys', { body: wrong })).statusCode]).toEqual([wrong, 400])
+    }
+    expect((await ask('POST /v1/subjects/acme/keys', { body: { id: 'a b' } })).statusCode).toBe(422)
+    const unknown = await ask('POST /v1/subjects/acmee/keys')
+    expect([unknown.statusCode, unknown.json().detail]).toEqual([404, expect.stringContaining('did you mean acme?')])
+  })
+
+  it('is exchanged for another and goes on for the overlap, but never beyond its own end', async () => {
+    const { ask, store } = await withPolicy()
+    const old = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'old' } })).json()
+    const rotated = (await ask('POST /v1/keys/old/rotate', { body: { overlap: '2h', id: 'new' } })).json()
+    expect(rotated).toMatchObject({
+      id: 'new',
+      subject: 'acme',
+      expires: null,
+      old: { id: 'old', expires: new Date(nowMs + 2 * hourMs).toISOString() },
+    })
+    expect(store.state.policy.keys.get(hashOf(old.key))?.expiresAtMs).toBe(nowMs + 2 * hourMs)
+    expect(store.state.policy.keys.get(hashOf(rotated.key))?.expiresAtMs).toBeUndefined()
+    const again = (await ask('POST /v1/keys/old/rotate', { body: {} })).json()
+    expect(again.old.expires).toBe(new Date(nowMs + 2 * hourMs).toISOString())
+    expect((await ask('POST /v1/keys/new/rotate')).json().old.expires).toBe(new Date(nowMs + 24 * hourMs).toISOString())
+    expect((await ask('POST /v1/keys/new/rotate', { body: { overlap: 'long' } })).statusCode).toBe(400)
+    const summary = (await ask('/v1/changes?limit=1')).json().items[0].summary
+    expect(summary.map(({ what, name }: { what: string; name: string }) => [what, name])[0]).toEqual(['rotate', 'new'])
+  })
+
+  it('that is revoked is gone', async () => {
+    const { ask, store } = await withPolicy()
+    const { key } = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci' } })).json()
+    expect((await ask('DELETE /v1/keys/ci')).statusCode).toBe(204)
+    expect(store.state.get('key', hashOf(key))).toBeUndefined()
+    const answer = await ask('DELETE /v1/keys/ci')
+    expect([answer.statusCode, (await ask('POST /v1/keys/ci/rotate')).statusCode]).toEqual([404, 404])
+  })
+
+  it.each(['DELETE /v1/keys/acme-1', 'POST /v1/keys/acme-1/rotate'])(
+    'of a file that %s has ended does not come back when the file is applied again',
+    async (request) => {
+      const { ask, applyFile, store } = await withPolicy()
+      await ask(request, request.startsWith('POST') ? { body: { overlap: '0s' } } : {})
+      const ended = store.state.policy.keys.get('a'.repeat(64))
+      expect(ended?.expiresAtMs).toBeLessThanOrEqual(nowMs)
+      const again = (await applyFile(`${smallPolicy}# edited\n`)).json()
+      expect(again).toMatchObject({ changed: false, changes: [{ action: 'keep', kind: 'key', name: 'acme-1' }] })
+      expect(store.state.policy.keys.get('a'.repeat(64))).toEqual(ended)
+      expect((await applyFile(`${smallPolicy}# edited again\n`)).json().changed).toBe(false)
+    },
+  )
+
+  it('that was revoked is in no list', async () => {
+    const { ask } = await withPolicy()
+    await ask('DELETE /v1/keys/acme-1')
+    expect((await ask('/v1/keys')).json()).toEqual({ items: [], next: null })
+    expect((await ask('/v1/keys?subject=acme')).json()).toEqual({ items: [], next: null })
+  })
+
+  it('of a subject that has been given very many goes when it has ended', async () => {
+    const { ask, store } = await withPolicy()
+    for (let n = 0; n < 120; n += 1) {
+      const id = n === 0 ? 'acme-1' : `key-${n}`
+      const rotated = await ask(`POST /v1/keys/${id}/rotate`, { body: { overlap: '0s', id: `key-${n + 1}` } })
+      expect([n, rotated.statusCode]).toEqual([n, 201])
+    }
+    expect(store.state.keysOf('acme').length).toBeLessThan(60)
+  })
+})
+
+it('keys are listed a page at a time, each once', async () => {
+  const { ask } = await withPolicy()
+  for (let n = 0; n < 9; n += 1) await ask('POST /v1/subjects/acme/keys', { body: { id: `key-${n}` } })
+  await ask('DELETE /v1/keys/acme-1')
+  for (const query of ['', '&subject=acme']) {
+    const ids: string[] = []
+    let after = ''
+    do {
+      const { items, next } = (await ask(`/v1/keys?limit=2${query}${after}`)).json()
+      ids.push(...items.map(({ id }: { id: string }) => id))
+      after = next === null ? '' : `&after=${next}`
+    } while (after !== '')
+    expect(ids.toSorted()).toEqual(Array.from({ length: 9 }, (_, n) => `key-${n}`))
+  }
+  expect((await ask('/v1/keys?after=nothing')).statusCode).toBe(400)
+  expect((await ask('/v1/keys?subject=nobody')).statusCode).toBe(404)
+})

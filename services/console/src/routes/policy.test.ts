@@ -1,0 +1,109 @@
+import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
+import { describe, expect, it } from 'vitest'
+import { openConsole, smallPolicy } from '../testing/open-console.ts'
+
+const yaml = { headers: { accept: 'application/yaml' } }
+
+describe('a policy file', () => {
+  it.each(['application/yaml', 'application/json'])(
+    'is exported as %s, and applied again changes nothing',
+    async (type) => {
+      const { ask, applyFile, store } = openConsole()
+      await applyFile()
+      await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
+      await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci', expires: '2030-01-01T00:00:00Z' } })
+      const exported = await ask('/v1/policy', { headers: { accept: type } })
+      expect([exported.statusCode, exported.headers['content-type']]).toEqual([200, type])
+      expect(parsePolicy(exported.body, 'export').kind).toBe('policy')
+      const other = openConsole()
+      expect((await other.applyFile(exported.body)).json().created).toBe(store.state.size)
+      expect((await other.ask('/v1/policy', yaml)).body).toBe((await ask('/v1/policy', yaml)).body)
+      expect((await ask('PUT /v1/policy?dry_run=true', { body: exported.body })).json().changed).toBe(false)
+    },
+  )
+
+  it('is sent as JSON too', async () => {
+    const { ask, store } = openConsole()
+    expect((await ask('PUT /v1/policy', { body: { version: 1, plans: { free: { limits: [] } } } })).statusCode).toBe(
+      200,
+    )
+    expect([...store.state.policy.plans.keys()]).toEqual(['free'])
+  })
+
+  it('that is wrong is refused with all its problems at their places', async () => {
+    const { applyFile, store } = openConsole()
+    const answer = await applyFile(
+      'version: 1\nplans: { free: { limits: [minut] } }\nlimits:\n  minute: { algorithm: fixed_window, size: 0, window: 1m }\n',
+    )
+    expect(answer.statusCode).toBe(422)
+    const { problems } = answer.json()
+    expect(problems.map(({ path, line }: { path: string; line: number }) => [path, line])).toEqual([
+      ['plans.free.limits[0]', 2],
+      ['limits.minute.size', 4],
+    ])
+    expect([store.state.size, store.published.length]).toEqual([0, 0])
+  })
+
+  it('is compared without being applied, and nothing secret is shown', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    const edited = smallPolicy
+      .replace('size: 100', 'size: 200')
+      .replace('gold: { limits: [minute] }', 'silver: { limits: [] }')
+      .replace('scopes: [write]', 'scopes: [read]')
+    const answer = await ask('PUT /v1/policy?dry_run=true', { body: edited })
+    expect(answer.json()).toMatchObject({ dry_run: true, changed: true, created: 1, updated: 2, deleted: 1 })
+    const changes = answer
+      .json()
+      .changes.map(({ action, kind, name }: Record<string, string>) => `${action} ${kind} ${name}`)
+    expect(changes.toSorted()).toEqual([
+      'create plan silver',
+      'delete plan gold',
+      'update limit minute',
+      'update token writer',
+    ])
+    expect(answer.body).not.toMatch(/[0-9a-f]{64}.*sha256|sha256/)
+    expect([store.published.length, store.state.policy.limits.get('minute')?.size]).toEqual([1, 100])
+  })
+
+  it('takes away what it no longer has, and leaves what the admin API has made', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
+    await ask('PUT /v1/subjects/beta', { body: { plan: 'team' } })
+    expect((await applyFile(smallPolicy.replace('gold: { limits: [minute] }', ''))).json().deleted).toBe(1)
+    expect([...store.state.policy.plans.keys()].toSorted()).toEqual(['free', 'team'])
+    expect(store.state.policy.subjects.get('beta')?.plan.name).toBe('team')
+  })
+
+  it('is applied only once under one revision, where that is asked for', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await ask('PUT /v1/policy?if_changed=true&revision=0123456789abcdef', { body: smallPolicy })
+    await ask('PUT /v1/limits/minute', { body: { algorithm: 'fixed_window', size: 7, window: '1m' } })
+    const published = store.published.length
+    const again = await ask('PUT /v1/policy?if_changed=true&revision=0123456789abcdef', { body: smallPolicy })
+    expect([again.json().changed, again.headers['weir-change'], store.published.length]).toEqual([
+      false,
+      undefined,
+      published,
+    ])
+    expect(store.state.policy.limits.get('minute')?.size).toBe(7)
+    expect((await applyFile()).json()).toMatchObject({ changed: true, updated: 1 })
+    expect(store.state.policy.limits.get('minute')?.size).toBe(100)
+  })
+
+  it('of one subject leaves the others out', async () => {
+    const { ask, applyFile } = openConsole()
+    await applyFile()
+    await ask('PUT /v1/subjects/beta', { body: { plan: 'free' } })
+    const { subjects } = (await ask('/v1/policy?subject=beta')).json()
+    expect(subjects).toEqual({ beta: { plan: 'free' } })
+    expect((await ask('/v1/policy?subject=gamma')).statusCode).toBe(404)
+  })
+
+  it.each(['', '{', 'a: [', 'version: 2\n'])('that reads %j is refused', async (text) => {
+    const { ask } = openConsole()
+    const answer = await ask('PUT /v1/policy', { body: text, headers: { 'content-type': 'application/yaml' } })
+    expect([400, 422]).toContain(answer.statusCode)
+  })
+})
