@@ -158,6 +158,11 @@ it('normalizes what routes are matched by, and refuses what the gateway would pa
   }
 })
 
+it('says itself what is wrong with a path that no router could read', async () => {
+  const answer = await askByPath('GET', '/v1/authorize/%zz')
+  expect([answer.statusCode, answer.json().type]).toEqual([400, 'urn:weir:problem:bad-request'])
+})
+
 it("reads costs and scopes from the client's request, and says that a body's cost cannot be had", async () => {
   expect((await ask('GET', '/v1/lookup?count=4')).headers.ratelimit).toContain('"minute";r=2')
   expect((await ask('GET', '/v1/lookup?count=x')).json().type).toBe('urn:weir:problem:cost-unreadable')
