@@ -10,6 +10,14 @@ test('topics.json creates exactly the topics that the code writes and reads', ()
   expect(specs.map(({ name }) => name).toSorted()).toEqual(Object.values(topics).toSorted())
 })
 
+test('the policy is one log, kept by key, that takes a whole change as one batch', () => {
+  const policy = specs.find(({ name }) => name === topics.policy)
+  expect(policy?.partitions).toBe(1)
+  expect(policy?.config['cleanup.policy']).toBe('compact')
+  // Four times the part of a change that is published at once.
+  expect(Number(policy?.config['max.message.bytes'])).toBe(16 * 1024 * 1024)
+})
+
 test("infra/kafka/README.md names every topic's partitions as topics.json does", () => {
   const path = 'infra/kafka/README.md'
   const rows = namedRows({ path, text: textOf(path) }, (name) => name.startsWith('weir.') || name === '*.dlq')

@@ -163,16 +163,16 @@ const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathOf('ke
 
 /** A key of its entity; undefined, and a fault, when it is none. */
 export function readKey(sha256: string, { origin, body }: Entity, faults: Faults): NewKey | undefined {
-  const path = keyPath(sha256)
+  const wrong = (part: string, message: string) => faults.add(`${keyPath(sha256)}${part}`, message)
   if (parseSha256(sha256) !== sha256) {
-    return faults.add(path, 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
+    return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
   }
   const { subject, id = defaultKeyId(sha256), expires, ...rest } = body
-  for (const name in rest) return faults.add(path, `${JSON.stringify(name.slice(0, 40))} is not a key of a key`)
-  if (typeof subject !== 'string') return faults.add(path, 'needs `subject`')
-  if (typeof id !== 'string' || parseName(id) === undefined) return faults.add(`${path}.id`, `must be ${nameRule}`)
+  for (const name in rest) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a key of a key`)
+  if (typeof subject !== 'string') return wrong('', 'needs `subject`')
+  if (typeof id !== 'string' || parseName(id) === undefined) return wrong('.id', `must be ${nameRule}`)
   if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin }
   const expiresAtMs = typeof expires === 'string' ? parseTimeMs(expires) : undefined
-  if (expiresAtMs === undefined) return faults.add(`${path}.expires`, `must be ${timeRule}`)
+  if (expiresAtMs === undefined) return wrong('.expires', `must be ${timeRule}`)
   return { subject, id, expiresAtMs, origin }
 }
