@@ -21,12 +21,21 @@ const once = new Map(
   ]),
 )
 
+/** Those that a running service needs beside a server: they end too. */
+const afterConsole = ['apply']
+const ends = (name: string) => once.has(name) || afterConsole.includes(name)
+
 const policy = parsePolicy(textOf('weir.yaml'), 'weir.yaml')
 const secretNames: readonly string[] =
   policy.kind === 'policy' ? [...policy.policy.endpoints.values()].map(({ secretEnv }) => secretEnv) : []
 
 test('has the three servers, the commands that prepare them, and every service', () => {
-  const wanted = [...servers.map(({ name }) => name), ...once.keys(), ...configs.map(({ service }) => service)]
+  const wanted = [
+    ...servers.map(({ name }) => name),
+    ...once.keys(),
+    ...afterConsole,
+    ...configs.map(({ service }) => service),
+  ]
   expect(Object.keys(compose.services).toSorted()).toEqual(wanted.toSorted())
 })
 
@@ -90,6 +99,14 @@ test.each([...once])('%s runs the command of that name on a server that is up', 
   expect(Object.keys(environment)).toEqual([variable])
 })
 
+test('apply finds the console, its token and the policy, and leaves alone what was applied already', () => {
+  const { environment = {}, build, command, volumes } = compose.services.apply ?? {}
+  expect([build?.args, command?.slice(-2)]).toEqual([{ SERVICE: 'cli' }, ['apply', '--if-changed']])
+  expect(Object.keys(environment)).toEqual(['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN', 'WEIR_POLICY_FILE'])
+  expect(volumes?.[0]).toContain(`:${environment.WEIR_POLICY_FILE}:`)
+  expect(waitsFor('ingress')).toContain('apply')
+})
+
 test('every image of ours is built from a file that is there and takes the service as its argument', () => {
   const files = composeServices.flatMap(([, { build }]) => build?.dockerfile ?? [])
   expect([...new Set(files)].filter((file) => !paths.has(file))).toEqual([])
@@ -97,7 +114,7 @@ test('every image of ours is built from a file that is there and takes the servi
 })
 
 test('addresses name services that are awaited, at ports where they listen', () => {
-  const ports: Record<string, string> = { redis: '6379', kafka: '9092', clickhouse: '8123' }
+  const ports: Record<string, string> = { redis: '6379', kafka: '9092', clickhouse: '8123', console: '8090' }
   for (const [name, { environment = {} }] of composeServices.filter(([, { build }]) => build !== undefined)) {
     const values = Object.entries(environment).filter(([variable]) => /_(?:URL|BROKERS)$/.test(variable))
     for (const [, value] of values) {
@@ -112,8 +129,8 @@ test('a service waits until servers are healthy and one-shot commands have succe
   for (const [, { depends_on = {} }] of composeServices) {
     for (const [name, { condition }] of Object.entries(depends_on)) {
       const { healthcheck, restart } = compose.services[name] ?? {}
-      expect([name, condition]).toEqual([name, once.has(name) ? 'service_completed_successfully' : 'service_healthy'])
-      if (once.has(name)) expect([name, restart]).toEqual([name, undefined])
+      expect([name, condition]).toEqual([name, ends(name) ? 'service_completed_successfully' : 'service_healthy'])
+      if (ends(name)) expect([name, restart]).toEqual([name, undefined])
       else expect(healthcheck?.test?.length).toBeGreaterThan(1)
     }
   }

@@ -38,10 +38,10 @@ export async function createKey(
   options: KeyOptions & { readonly id?: string; readonly expires?: string },
   around: Surroundings,
 ): Promise<void> {
-  const console = requireConsole(around.environment, options.data)
+  const address = requireConsole(around.environment, options.data)
   const path = `/v1/subjects/${inPath(subject)}/keys`
   const body = given({ id: options.id, expires: options.expires })
-  const made = await askConsole<MadeKey>(console, { method: 'POST', path, body })
+  const made = await askConsole<MadeKey>(address, { method: 'POST', path, body })
   show(made.body, options, around)
 }
 
@@ -51,19 +51,19 @@ export async function rotateKey(
   options: KeyOptions & { readonly overlap: string; readonly newId?: string; readonly expires?: string },
   around: Surroundings,
 ): Promise<void> {
-  const console = requireConsole(around.environment, options.data)
+  const address = requireConsole(around.environment, options.data)
   const { overlap, newId, expires } = options
   const path = `/v1/keys/${inPath(id)}/rotate`
   const body = given({ overlap, id: newId, expires })
-  const { body: made } = await askConsole<MadeKey & { readonly old: KeyFacts }>(console, { method: 'POST', path, body })
+  const { body: made } = await askConsole<MadeKey & { readonly old: KeyFacts }>(address, { method: 'POST', path, body })
   if (!options.json) around.say(`key ${made.old.id} goes on until ${made.old.expires}`)
   show(made, options, around)
 }
 
 /** Ends a key at once, everywhere within a second. */
 export async function revokeKey(id: string, options: KeyOptions, around: Surroundings): Promise<void> {
-  const console = requireConsole(around.environment, options.data)
-  await askConsole(console, { method: 'DELETE', path: `/v1/keys/${inPath(id)}` })
+  const address = requireConsole(around.environment, options.data)
+  await askConsole(address, { method: 'DELETE', path: `/v1/keys/${inPath(id)}` })
   if (options.json) around.print(JSON.stringify({ id, revoked: true }))
   else around.say(`key ${id} is revoked`)
 }
@@ -74,11 +74,11 @@ interface KeyPage {
 }
 
 /** Every page of the list. */
-async function* listedKeys(console: ConsoleAddress, subject: string | undefined): AsyncIterable<KeyFacts> {
+async function* listedKeys(address: ConsoleAddress, subject: string | undefined): AsyncIterable<KeyFacts> {
   let after: string | null = null
   do {
     const query = new URLSearchParams({ limit: '1000', ...given({ subject, after: after ?? undefined }) })
-    const { body } = await askConsole<KeyPage>(console, { path: `/v1/keys?${query}` })
+    const { body } = await askConsole<KeyPage>(address, { path: `/v1/keys?${query}` })
     const { items, next } = body
     yield* items
     after = next
@@ -90,9 +90,9 @@ export async function listKeys(
   options: KeyOptions & { readonly subject?: string },
   around: Surroundings,
 ): Promise<void> {
-  const console = requireConsole(around.environment, options.data)
+  const address = requireConsole(around.environment, options.data)
   const keys: KeyFacts[] = []
-  for await (const key of listedKeys(console, options.subject)) keys.push(key)
+  for await (const key of listedKeys(address, options.subject)) keys.push(key)
   const rows = keys.map(({ id, subject, expires }) => [id, subject, expires ?? 'never'])
   if (options.json) around.print(JSON.stringify(keys))
   else if (keys.length === 0) around.say('There are no keys.')

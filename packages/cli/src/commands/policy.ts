@@ -11,8 +11,8 @@ interface PolicyOptions {
 
 async function send(options: PolicyOptions, around: Surroundings, query: string): Promise<AppliedFile> {
   const text = readPolicyFile(options.policy)
-  const console = requireConsole(around.environment, options.data)
-  const { body } = await askConsole<AppliedFile>(console, { method: 'PUT', path: `/v1/policy?${query}`, body: text })
+  const address = requireConsole(around.environment, options.data)
+  const { body } = await askConsole<AppliedFile>(address, { method: 'PUT', path: `/v1/policy?${query}`, body: text })
   return body
 }
 
@@ -43,8 +43,8 @@ export async function diffPolicy(options: PolicyOptions, around: Surroundings): 
 
 /** The policy in force, as a file that says the same. */
 export async function exportPolicy(options: Omit<PolicyOptions, 'policy'>, around: Surroundings): Promise<void> {
-  const console = requireConsole(around.environment, options.data)
+  const address = requireConsole(around.environment, options.data)
   const accept = options.json ? 'application/json' : 'application/yaml'
-  const { text } = await askConsole(console, { path: '/v1/policy', accept })
+  const { text } = await askConsole(address, { path: '/v1/policy', accept })
   around.print(text.trimEnd())
 }

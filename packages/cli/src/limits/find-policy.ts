@@ -27,13 +27,13 @@ export async function findPolicy(
 ): Promise<FoundPolicy> {
   if (file !== undefined) return ofFile(file)
   const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
-  const console = findConsole(around.environment, data)
-  if (console === undefined) return ofFile(usual)
+  const address = findConsole(around.environment, data)
+  if (address === undefined) return ofFile(usual)
   try {
     const path = `/v1/policy?subject=${encodeURIComponent(subject)}`
-    const { text } = await askConsole(console, { path, accept: 'application/yaml' })
-    around.say(`by the policy in force, from the console at ${console.url}`)
-    return { policy: requirePolicy(text, console.url), from: `by the console at ${console.url}` }
+    const { text } = await askConsole(address, { path, accept: 'application/yaml' })
+    around.say(`by the policy in force, from the console at ${address.url}`)
+    return { policy: requirePolicy(text, address.url), from: `by the console at ${address.url}` }
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
     around.say(`by the policy ${usual}; ${error.message}`)

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { openConsole } from '../testing/open-console.ts'
 
 async function withPolicy() {
-  const console = openConsole()
-  await console.applyFile()
-  return console
+  const opened = openConsole()
+  await opened.applyFile()
+  return opened
 }
 
 describe('a token', () => {

@@ -4,10 +4,10 @@ import { openConsole } from '../testing/open-console.ts'
 const search = encodeURIComponent('POST /v1/search')
 
 async function withPolicy() {
-  const console = openConsole()
-  const applied = await console.applyFile()
+  const opened = openConsole()
+  const applied = await opened.applyFile()
   expect([applied.statusCode, applied.json().created]).toEqual([200, 11])
-  return console
+  return opened
 }
 
 describe('parts of the policy', () => {

@@ -82,120 +82,107 @@ interface Named {
   readonly Params: { readonly name: string }
 }
 
-function registerCollection(
-  app: FastifyInstance,
-  ports: Ports,
-  changer: PolicyChanger,
-  path: string,
-  kind: EntityKind,
-): void {
-  const tags = [path]
-  const params = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
-  const headers = {
-    type: 'object',
-    properties: {
-      'if-match': text('only if the ETag is still this'),
-      'if-none-match': text('`*`: only if there is none'),
+/** One collection, as its routes are made. */
+interface Collection {
+  readonly app: FastifyInstance
+  readonly ports: Ports
+  readonly changer: PolicyChanger
+  readonly path: string
+  readonly kind: EntityKind
+}
+
+const params = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
+const headers = {
+  type: 'object',
+  properties: {
+    'if-match': text('only if the ETag is still this'),
+    'if-none-match': text('`*`: only if there is none'),
+  },
+}
+const item = object({ name: text('its name'), origin, etag: text('for If-Match'), body: anyObject })
+
+const show = (reply: FastifyReply, entity: Entity) =>
+  reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
+
+function registerList({ app, ports, path, kind }: Collection): void {
+  const schema = {
+    tags: [path],
+    summary: `All ${path}, by name`,
+    querystring: { type: 'object', additionalProperties: false, properties: pageQuery },
+    response: { 200: answer('A page', page(item)), ...problems(503) },
+  }
+  app.get<{ Querystring: PageQuery }>(`/v1/${path}`, { config: { scope: 'read' }, schema }, async (request, reply) => {
+    const { state } = ports.policy
+    if (state === undefined) return answerProblem(reply, unread)
+    const { after = '', limit } = request.query
+    const found = state.page(kind, after, limit + 1)
+    const items = found.slice(0, limit).map((entity) => {
+      const { name, origin, body } = entity
+      return { name, origin, etag: entityTag(entity), body }
+    })
+    return { items, next: found.length > limit ? (items.at(-1)?.name ?? null) : null }
+  })
+}
+
+function registerRead({ app, ports, path, kind }: Collection): void {
+  const schema = {
+    tags: [path],
+    summary: `One of the ${path}, as in weir.yaml`,
+    params,
+    response: { 200: answer('As in weir.yaml', anyObject), ...problems(404, 503) },
+  }
+  app.get<Named>(`/v1/${path}/:name`, { config: { scope: 'read' }, schema }, async ({ params: { name } }, reply) => {
+    const { state } = ports.policy
+    if (state === undefined) return answerProblem(reply, unread)
+    const entity = state.get(kind, name)
+    return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
+  })
+}
+
+function registerPut({ app, changer, path, kind }: Collection): void {
+  const schema = {
+    tags: [path],
+    summary: `Create or replace one of the ${path}`,
+    params,
+    headers,
+    body: anyObject,
+    response: {
+      200: answer('Replaced, or so already', anyObject),
+      201: answer('Created', anyObject),
+      ...problems(409, 412, 422, 503),
     },
   }
-  const item = object({ name: text('its name'), origin, etag: text('for If-Match'), body: anyObject })
+  const options = { config: { scope: 'write' }, schema } as const
+  app.put<Named & { Body: JsonObject }>(`/v1/${path}/:name`, options, async (request, reply) => {
+    const { by, body, params } = request
+    const conditions = conditionsOf(request)
+    const changed = await changer.change(by, (state) => planPut(state, kind, params.name, body, conditions))
+    return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
+  })
+}
 
-  app.get<{ Querystring: PageQuery }>(
-    `/v1/${path}`,
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags,
-        summary: `All ${path}, by name`,
-        querystring: { type: 'object', additionalProperties: false, properties: pageQuery },
-        response: { 200: answer('A page', page(item)), ...problems(503) },
-      },
-    },
-    async ({ query: { after = '', limit } }, reply) => {
-      const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, unread)
-      const found = state.page(kind, after, limit + 1)
-      const items = found
-        .slice(0, limit)
-        .map((entity) => ({ name: entity.name, origin: entity.origin, etag: entityTag(entity), body: entity.body }))
-      return { items, next: found.length > limit ? (items.at(-1)?.name ?? null) : null }
-    },
-  )
-
-  const show = (reply: FastifyReply, entity: Entity) =>
-    reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
-
-  app.get<Named>(
-    `/v1/${path}/:name`,
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags,
-        summary: `One of the ${path}, as in weir.yaml`,
-        params,
-        response: { 200: answer('As in weir.yaml', anyObject), ...problems(404, 503) },
-      },
-    },
-    async ({ params: { name } }, reply) => {
-      const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, unread)
-      const entity = state.get(kind, name)
-      return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
-    },
-  )
-
-  app.put<Named & { Body: JsonObject }>(
-    `/v1/${path}/:name`,
-    {
-      config: { scope: 'write' },
-      schema: {
-        tags,
-        summary: `Create or replace one of the ${path}`,
-        params,
-        headers,
-        body: anyObject,
-        response: {
-          200: answer('Replaced, or so already', anyObject),
-          201: answer('Created', anyObject),
-          ...problems(409, 412, 422, 503),
-        },
-      },
-    },
-    async (request, reply) => {
-      const {
-        by,
-        body,
-        params: { name },
-      } = request
-      const changed = await changer.change(by, (state) => planPut(state, kind, name, body, conditionsOf(request)))
-      return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
-    },
-  )
-
-  app.delete<Named>(
-    `/v1/${path}/:name`,
-    {
-      config: { scope: 'write' },
-      schema: {
-        tags,
-        summary: `Delete one of the ${path}`,
-        params,
-        headers,
-        response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 409, 412, 422, 503) },
-      },
-    },
-    async (request, reply) => {
-      const {
-        by,
-        params: { name },
-      } = request
-      const changed = await changer.change(by, (state) => planDelete(state, kind, name, conditionsOf(request)))
-      return answerChange(reply, changed, () => reply.code(204).send())
-    },
-  )
+function registerDelete({ app, changer, path, kind }: Collection): void {
+  const schema = {
+    tags: [path],
+    summary: `Delete one of the ${path}`,
+    params,
+    headers,
+    response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 409, 412, 422, 503) },
+  }
+  app.delete<Named>(`/v1/${path}/:name`, { config: { scope: 'write' }, schema }, async (request, reply) => {
+    const { by, params } = request
+    const changed = await changer.change(by, (state) => planDelete(state, kind, params.name, conditionsOf(request)))
+    return answerChange(reply, changed, () => reply.code(204).send())
+  })
 }
 
 /** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,subjects}[/{name}]`. */
 export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  for (const [path, kind] of Object.entries(collections)) registerCollection(app, ports, changer, path, kind)
+  for (const [path, kind] of Object.entries(collections)) {
+    const collection = { app, ports, changer, path, kind }
+    registerList(collection)
+    registerRead(collection)
+    registerPut(collection)
+    registerDelete(collection)
+  }
 }

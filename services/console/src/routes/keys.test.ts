@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { nowMs, openConsole, smallPolicy } from '../testing/open-console.ts'
 
 async function withPolicy() {
-  const console = openConsole()
-  await console.applyFile()
-  return console
+  const opened = openConsole()
+  await opened.applyFile()
+  return opened
 }
 
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex')

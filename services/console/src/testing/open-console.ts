@@ -8,7 +8,7 @@ import type { ChangeCounts, Ports } from '../ports.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
 /** The token of the environment. */
-export const rootToken = 'token'
+const rootToken = 'token'
 
 /** When it is, in every test of the console. */
 export const nowMs = Date.parse('2026-11-21T12:00:00Z')
