@@ -1,17 +1,17 @@
 import { join } from 'node:path'
 import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
 
-/** Caddy with docs/integrations/caddy/Caddyfile. It refuses while Weir is away; there is no snippet for anything else. */
+/** Caddy with docs/integrations/caddy/weir.caddyfile. It refuses while Weir is away; there is no snippet for anything else. */
 export const startCaddy = ({ weirApi, upstream }: Omit<GatewayOptions, 'whenAway'>): Promise<Gateway> =>
   startGateway(async (port) => {
-    const site = await snippet('caddy/Caddyfile', [
+    const site = await snippet('caddy/weir.caddyfile', [
       ['127.0.0.1:8081', hostOf(weirApi)],
       ['127.0.0.1:9000', hostOf(upstream)],
       ['\n:80 {', `\n:${port} {`],
     ])
     return {
       needs: { program: 'caddy', install: 'apt-get install -y caddy' },
-      files: { Caddyfile: `{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n\n${site}` },
-      command: (dir) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(dir, 'Caddyfile')],
+      files: { 'weir.caddyfile': `{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n\n${site}` },
+      command: (dir) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(dir, 'weir.caddyfile')],
     }
   })

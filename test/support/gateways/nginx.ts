@@ -16,7 +16,7 @@ http {
 /** nginx with docs/integrations/nginx/weir.conf. */
 export const startNginx = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
   startGateway(async (port) => ({
-    needs: { program: 'nginx', install: 'apt-get install -y nginx-light' },
+    needs: { program: 'nginx', install: 'apt-get install -y nginx' },
     files: {
       'nginx.conf': frame,
       'weir.conf': await snippet('nginx/weir.conf', [

@@ -19,7 +19,7 @@ export interface Sent {
 const deadlineMs = 20_000
 
 /** Clients come from an address that is no proxy's; all of 127.0.0.0/8 is this machine. */
-export const clientAddress = '127.0.0.5'
+const clientAddress = '127.0.0.5'
 
 /** One request over a connection of its own, from `clientAddress`. */
 export function send(origin: string, { method = 'GET', path = '/', headers = {}, body }: Sent): Promise<Answer> {

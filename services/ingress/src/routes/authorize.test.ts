@@ -17,7 +17,7 @@ const gateway = '10.1.2.3'
 
 const policyText = `
 version: 1
-identity: { trustedProxies: [10.0.0.0/8] }
+identity: { trustedProxies: [10.0.0.0/8], trustedHeaders: { from: [10.9.9.9], subject: x-user } }
 plans: { free: { limits: [minute] } }
 limits:
   minute: { algorithm: fixed_window, size: 6, window: 1m }
@@ -91,6 +91,11 @@ it('allows with 200, an empty body, RateLimit headers, the decision and who call
     'x-weir-key-id': 'k1',
     'cache-control': 'no-store',
   })
+})
+
+it('leaves no header of the caller out, or a gateway would pass on what the client sent under its name', async () => {
+  const { statusCode, headers } = await ask('GET', '/', { 'x-user': 'acme' }, '', '10.9.9.9')
+  expect([statusCode, headers['x-weir-subject'], headers['x-weir-key-id']]).toEqual([200, 'acme', ''])
 })
 
 it('denies with 429, problem+json and Retry-After, to HEAD without the body', async () => {

@@ -3,11 +3,16 @@ import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import type { GatewayOptions } from './gateway-options.ts'
 
-/** Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. */
+/**
+ * Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. Each of
+ * those headers is always there, even empty: where one is not, some gateways pass on the client's own.
+ */
 export function sendCaller(reply: FastifyReply, subject: Subject, keyId: string): FastifyReply {
-  reply.header('x-weir-subject', subject.id).header('x-weir-plan', subject.plan.name)
-  if (keyId !== '') reply.header('x-weir-key-id', keyId)
-  return reply.code(200).header('cache-control', 'no-store').send()
+  return reply
+    .code(200)
+    .headers({ 'x-weir-subject': subject.id, 'x-weir-plan': subject.plan.name, 'x-weir-key-id': keyId })
+    .header('cache-control', 'no-store')
+    .send()
 }
 
 /**
