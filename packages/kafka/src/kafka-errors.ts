@@ -25,6 +25,11 @@ export function isLostMembership(error: unknown): boolean {
   return lostTypes.has(typeOf(rootOf(error)))
 }
 
+/** Whether Kafka has answered that there is no such topic. */
+export function isMissingTopic(error: unknown): boolean {
+  return typeOf(rootOf(error)) === 'UNKNOWN_TOPIC_OR_PARTITION'
+}
+
 /** kafkajs's errors that a person has to mend. Many others it calls final too, such as "no coordinator found" of a broker that restarts. */
 const finalNames = new Set([
   'KafkaJSSASLAuthenticationError',

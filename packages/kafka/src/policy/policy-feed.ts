@@ -1,14 +1,11 @@
-import type { ChangeRecordV1 } from '@weir/contracts/policy.v1.ts'
 import type { EntityChange } from '@weir/core/policy/entities.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { KafkaOptions } from '../connect.ts'
+import type { AuditRecord } from './gather-changes.ts'
+import { LiveFeed } from './live-feed.ts'
 
-/** A change's audit record, as it stands in the topic. */
-export interface AuditRecord extends ChangeRecordV1 {
-  /** A UUID version 7. */
-  readonly id: string
-}
+export type { AuditRecord } from './gather-changes.ts'
 
 export interface PolicyFeedOptions extends KafkaOptions {
   /** Path of the copy on disk that a start without Kafka takes; empty for none. Each process has its own. */
@@ -22,6 +19,8 @@ export interface PolicyFeedOptions extends KafkaOptions {
   readonly onAudit?: (record: AuditRecord) => void
   /** Given by tests only. */
   readonly topic?: string
+  /** How long a start waits for Kafka; given by tests only. */
+  readonly patienceMs?: number
 }
 
 /** What has just come into force. */
@@ -42,7 +41,7 @@ export interface PolicyFeedStatus {
   readonly waitingFor: string
   /** Since Kafka last said that everything was read; Infinity for never. */
   readonly ageMs: number
-  /** Why changes were left out since the last one that was taken over whole; undefined when there are none. */
+  /** What of the topic or the snapshot is not in force, and why; undefined when all of it is. */
   readonly refused: string | undefined
 }
 
@@ -75,6 +74,4 @@ export interface PolicyFeed {
 }
 
 /** Starts to follow the topic. Kafka may be away, and may go away and come back at any time. */
-export function openPolicyFeed(options: PolicyFeedOptions): PolicyFeed {
-  throw new Error(`not built yet: ${options.clientId}`)
-}
+export const openPolicyFeed = (options: PolicyFeedOptions): PolicyFeed => new LiveFeed(options)

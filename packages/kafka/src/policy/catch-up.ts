@@ -1,0 +1,93 @@
+import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
+import type { Entity, PolicyFault } from '@weir/core/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import { entityKey, type Mark, type WholeChange } from './gather-changes.ts'
+
+export interface RefusedChange {
+  readonly change: WholeChange
+  readonly problems: readonly PolicyFault[]
+}
+
+export type CaughtUp =
+  | {
+      readonly kind: 'caught-up'
+      readonly state: PolicyState
+      /** Of the last change; undefined for a topic without any. */
+      readonly mark: Mark | undefined
+      readonly leftOut: readonly PolicyFault[]
+      /** Changes at the end that do not fit. */
+      readonly refused: readonly RefusedChange[]
+    }
+  /** No part of it makes a policy. */
+  | { readonly kind: 'unusable'; readonly problems: readonly PolicyFault[] }
+
+/** Of a topic that does not compile as a whole, so many changes at its end are tried one by one. */
+const recentMax = 20
+
+/**
+ * The whole topic, gathered before any of it is taken over: what was compacted may refer to what comes much later. Kept as
+ * text, because a million subjects with their keys would be gigabytes as objects, if only for seconds.
+ */
+export class CatchUp {
+  readonly #settled = new Map<string, string>()
+  readonly #recent: WholeChange[] = []
+  #mark: Mark | undefined
+  /** Since it was finished last. */
+  isChanged = true
+
+  add(change: WholeChange): void {
+    this.isChanged = true
+    this.#recent.push(change)
+    this.#mark = change.mark
+    const oldest = this.#recent.length > recentMax ? this.#recent.shift() : undefined
+    for (const one of oldest?.changes ?? []) {
+      const { key, value } = encodeEntityChange(one)
+      if (value === null) this.#settled.delete(key)
+      else this.#settled.set(key, value)
+    }
+  }
+
+  /** May be asked again after more changes. */
+  finish(): CaughtUp {
+    this.isChanged = false
+    const state = createPolicyState()
+    const loaded = state.load(this.#all())
+    const mark = this.#mark
+    const steps = loaded.kind === 'loaded' && loaded.leftOut.length === 0 ? undefined : this.#stepByStep()
+    if (loaded.kind === 'loaded') {
+      if (steps !== undefined && steps.leftOut.length < loaded.leftOut.length) return steps
+      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, refused: [] }
+    }
+    if (steps !== undefined) return steps
+    return { kind: 'unusable', problems: loaded.problems }
+  }
+
+  /** As a process that was there all the time has done it: what does not fit is left out. */
+  #stepByStep(): Extract<CaughtUp, { kind: 'caught-up' }> | undefined {
+    const state = createPolicyState()
+    const loaded = state.load(this.#settledEntities(new Set()))
+    if (loaded.kind === 'problems') return undefined
+    const refused: RefusedChange[] = []
+    for (const change of this.#recent) {
+      const applied = state.apply(change.changes)
+      if (applied.kind === 'problems') refused.push({ change, problems: applied.problems })
+    }
+    // All of them wrong, and nothing before: that is no policy.
+    if (refused.length === this.#recent.length && this.#settled.size === 0) return undefined
+    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, refused }
+  }
+
+  *#all(): Iterable<Entity> {
+    const recent = new Map(this.#recent.flatMap(({ changes }) => changes.map((one) => [entityKey(one), one.entity])))
+    yield* this.#settledEntities(recent)
+    for (const entity of recent.values()) if (entity !== undefined) yield entity
+  }
+
+  *#settledEntities(except: { has(key: string): boolean }): Iterable<Entity> {
+    for (const [key, value] of this.#settled) {
+      if (except.has(key)) continue
+      const parsed = parsePolicyRecord(Buffer.from(key), Buffer.from(value))
+      if (parsed.kind === 'entity' && parsed.change.entity !== undefined) yield parsed.change.entity
+    }
+  }
+}

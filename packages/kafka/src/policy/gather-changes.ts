@@ -1,0 +1,63 @@
+import { type ChangeRecordV1, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
+import type { EntityChange } from '@weir/core/policy/entities.ts'
+import type { LogRecord } from './partition-log.ts'
+
+/** A change's audit record, as it stands in the topic. */
+export interface AuditRecord extends ChangeRecordV1 {
+  /** A UUID version 7. */
+  readonly id: string
+}
+
+/** Where a change ends in the topic. The id names the topic too: a topic made anew does not have it there. */
+export interface Mark {
+  readonly offset: bigint
+  readonly id: string
+}
+
+/** Everything between one audit record and the next, which ends it. */
+export interface WholeChange {
+  /** Each entity once, as it is to be in the end. */
+  readonly changes: readonly EntityChange[]
+  readonly resets: readonly string[]
+  readonly audit: AuditRecord
+  readonly mark: Mark
+}
+
+export interface ChangeGatherer {
+  /** The change that this record completes. */
+  add(record: LogRecord): WholeChange | undefined
+  /** What was gathered of a change that is not whole yet comes once more. */
+  forget(): void
+}
+
+export const entityKey = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}/${name}`
+
+/** Holds back what a change consists of until it is whole; at most each entity of the topic once. */
+export function createChangeGatherer(onUnreadable: (offset: bigint, reason: string) => void): ChangeGatherer {
+  const changes = new Map<string, EntityChange>()
+  const resets = new Set<string>()
+  const take = (audit: AuditRecord, mark: Mark): WholeChange => {
+    const whole = { changes: [...changes.values()], resets: [...resets], audit, mark }
+    changes.clear()
+    resets.clear()
+    return whole
+  }
+  return {
+    add({ offset, key, value }) {
+      const parsed = parsePolicyRecord(key, value)
+      if (parsed.kind === 'entity') {
+        // Deleted first, so that a repeated one takes its later place.
+        const at = entityKey(parsed.change)
+        changes.delete(at)
+        changes.set(at, parsed.change)
+      } else if (parsed.kind === 'reset') resets.add(parsed.subject)
+      else if (parsed.kind === 'unreadable') onUnreadable(offset, parsed.reason)
+      else if (parsed.kind === 'change') return take({ id: parsed.id, ...parsed.change }, { offset, id: parsed.id })
+      return undefined
+    },
+    forget() {
+      changes.clear()
+      resets.clear()
+    },
+  }
+}

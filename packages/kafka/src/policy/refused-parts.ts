@@ -1,0 +1,71 @@
+import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
+import type { KafkaLog } from '../connect.ts'
+import { entityKey, type WholeChange } from './gather-changes.ts'
+
+/** Of the problems of one change so many are logged: the first ones explain the others. */
+const problemsLogged = 5
+/** What is told of names at most these: the readiness line is for people. */
+const partsMax = 1_000
+
+/** What the topic holds and the policy in force does not, until somebody changes the same entities again. */
+export class RefusedParts {
+  readonly #log: KafkaLog
+  /** Reason by entity, or by a fault's path. */
+  readonly #parts = new Map<string, string>()
+  #whole: string | undefined
+
+  constructor(log: KafkaLog) {
+    this.#log = log
+  }
+
+  get summary(): string | undefined {
+    if (this.#whole !== undefined) return this.#whole
+    const [first] = this.#parts
+    if (first === undefined) return undefined
+    const more = this.#parts.size > 1 ? `, and ${this.#parts.size - 1} more` : ''
+    return `${first[0]} is not in force as the topic has it: ${first[1]}${more}`
+  }
+
+  clear(): void {
+    this.#parts.clear()
+    this.#whole = undefined
+  }
+
+  refuse({ audit, changes }: WholeChange, problems: readonly PolicyFault[]): void {
+    const reason = problems[0] === undefined ? 'it does not fit' : `${problems[0].path}: ${problems[0].message}`
+    this.#log.error(
+      { change: audit.id, by: audit.by, entities: changes.length, problems: problems.slice(0, problemsLogged) },
+      'policy change left out: it does not fit what is in force',
+    )
+    for (const change of changes) this.#add(entityKey(change), reason)
+  }
+
+  /** Subjects and keys that do not fit the definitions. */
+  leftOut(faults: readonly PolicyFault[]): void {
+    if (faults.length === 0) return
+    this.#log.error({ parts: faults.length, problems: faults.slice(0, problemsLogged) }, 'parts of the policy left out')
+    for (const { path, message } of faults) this.#add(path, message)
+  }
+
+  unusable(topic: string, problems: readonly PolicyFault[]): void {
+    const [first] = problems
+    this.#log.error({ topic, problems: problems.slice(0, problemsLogged) }, 'the topic holds no usable policy')
+    this.#whole = `${topic} holds no usable policy: ${first === undefined ? 'it does not fit' : `${first.path}: ${first.message}`}`
+  }
+
+  /** These are in force now. */
+  mended(changes: readonly EntityChange[]): void {
+    if (this.#parts.size === 0) return
+    for (const change of changes) {
+      this.#parts.delete(entityKey(change))
+      for (const path of this.#parts.keys()) if (isAbout(path, change.name)) this.#parts.delete(path)
+    }
+  }
+
+  #add(part: string, reason: string): void {
+    if (this.#parts.size < partsMax) this.#parts.set(part, reason)
+  }
+}
+
+/** A fault's path names its subject or key: `subjects.acme.plan`. */
+const isAbout = (path: string, name: string) => !path.includes('/') && path.includes(name)

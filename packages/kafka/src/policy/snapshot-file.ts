@@ -1,0 +1,160 @@
+import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
+import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
+import { type Entity, type EntityChange, entityKinds, isJsonObject, putEntity } from '@weir/core/policy/entities.ts'
+import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { Mark } from './gather-changes.ts'
+
+/*
+ * First line: `{"v":1,"heardMs":…}`, always of the same length, so that it can be renewed in place. Then a line per entity,
+ * its record's key as JSON, a tab and the record's value. The same for entities that changed while these were written: the
+ * last line of a name counts, and without a value it is deleted. Last line: how many lines there are, and where in the topic
+ * that is. A file without its last line is none.
+ */
+
+/** Digits of the time, until the year 2286. */
+const timeDigits = 13
+const headLine = (heardMs: number) =>
+  `{"v":1,"heardMs":${String(Math.max(0, Math.floor(heardMs))).padStart(timeDigits, ' ')}}\n`
+/** Written in one go, and made in one: some milliseconds. */
+const chunkCharacters = 256 * 1024
+
+export interface Snapshot {
+  readonly mark: Mark
+  /** When Kafka last said that this is all, in milliseconds since the epoch. */
+  readonly heardMs: number
+  /** Each is made when it is asked for. */
+  entities(): Iterable<Entity>
+}
+
+export type ReadSnapshot =
+  | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'unusable'; readonly reason: string }
+
+/** Reads a snapshot whole. Never throws: a process can do without. */
+export async function readSnapshot(path: string): Promise<ReadSnapshot> {
+  let bytes: Buffer
+  try {
+    bytes = await readFile(path)
+  } catch (error) {
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    return isMissing ? { kind: 'none' } : { kind: 'unusable', reason: String(error) }
+  }
+  try {
+    return { kind: 'snapshot', snapshot: parseSnapshot(bytes) }
+  } catch (error) {
+    return { kind: 'unusable', reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function parseSnapshot(bytes: Buffer): Snapshot {
+  const lastAt = bytes.lastIndexOf(10, bytes.length - 2) + 1
+  const head = jsonLine(bytes, 0, bytes.indexOf(10))
+  const foot = jsonLine(bytes, lastAt, bytes.length)
+  const bodyAt = bytes.indexOf(10) + 1
+  const { heardMs } = head
+  const { offset, id, lines } = foot
+  if (head.v !== 1 || typeof heardMs !== 'number') throw new Error('its first line is not that of a snapshot')
+  if (typeof offset !== 'string' || typeof id !== 'string' || typeof lines !== 'number') {
+    throw new Error('its last line is missing')
+  }
+  const starts = new Map<string, number>()
+  let count = 0
+  for (let at = bodyAt; at < lastAt; at = bytes.indexOf(10, at) + 1) {
+    starts.set(keyAt(bytes, at), at)
+    count += 1
+  }
+  if (count !== lines) throw new Error(`it has ${count} of its ${lines} lines`)
+  return {
+    mark: { offset: BigInt(offset), id },
+    heardMs,
+    *entities() {
+      for (const [key, at] of starts) {
+        const entity = entityAt(bytes, key, at)
+        if (entity !== undefined) yield entity
+      }
+    },
+  }
+}
+
+function jsonLine(bytes: Buffer, from: number, to: number) {
+  const value: unknown = JSON.parse(bytes.toString('utf8', from, to))
+  if (!isJsonObject(value)) throw new Error('a line is not an object')
+  return value
+}
+
+const keyAt = (bytes: Buffer, at: number): string =>
+  String(JSON.parse(bytes.toString('utf8', at, bytes.indexOf(9, at))))
+
+function entityAt(bytes: Buffer, key: string, at: number): Entity | undefined {
+  const value = bytes.subarray(bytes.indexOf(9, at) + 1, bytes.indexOf(10, at))
+  if (value.length === 0) return undefined
+  const parsed = parsePolicyRecord(Buffer.from(key), value)
+  if (parsed.kind !== 'entity') throw new Error(`its line of ${key} cannot be read`)
+  return parsed.change.entity
+}
+
+function lineOf(change: EntityChange): string {
+  const { key, value } = encodeEntityChange(change)
+  return `${JSON.stringify(key)}\t${value ?? ''}\n`
+}
+
+/** What ends a snapshot. */
+export interface SnapshotEnd {
+  readonly mark: Mark
+  /** What was taken over since the write began. */
+  readonly later: readonly EntityChange[]
+}
+
+/**
+ * Replaces the snapshot, so that a reader sees the old or the new one whatever happens. Requests go on meanwhile, and changes
+ * too: `end` is asked when all else is written, and undefined leaves the old snapshot in its place.
+ */
+export async function writeSnapshot(
+  path: string,
+  state: PolicyState,
+  heardMs: number,
+  end: () => SnapshotEnd | undefined,
+): Promise<boolean> {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.write(headLine(heardMs))
+    const lines = await writeEntities(file, state)
+    const ending = end()
+    if (ending === undefined) return false
+    const { mark, later } = ending
+    const foot = JSON.stringify({ lines: lines + later.length, offset: String(mark.offset), id: mark.id })
+    await file.write(`${later.map(lineOf).join('')}${foot}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+  return true
+}
+
+async function writeEntities(file: FileHandle, state: PolicyState): Promise<number> {
+  let chunk = ''
+  let lines = 0
+  for (const kind of entityKinds) {
+    for (const entity of state.list(kind)) {
+      chunk += lineOf(putEntity(entity))
+      lines += 1
+      if (chunk.length < chunkCharacters) continue
+      await file.write(chunk)
+      chunk = ''
+    }
+  }
+  await file.write(chunk)
+  return lines
+}
+
+/** Says that the snapshot is still all there is, without writing it again. */
+export async function renewSnapshot(path: string, heardMs: number): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.write(headLine(heardMs), 0)
+  } finally {
+    await file.close()
+  }
+}
