@@ -90,9 +90,10 @@ export function encodeReset(subject: string): readonly [PolicyMessage, PolicyMes
 
 /** Reads one record. Never throws: topics are open to other writers. */
 export function parsePolicyRecord(key: Buffer | null, value: Buffer | null): ParsedPolicyRecord {
-  const keyText = key?.toString('utf8') ?? ''
-  const slash = keyText.indexOf('/')
-  const [kind, name] = slash === -1 ? ['', ''] : [keyText.slice(0, slash), keyText.slice(slash + 1)]
+  // Decoded apart: a part of a text would keep the whole of it in memory, and names are kept by the million.
+  const slash = key?.indexOf('/') ?? -1
+  const kind = slash === -1 ? '' : (key?.toString('utf8', 0, slash) ?? '')
+  const name = slash === -1 ? '' : (key?.toString('utf8', slash + 1) ?? '')
   if (name === '') return { kind: 'unreadable', reason: 'the key is not of the form kind/name' }
   const parsed = value === null ? null : parseJson(value.toString('utf8'))
   if (parsed === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }

@@ -7,7 +7,7 @@ import { readPlanName } from './read-plan-name.ts'
 const issuersMax = 16
 
 /** Only asymmetric ones: with a shared secret whoever can check a token can make one. */
-export const jwtAlgorithms = [
+const jwtAlgorithms = [
   ...(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const),
   ...(['ES256', 'ES384', 'ES512', 'EdDSA'] as const),
 ] as const
