@@ -9,10 +9,14 @@ const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subje
 function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {
   if (kind === 'route') return { match: name, ...body }
   if (kind !== 'subject') return body
-  const keys = source.keysOf(name).flatMap((sha256) => {
-    const { subject: _, ...rest } = source.get('key', sha256)?.body ?? {}
-    return isJsonObject(rest) ? [{ sha256, ...rest }] : []
-  })
+  // In one order, however they came: the same text for the same policy.
+  const keys = source
+    .keysOf(name)
+    .toSorted()
+    .flatMap((sha256) => {
+      const { subject: _, ...rest } = source.get('key', sha256)?.body ?? {}
+      return isJsonObject(rest) ? [{ sha256, ...rest }] : []
+    })
   return keys.length === 0 ? body : { ...body, keys }
 }
 

@@ -1,0 +1,142 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { runWeir } from '../../support/weir-up.ts'
+
+const policyText = (size: number) => `
+version: 1
+plans: { free: { limits: [minute] } }
+limits: { minute: { algorithm: fixed_window, size: ${size}, window: 1m } }
+subjects: { acme: { plan: free } }
+`
+
+/** A Kafka of this file's own: it is stopped and started, and the policy's topic has one name. */
+let kafka: RunningServer
+let admin: RunningConsole
+
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  admin = await startConsole({
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
+    WEIR_REDIS_URL: inject('redisUrl'),
+  })
+})
+
+afterAll(async () => {
+  await admin?.close()
+  await kafka?.close()
+})
+
+interface Page {
+  readonly items: readonly { readonly id: string; readonly name: string; readonly by: string }[]
+}
+
+async function policyFile(size: number): Promise<string> {
+  const file = join(kafka.dir, `weir-${size}.yaml`)
+  await writeFile(file, policyText(size))
+  return file
+}
+
+const weir = (...args: string[]) => runWeir(args, admin.environment)
+
+test('a file is compared, applied and exported from the command line', async () => {
+  const file = await policyFile(100)
+  const before = await weir('diff', '--policy', file)
+  expect([before.code, before.stdout.split('\n').filter((line) => line.startsWith('+ '))]).toEqual([
+    1,
+    [
+      expect.stringContaining('+ limit minute'),
+      expect.stringContaining('+ plan free'),
+      expect.stringContaining('+ subject acme'),
+    ],
+  ])
+  expect((await weir('apply', '--policy', file, '--dry-run')).code).toBe(0)
+  expect((await weir('diff', '--policy', file)).code).toBe(1)
+  const applied = await weir('apply', '--policy', file)
+  expect([applied.code, applied.stderr]).toEqual([0, expect.stringContaining('3 created')])
+  const same = await weir('diff', '--policy', file)
+  expect([same.code, same.stdout]).toEqual([0, ''])
+
+  const edited = await weir('diff', '--policy', await policyFile(200))
+  expect([edited.code, edited.stdout]).toEqual([1, '~ limit minute  size: 100 → 200\n'])
+  const exported = await weir('export')
+  await writeFile(join(kafka.dir, 'exported.yaml'), exported.stdout)
+  expect((await weir('diff', '--policy', join(kafka.dir, 'exported.yaml'))).code).toBe(0)
+
+  const wrong = await weir('apply', '--policy', await policyFile(-1))
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('limits.minute.size')])
+  const unknown = await weir('keys', 'create', 'acmee')
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('did you mean acme?')])
+})
+
+test('keys are made, exchanged, listed and revoked from the command line, and stand in no log', async () => {
+  const created = await weir('keys', 'create', 'acme', '--id', 'cli')
+  expect([created.code, created.stdout]).toEqual([0, expect.stringMatching(/^weir_[\w-]{43}\n$/)])
+  const rotated = JSON.parse(
+    (await weir('keys', 'rotate', 'cli', '--overlap', '1h', '--new-id', 'cli-2', '--json')).stdout,
+  )
+  expect(rotated).toMatchObject({ id: 'cli-2', subject: 'acme', old: { id: 'cli' } })
+  expect((await weir('keys', 'list', '--subject', 'acme')).stdout).toMatch(/^ID +SUBJECT +EXPIRES\n/)
+  expect((await weir('keys', 'revoke', 'cli')).code).toBe(0)
+  const listed = JSON.parse((await weir('keys', 'list', '--json')).stdout)
+  expect(listed).toEqual([{ id: 'cli-2', subject: 'acme', expires: null }])
+  const log = await admin.readLog()
+  for (const secret of [created.stdout.trim(), rotated.key, admin.environment.WEIR_ADMIN_TOKEN]) {
+    expect(log).not.toContain(secret)
+  }
+})
+
+test('of concurrent edits with one ETag one wins', async () => {
+  const tag = (await admin.ask('GET /v1/limits/minute')).headers.get('etag') ?? ''
+  const limit = (size: number) => ({ algorithm: 'fixed_window', size, window: '1m' })
+  const edits = [401, 402, 403, 404].map((size) => admin.ask('PUT /v1/limits/minute', limit(size), { 'if-match': tag }))
+  const answers = await Promise.all(edits)
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412, 412, 412])
+  const winner = answers.find(({ status }) => status === 200)
+  expect((await admin.ask('GET /v1/limits/minute')).body).toEqual(winner?.body)
+})
+
+test('a console that is killed and started again has everything, the audit included', async () => {
+  const [policy, changes] = [await admin.ask('GET /v1/policy'), await admin.ask<Page>('GET /v1/changes')]
+  expect(changes.body.items.length).toBeGreaterThan(3)
+  await admin.kill()
+  await admin.restart()
+  expect((await admin.ask('GET /v1/policy')).body).toEqual(policy.body)
+  expect((await admin.ask('GET /v1/changes')).body).toEqual(changes.body)
+})
+
+test('while Kafka is stopped changes are refused and reading goes on; afterwards all is as before, and changes are taken', async () => {
+  const [policy, changes] = [await admin.ask('GET /v1/policy'), await admin.ask('GET /v1/changes')]
+  await kafka.kill('SIGKILL')
+  const refused = await admin.ask<{ readonly type: string }>('PUT /v1/plans/team', { limits: ['minute'] })
+  expect([refused.status, refused.body.type]).toEqual([503, 'urn:weir:problem:policy-unavailable'])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await admin.ask('GET /v1/policy')).body).toEqual(policy.body)
+  const ready = await fetch(`${admin.ops}/readyz`)
+  expect([ready.status, await ready.text()]).toEqual([200, expect.stringContaining('policy: warning')])
+  await kafka.restart()
+  expect((await admin.ask('GET /v1/policy')).body).toEqual(policy.body)
+  expect((await admin.ask('GET /v1/changes')).body).toEqual(changes.body)
+  await expect
+    .poll(async () => (await admin.ask('PUT /v1/plans/team', { limits: ['minute'] })).status, { timeout: 60_000 })
+    .toBeLessThan(300)
+  expect((await admin.ask<Page>('GET /v1/plans')).body.items.map(({ name }) => name)).toEqual(['free', 'team'])
+})
+
+test('a reset by the API forgets what was counted, and is in the audit under who did it', async () => {
+  const made = await admin.ask<{ readonly token: string }>('POST /v1/tokens', { name: 'support', scopes: ['limits'] })
+  const authorization = `Bearer ${made.body.token}`
+  const reset = await admin.ask('POST /v1/subjects/acme/limits/reset', {}, { authorization })
+  expect([reset.status, reset.body]).toMatchObject([200, { subject: 'acme', changed: [{ name: 'minute' }] }])
+  expect((await admin.ask('GET /v1/changes', undefined, { authorization })).status).toBe(403)
+  const { items } = (await admin.ask<Page>('GET /v1/changes?limit=1')).body
+  expect(items[0]).toMatchObject({ by: 'support', summary: [{ what: 'reset', kind: 'subject', name: 'acme' }, {}] })
+})
