@@ -32,7 +32,7 @@ upstreams:
   gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
-  globex: { plan: other, keys: [{ sha256: "${sha256('globex-key')}", id: k2 }] }
+  globex: { plan: other, keys: [{ sha256: "${sha256('globex-key')}", id: k2 }, { sha256: "${sha256('old-key')}", expires: "2026-11-21T12:00:10Z" }] }
   hooli: { plan: watched, keys: [{ sha256: "${sha256('hooli-key')}", id: k3 }] }
 `
 
@@ -245,7 +245,9 @@ describe('POST /v1/check', () => {
     expect((await check({ key: 'globex-key' }, acme)).statusCode).toBe(403)
     expect((await check({ key: 'globex-key' })).json()).toMatchObject({ allowed: true })
     expect((await check({ key: 'no such key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
-    expect(records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', '_unauthenticated'])
+    expect((await check({ key: 'old-key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
+    const nobody = '_unauthenticated'
+    expect(records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', nobody, nobody])
   })
 
   it('says that a cost above the limit is never admitted, without a time to try again', async () => {
@@ -257,6 +259,7 @@ describe('POST /v1/check', () => {
   it.each([
     ['no credential', {}, {}, 401],
     ['a wrong token', {}, { authorization: 'Bearer nope' }, 401],
+    ['an expired key', {}, { 'x-api-key': 'old-key' }, 401],
     ['a subject that the policy does not have', { subject: 'initech' }, admin, 400],
     ['nobody at all', {}, admin, 400],
     ['subject and key at once', { subject: 'acme', key: 'acme-key' }, admin, 400],

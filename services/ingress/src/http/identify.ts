@@ -98,12 +98,12 @@ export function createIdentifier(options: {
         return { kind: 'stranger', retryAfterMs } as const
       }
     }
-    const key = hash === '' ? undefined : view.policy.keys.get(hash)
-    if (key !== undefined && (key.expiresAtMs === undefined || clock.nowMs() < key.expiresAtMs)) {
+    const key = keyInForce(view.policy, hash, clock.nowMs())
+    if (key !== undefined) {
       good.add(hash)
       return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
     }
-    if (key !== undefined || !credential.mayBeToken || hash === '') return wrong(rules, request)
+    if (!credential.mayBeToken || hash === '') return wrong(rules, request)
     const settle = (caller: Caller | undefined): Caller => {
       if (caller?.kind === 'known') good.add(hash)
       return caller ?? wrong(rules, request)
@@ -141,5 +141,14 @@ export function readCredential(headers: IncomingHttpHeaders): HeaderCredential |
   return undefined
 }
 
-/** The policy's key of this text, found by its hash, so that neither memory nor timing tells a valid one. */
-export const findKey = (policy: Policy, key: string): ApiKey | undefined => policy.keys.get(fingerprint(key))
+/**
+ * The policy's key of this text, unless it has expired. Found by its hash, so that neither memory nor timing tells a valid
+ * one.
+ */
+export const findKey = (policy: Policy, key: string, nowMs: number): ApiKey | undefined =>
+  keyInForce(policy, fingerprint(key), nowMs)
+
+function keyInForce(policy: Policy, hash: string, nowMs: number): ApiKey | undefined {
+  const key = hash === '' ? undefined : policy.keys.get(hash)
+  return key === undefined || (key.expiresAtMs !== undefined && nowMs >= key.expiresAtMs) ? undefined : key
+}

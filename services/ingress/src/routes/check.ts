@@ -88,7 +88,7 @@ type Who =
   | { readonly kind: 'problem'; readonly problem: Problem }
 
 /** Whom the check is about. A subject's key speaks for itself; the admin token for anybody. */
-function whoIsAsked(policy: Policy, body: CheckBody, caller: ReturnType<typeof findKey>): Who {
+function whoIsAsked(policy: Policy, body: CheckBody, caller: ReturnType<typeof findKey>, nowMs: number): Who {
   if (caller !== undefined) {
     const other = body.key !== undefined || (body.subject !== undefined && body.subject !== caller.subject.id)
     if (other)
@@ -106,7 +106,7 @@ function whoIsAsked(policy: Policy, body: CheckBody, caller: ReturnType<typeof f
     return { kind: 'problem', problem: bad('Give subject or key, not both.') }
   }
   if (body.key !== undefined) {
-    const key = findKey(policy, body.key)
+    const key = findKey(policy, body.key, nowMs)
     return key === undefined ? { kind: 'stranger' } : { kind: 'subject', subject: key.subject, keyId: key.id }
   }
   const subject = policy.subjects.get(body.subject ?? '')
@@ -129,16 +129,17 @@ export function addCheckRoute(
     const { body } = request
     const { view } = ports.policy
     const { policy } = view
-    const credential = fingerprint(readCredential(request.headers)?.key ?? '')
-    const caller = policy.keys.get(credential)
+    const text = readCredential(request.headers)?.key ?? ''
+    const nowMs = ports.clock.nowMs()
+    const caller = findKey(policy, text, nowMs)
     const asked = { ...matchAsked(view, body), ip: addressScope(body.ip ?? '') }
-    if (caller === undefined && !isAdmin(credential)) {
+    if (caller === undefined && !isAdmin(fingerprint(text))) {
       const verdict = gate.refuseStranger({ ...asked, retryAfterMs: 0 })
       setVerdictHeaders(reply, verdict)
       return sendProblem(reply, denialProblem(reply, verdict))
     }
     if (body.ip !== undefined && asked.ip === '') return sendProblem(reply, bad('ip must be an IPv4 or IPv6 address.'))
-    const who = whoIsAsked(policy, body, caller)
+    const who = whoIsAsked(policy, body, caller, nowMs)
     if (who.kind === 'problem') return sendProblem(reply, who.problem)
     const cost = body.cost ?? asked.route.cost
     const verdict =
