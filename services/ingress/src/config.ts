@@ -1,3 +1,4 @@
+import { policyAgeVariables, policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { checkRedisUrl } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { addresses, choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
@@ -6,7 +7,8 @@ import { serviceVariables } from '@weir/runtime/start-service.ts'
 /** Everything the ingress reads from its environment. */
 export const ingressVariables = {
   ...serviceVariables(9101),
-  policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
+  ...policySourceVariables,
+  ...policyAgeVariables,
   redisUrl: {
     name: 'WEIR_REDIS_URL',
     about: 'the Redis that decides',

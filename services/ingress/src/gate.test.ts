@@ -26,13 +26,16 @@ let gate: Gate
 let records: Record<string, unknown>[]
 let nowMs: number
 let logIsFull: boolean
+let isStale: boolean
 
 beforeEach(() => {
   records = []
   nowMs = Date.parse('2026-11-21T12:00:10.000Z')
   logIsFull = false
   const clock = { nowMs: () => nowMs }
+  isStale = false
   gate = createGate({
+    policy: createLivePolicy(policy, () => isStale),
     clock,
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: {
@@ -120,4 +123,22 @@ test('a repeat of what could not be recorded is recorded before it is admitted, 
   const admitted = [await gate.decide(request), await gate.decide(request)]
   expect(admitted.map(({ decision }) => decision.allowed)).toEqual([true, true])
   expect(records).toMatchObject([{ id: refused[0]?.id, outcome: 'allow', charged: 'yes' }])
+})
+
+test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {
+  isStale = true
+  const [known, stranger] = [
+    await gate.decide(ask()),
+    gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 }),
+  ]
+  for (const { decision } of [known, stranger]) {
+    expect(decision).toMatchObject({ allowed: false, reason: 'unavailable', charged: 'no', retryAfterMs: 5_000 })
+  }
+  expect(records).toMatchObject([
+    { subject: 'globex', outcome: 'deny', reason: 'unavailable' },
+    { subject: '_unauthenticated', outcome: 'deny', reason: 'unavailable' },
+  ])
+  isStale = false
+  const [first] = (await gate.decide(ask())).decision.limits
+  expect(first).toMatchObject({ name: 'trial', used: 1 })
 })

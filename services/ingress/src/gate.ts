@@ -7,7 +7,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import type { NamedValues } from './http/named-scopes.ts'
-import type { PolicyView } from './policy-view.ts'
+import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
 import { createUnrecorded } from './unrecorded.ts'
 
@@ -48,6 +48,9 @@ export interface Gate {
 /** A caller is told to come back after this long when the log of decisions is full; Kafka may be back by then. */
 const journalFullRetryMs = 5_000
 
+/** A stale policy may be confirmed at any second. */
+const staleRetryMs = 5_000
+
 const unauthorized: Decision = {
   allowed: false,
   reason: 'unauthorized',
@@ -61,12 +64,16 @@ const unauthorized: Decision = {
   limits: [],
 }
 
+/** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
+const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
+
 export function createGate(ports: {
+  readonly policy: Pick<LivePolicy, 'isStale'>
   readonly store: LimitStore
   readonly log: DecisionLog
   readonly clock: Clock
 }): Gate {
-  const { store, log, clock } = ports
+  const { policy, store, log, clock } = ports
   const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
   const unrecorded = createUnrecorded()
 
@@ -93,7 +100,9 @@ export function createGate(ports: {
       const { timeZone, anchor } = subject
       const key = peek ? undefined : idempotencyKey
       const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
-      const decision = await store.decide({ scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency })
+      const decision = policy.isStale()
+        ? policyStale
+        : await store.decide({ scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency })
       if (peek) return { id: undefined, decision, limits }
       const tsMs = clock.nowMs()
       const id = decision.repeats || (idempotency?.id ?? uuidv7(tsMs))
@@ -112,8 +121,9 @@ export function createGate(ports: {
       const { template, cost } = route
       const who = { subject: '_unauthenticated', keyId: '', plan: '', route: template, method, cost }
       // Spread by address, so that a flood of wrong keys does not pile up on one partition. The address itself stays out.
-      record(id, hash('sha256', ip, 'hex').slice(0, 16), unauthorized, who, tsMs)
-      const decision = retryAfterMs === 0 ? unauthorized : { ...unauthorized, retryAfterMs }
+      const refused = policy.isStale() ? policyStale : unauthorized
+      record(id, hash('sha256', ip, 'hex').slice(0, 16), refused, who, tsMs)
+      const decision = retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }
       return { id, decision, limits: undefined }
     },
   }

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { isStale, ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { openPublisher } from '@weir/kafka/publisher.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
@@ -24,9 +23,9 @@ const drainMs = 10_000
 await startService(
   'ingress',
   () => readConfig(ingressVariables, process.env),
-  async (config, { run, log, metrics, checkReady }) => {
-    const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
-
+  async (config, service) => {
+    const { run, log, metrics, checkReady } = service
+    const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
     const specs = await readTopics()
     const openLog = (topic: string) =>
       run.own(
@@ -74,9 +73,16 @@ await startService(
     const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
     registerMetrics(metrics, { store, layers, processes, records, identifier })
 
-    await warmUp(policy, store)
+    const first = await feed.firstPolicy()
+    const mayRefuse = config.onStalePolicy === 'refuse'
+    const policy = createLivePolicy(feed.policy ?? first, () => mayRefuse && isStale(feed, config))
+    feed.onChange((news) => {
+      if (news.isReplaced) policy.replace(news.policy)
+      layers.forget()
+    })
+    await warmUp(policy.view.policy, store)
     const apps = await buildApps(
-      { policy: createLivePolicy(policy), store: layers, identifier, log: records, outcomes, clock: systemClock },
+      { policy, store: layers, identifier, log: records, outcomes, clock: systemClock },
       log,
       config.adminTokenSha256,
     )

@@ -20,6 +20,8 @@ export interface PolicyView {
  */
 export interface LivePolicy {
   readonly view: PolicyView
+  /** Whether requests are to be refused, because nobody knows any more whether this is the policy. */
+  isStale(): boolean
   /** The next request is decided by this one. */
   replace(policy: Policy): void
 }
@@ -35,12 +37,13 @@ function viewOf(policy: Policy): PolicyView {
   }
 }
 
-export function createLivePolicy(policy: Policy): LivePolicy {
+export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false): LivePolicy {
   let view = viewOf(policy)
   return {
     get view() {
       return view
     },
+    isStale,
     replace(next) {
       view = viewOf(next)
     },

@@ -3,8 +3,9 @@ import type { Entity, PolicyFault } from '@weir/core/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
 import { entityKey, type Mark, type WholeChange } from './gather-changes.ts'
 
-export interface RefusedChange {
+export interface TriedChange {
   readonly change: WholeChange
+  /** None for one that was taken over. */
   readonly problems: readonly PolicyFault[]
 }
 
@@ -15,8 +16,8 @@ export type CaughtUp =
       /** Of the last change; undefined for a topic without any. */
       readonly mark: Mark | undefined
       readonly leftOut: readonly PolicyFault[]
-      /** Changes at the end that do not fit. */
-      readonly refused: readonly RefusedChange[]
+      /** The changes at the end, if they were tried one by one. */
+      readonly tried: readonly TriedChange[]
     }
   /** No part of it makes a policy. */
   | { readonly kind: 'unusable'; readonly problems: readonly PolicyFault[] }
@@ -56,7 +57,7 @@ export class CatchUp {
     const steps = loaded.kind === 'loaded' && loaded.leftOut.length === 0 ? undefined : this.#stepByStep()
     if (loaded.kind === 'loaded') {
       if (steps !== undefined && steps.leftOut.length < loaded.leftOut.length) return steps
-      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, refused: [] }
+      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, tried: [] }
     }
     if (steps !== undefined) return steps
     return { kind: 'unusable', problems: loaded.problems }
@@ -67,14 +68,13 @@ export class CatchUp {
     const state = createPolicyState()
     const loaded = state.load(this.#settledEntities(new Set()))
     if (loaded.kind === 'problems') return undefined
-    const refused: RefusedChange[] = []
-    for (const change of this.#recent) {
+    const tried = this.#recent.map((change): TriedChange => {
       const applied = state.apply(change.changes)
-      if (applied.kind === 'problems') refused.push({ change, problems: applied.problems })
-    }
+      return { change, problems: applied.kind === 'problems' ? applied.problems : [] }
+    })
     // All of them wrong, and nothing before: that is no policy.
-    if (refused.length === this.#recent.length && this.#settled.size === 0) return undefined
-    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, refused }
+    if (tried.every(({ problems }) => problems.length > 0) && this.#settled.size === 0) return undefined
+    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, tried }
   }
 
   *#all(): Iterable<Entity> {

@@ -201,7 +201,10 @@ export class LiveFeed implements PolicyFeed {
     this.#isAuditTold = true
     this.#refused.clear()
     this.#refused.leftOut(result.leftOut)
-    for (const { change, problems } of result.refused) this.#refuse(change, problems)
+    for (const { change, problems } of result.tried) {
+      if (problems.length > 0) this.#refuse(change, problems)
+      else this.#refused.mended(change.changes)
+    }
     this.#state = result.state
     this.#mark = result.mark
     if (result.mark !== undefined) {

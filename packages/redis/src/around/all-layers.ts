@@ -25,6 +25,8 @@ export interface LayerCounters {
 
 export interface LayeredStore extends LimitStore {
   readonly counters: LayerCounters
+  /** After a change of policy or a reset: whoever was just refused is asked about again. Counts held here go on. */
+  forget(): void
 }
 
 /**
@@ -39,6 +41,7 @@ export function layerStore(inner: LimitStore, options: LayersOptions): LayeredSt
   return {
     decide: (request) => filter.decide(request),
     refund: (request, charge) => filter.refund(request, charge),
+    forget: () => denials.forget(),
     get counters() {
       return {
         local: local.counters,
