@@ -154,6 +154,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       'x-weir-key-id': 'other',
       'x-http-method-override': 'GET',
       'x-request-id': '0123456789',
+      connection: 'close, x-weir-subject, x-weir-key-id, x-original-uri, x-forwarded-uri',
     }
     const stranger = await ask({ headers: forged })
     expect(stranger.status).toBe(401)
@@ -177,6 +178,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       'x-weir-key-id': `key-of-${callerOf(name, 'forger')}`,
     })
     expect(passed?.headers).not.toHaveProperty('x-http-method-override')
+    expect(passed?.headers.connection ?? '').not.toContain('x-weir')
   })
 
   test('a path that servers read differently does not reach the upstream by the cheaper of its readings', async () => {
