@@ -12,7 +12,7 @@ import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/lis
 import { createPassOn } from './proxy/pass-on.ts'
 import { writeProblem } from './proxy/problems.ts'
 import { readJsonCost } from './proxy/read-json-cost.ts'
-import { readTarget } from './proxy/read-target.ts'
+import { readTarget, type Target } from './proxy/read-target.ts'
 
 /** The reverse proxy. */
 export interface Proxy {
@@ -26,6 +26,7 @@ export interface Proxy {
 interface Arrival {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly target: Target
   readonly startedAt: number
   readonly protocol: string | undefined
   readonly mayContinue: () => void
@@ -39,8 +40,8 @@ export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: List
   /** Ours on every answer: on one that ends its connection, also that it does. */
   const startHeaders = ({ request, protocol }: Arrival, isRefusal: boolean): string[] => {
     // A client that waits for 100 and is refused may send its body or the next request: nobody could tell.
-    const mustClose = isRefusal ? protocol !== undefined || request.headers.expect !== undefined : false
-    return mustClose || (isClosing && protocol === undefined) ? ['connection', 'close'] : []
+    const closes = (isClosing && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
+    return closes ? ['connection', 'close'] : []
   }
 
   const answerProblem = (arrival: Arrival, problem: Problem) =>
@@ -55,10 +56,7 @@ export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: List
   }
 
   const decide = async (arrival: Arrival): Promise<void> => {
-    const { request } = arrival
-    const read = readTarget(request)
-    if ('problem' in read) return answerProblem(arrival, read.problem)
-    const { target } = read
+    const { request, target } = arrival
     const { view } = ports.policy
     const { headers, method = '', url = '', socket } = request
     const origin = { headers, url, socket }
@@ -88,7 +86,7 @@ export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: List
     if (!verdict.decision.allowed) return refuse(arrival, verdict)
     const ownHeaders = startHeaders(arrival, false)
     setVerdictHeaders(collector(ownHeaders), verdict)
-    passOn({ ...arrival, view, target, route, caller, decisionId: verdict.id ?? '', ownHeaders, readBody })
+    passOn({ ...arrival, view, route, caller, decisionId: verdict.id ?? '', ownHeaders, readBody })
   }
 
   const start = (arrival: Arrival) => {
@@ -99,10 +97,10 @@ export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: List
   }
 
   const door: ProxyDoor = {
-    serve: (request, response, mayContinue) =>
-      start({ request, response, mayContinue, protocol: undefined, startedAt: performance.now() }),
-    serveUpgrade: (request, response, protocol) =>
-      start({ request, response, mayContinue: () => undefined, protocol, startedAt: performance.now() }),
+    serve: (request, response, target, mayContinue) =>
+      start({ request, response, target, mayContinue, protocol: undefined, startedAt: performance.now() }),
+    serveUpgrade: (request, response, target, protocol) =>
+      start({ request, response, target, mayContinue: () => undefined, protocol, startedAt: performance.now() }),
   }
 
   return {
@@ -148,6 +146,8 @@ function injectInto(app: FastifyInstance, door: ProxyDoor): void {
     reply.hijack()
     // With one header set, Node keeps the others where Fastify's inject looks for them.
     reply.raw.setHeader('date', new Date().toUTCString())
-    door.serve(request.raw, reply.raw, () => undefined)
+    const read = readTarget(request.raw)
+    if ('problem' in read) writeProblem(reply.raw, read.problem, [])
+    else door.serve(request.raw, reply.raw, read.target, () => undefined)
   })
 }

@@ -1,12 +1,11 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { Problem } from '@weir/runtime/problem.ts'
 import { hasBody } from './client-body.ts'
-import { badRequest, writeProblem } from './problems.ts'
+import { badRequest, headerBytesMax, headersTooLarge, writeProblem } from './problems.ts'
+import { readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
-/** All headers of a request: room for a large cookie and a signed token. Above it is 431. */
-const headerBytesMax = 32_768
 /** For the whole head, from the first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
 const headTimeoutMs = 20_000
 /** How often heads and idle connections are looked at. */
@@ -16,12 +15,15 @@ const keepAliveTimeoutMs = 75_000
 /** A client that owes a part of its body, or does not read its answer, may pause for so long. */
 const silentMsMax = 60_000
 
+/** A refused client may take so long to read its answer and hang up. */
+const lingerMs = 5_000
+
 /** What a listener does with requests. */
 export interface ProxyDoor {
   /** Answers a request; `mayContinue` is called before its body is read. */
-  serve(request: IncomingMessage, response: ServerResponse, mayContinue: () => void): void
+  serve(request: IncomingMessage, response: ServerResponse, target: Target, mayContinue: () => void): void
   /** The same for one that asks for another protocol on its connection. */
-  serveUpgrade(request: IncomingMessage, response: ServerResponse, protocol: string): void
+  serveUpgrade(request: IncomingMessage, response: ServerResponse, target: Target, protocol: string): void
 }
 
 /** Bounds of the listener that tests shorten. */
@@ -33,6 +35,7 @@ export interface ListenerBounds {
 
 export const listenerBounds: ListenerBounds = { headTimeoutMs, checkEveryMs, silentMsMax }
 
+const upgradeWithBody = badRequest('A request to switch protocols has no body.')
 const nothingToSay = () => undefined
 
 /**
@@ -41,6 +44,19 @@ const nothingToSay = () => undefined
  */
 export function createListener(door: ProxyDoor, bounds: ListenerBounds = listenerBounds): Server {
   const answering = new WeakMap<Duplex, ServerResponse>()
+  /** Connections on which a head was refused: who knows where the next one would begin. */
+  const lost = new WeakSet<Duplex>()
+
+  const serve = (request: IncomingMessage, response: ServerResponse, mayContinue: () => void) => {
+    const { socket } = request
+    if (lost.has(socket)) return
+    answering.set(socket, response)
+    const read = readTarget(request)
+    if ('target' in read) return door.serve(request, response, read.target, mayContinue)
+    lost.add(socket)
+    writeProblem(response, read.problem, ['connection', 'close'])
+  }
+
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,
@@ -49,31 +65,29 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
       connectionsCheckingInterval: bounds.checkEveryMs,
       keepAliveTimeout: keepAliveTimeoutMs,
       insecureHTTPParser: false,
+      // Ours to check, so that the answer is a problem like any other.
+      requireHostHeader: false,
       shouldUpgradeCallback: (request) => protocolAsked(request) !== undefined,
     },
-    (request, response) => {
-      answering.set(request.socket, response)
-      door.serve(request, response, nothingToSay)
-    },
+    (request, response) => serve(request, response, nothingToSay),
   )
   server.setTimeout(bounds.silentMsMax)
+  // No limit, because beyond one Node drops headers in silence; too many are refused with the target.
+  server.maxHeadersCount = 0
   // With this listener Node says no 100 by itself: a refused client must not be asked for its body.
-  server.on('checkContinue', (request, response) => {
-    answering.set(request.socket, response)
-    door.serve(request, response, () => response.writeContinue())
-  })
+  server.on('checkContinue', (request, response) => serve(request, response, () => response.writeContinue()))
   server.on('upgrade', (request, socket, head) => {
     // Nobody else listens any more; the answer or the tunnel finds the socket closed.
     socket.on('error', nothingToSay)
     socket.unshift(head)
     const response = responseOn(request)
-    if (hasBody(request)) {
-      writeProblem(response, badRequest('A request to switch protocols has no body.'), ['connection', 'close'])
-    } else door.serveUpgrade(request, response, protocolAsked(request) ?? '')
+    const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
+    if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
+    else door.serveUpgrade(request, response, read.target, protocolAsked(request) ?? '')
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)
-    const isAnswering = response?.headersSent === true && !response.writableFinished
+    const isAnswering = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
     if (socket.writable && !isAnswering && error.code !== 'ECONNRESET') socket.write(plainAnswer(error.code ?? ''))
     socket.destroy()
   })
@@ -83,21 +97,20 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
 /** Writes an answer on a connection that Node's server has let go; the connection ends with it. */
 function responseOn(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
   const { socket } = request
   response.assignSocket(socket)
-  response.on('finish', () => socket.end())
+  response.on('finish', () => {
+    // What still comes is read and dropped: unread, it would reset the connection before the answer is there.
+    socket.setTimeout(lingerMs, () => socket.destroy())
+    socket.end()
+    socket.resume()
+  })
   return response
 }
 
 function headProblem(code: string): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    return {
-      type: problemType('headers-too-large'),
-      title: 'Headers too large',
-      status: 431,
-      detail: `The headers must not be longer than ${headerBytesMax} bytes together.`,
-    }
-  }
+  if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
   return badRequest('This is no HTTP/1.1 request that can be read in one way only.')

@@ -10,6 +10,18 @@ export const badRequest = (detail: string, status = 400): Problem => ({
   detail,
 })
 
+/** All headers of a request: room for a large cookie and a signed token. */
+export const headerBytesMax = 32_768
+/** Browsers send 20, chains of proxies add as many. */
+export const headersMax = 200
+
+export const headersTooLarge: Problem = {
+  type: problemType('headers-too-large'),
+  title: 'Headers too large',
+  status: 431,
+  detail: `There must be no more than ${headersMax} headers, of ${headerBytesMax} bytes together.`,
+}
+
 export const noUpstream: Problem = {
   type: problemType('no-upstream'),
   title: 'No upstream',

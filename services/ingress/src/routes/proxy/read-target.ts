@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
-import { badRequest } from './problems.ts'
+import { badRequest, headersMax, headersTooLarge } from './problems.ts'
 
 /** What a request asks for. */
 export interface Target {
@@ -14,25 +14,35 @@ export interface Target {
 /** A name, an address or nothing, and maybe a port. */
 const hostForm = /^[\w.~%:[\]-]*$/
 
-/** Reads request line and `Host`; a problem where two readers could see two requests. */
-export function readTarget({
-  url = '',
-  rawHeaders,
-  headers,
-}: IncomingMessage): { readonly target: Target } | { readonly problem: Problem } {
+/** Reads request line and framing; a problem where two readers could see two requests. */
+export function readTarget(request: IncomingMessage): { readonly target: Target } | { readonly problem: Problem } {
+  const { url = '' } = request
   if (!url.startsWith('/')) return refused('The request line must carry a path that begins with a slash.')
   if (url.includes('#')) return refused('The request line must not carry a fragment (#).')
+  const problem = headProblem(request)
+  if (problem !== undefined) return { problem }
+  const queryAt = url.indexOf('?')
+  const path = normalizePath(queryAt === -1 ? url : url.slice(0, queryAt))
+  if (path.kind === 'refused') return refused(`The path cannot be read in one way only: it ${path.why}.`)
+  return { target: { path: path.path, query: queryAt === -1 ? '' : url.slice(queryAt) } }
+}
+
+function headProblem({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): Problem | undefined {
+  if (rawHeaders.length > 2 * headersMax) return headersTooLarge
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
   }
-  if (hosts > 1 || !hostForm.test(headers.host ?? ''))
-    return refused('There must be one Host, a name with or without a port.')
-  const queryAt = url.indexOf('?')
-  const path = normalizePath(queryAt === -1 ? url : url.slice(0, queryAt))
-  if (path.kind === 'refused') return refused(`The path cannot be read in one way only: it ${path.why}.`)
-  return { target: { path: path.path, query: queryAt === -1 ? '' : url.slice(queryAt) } }
+  if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0) || !hostForm.test(headers.host ?? '')) {
+    return badRequest('There must be one Host, a name with or without a port.')
+  }
+  const coding = headers['transfer-encoding']
+  // Any other coding would be taken off or left on by guess; HTTP/1.0 has none.
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersionMinor === 0)) {
+    return badRequest('Of transfer codings only "chunked" is understood, and only in HTTP/1.1.')
+  }
+  return undefined
 }
 
 const refused = (detail: string) => ({ problem: badRequest(detail) })

@@ -1,0 +1,179 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openProxy } from './open-proxy.ts'
+
+const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
+
+describe('headers', () => {
+  it('of 64 kB get 431 and reach nobody; of 30 kB they pass', async () => {
+    const { raw, seen, records } = await openProxy()
+    const withHeader = (bytes: number) =>
+      `GET / HTTP/1.1\r\n${own}Connection: close\r\nX-Big: ${'a'.repeat(bytes)}\r\n\r\n`
+    const refused = await raw(withHeader(65_536))
+    expect(refused).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/)
+    expect(refused).toContain('urn:weir:problem:headers-too-large')
+    expect([seen, records]).toEqual([[], []])
+    expect(await raw(withHeader(30_000))).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('of more than 200 get 431, and none is dropped in silence', async () => {
+    const { raw, seen } = await openProxy()
+    const some = (many: number) => Array.from({ length: many }, (_, n) => `a${n}: b\r\n`).join('')
+    const ask = (many: number) => raw(`GET / HTTP/1.1\r\n${some(many)}${own}Connection: close\r\n\r\n`)
+    expect(await ask(2_500)).toMatch(/^HTTP\/1\.1 431 /)
+    expect(await ask(198)).toMatch(/^HTTP\/1\.1 431 /)
+    expect(await ask(197)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(Object.keys(seen[0]?.headers ?? {}).filter((name) => /^a\d+$/.test(name))).toHaveLength(197)
+  })
+
+  it('that come a byte at a time are cut off with 408, however steadily they come', async () => {
+    const { port, records } = await openProxy({ bounds: { headTimeoutMs: 600, checkEveryMs: 100 } })
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let said = ''
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      said += chunk
+    })
+    socket.on('error', () => undefined).write(`GET / HTTP/1.1\r\n${own}`)
+    const dripping = setInterval(() => socket.write('X-A: b\r\n'), 20)
+    await once(socket, 'close')
+    clearInterval(dripping)
+    expect(said).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/)
+    expect(records).toEqual([])
+  })
+
+  it('that never begin do not hold a connection either', async () => {
+    const { port } = await openProxy({ bounds: { headTimeoutMs: 300, checkEveryMs: 100, silentMsMax: 1_000 } })
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    await once(socket.resume(), 'close')
+    expect(socket.bytesWritten).toBe(0)
+  })
+})
+
+describe('a body', () => {
+  it('that stops coming is given up with 408, and the upstream is let go', async () => {
+    const { raw, upstreamSockets, outcomes } = await openProxy({ bounds: { silentMsMax: 300 } })
+    const answer = await raw(`POST / HTTP/1.1\r\n${own}Content-Length: 10\r\n\r\nhello`)
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+    expect(outcomes).toMatchObject([{ status: 408, error: 'client_gone', bytes_in: 5 }])
+    expect(
+      await waitUntil(() => [...upstreamSockets].every(({ destroyed }) => destroyed), { deadlineMs: 10_000 }),
+    ).toBe(true)
+  })
+
+  it('that keeps coming may take longer than any timeout', async () => {
+    const { port, outcomes } = await openProxy({
+      bounds: { silentMsMax: 400, headTimeoutMs: 300, checkEveryMs: 50 },
+      timeout: '1s',
+    })
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let said = ''
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      said += chunk
+    })
+    socket.write(`POST / HTTP/1.1\r\n${own}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n`)
+    let sent = 0
+    const dripping = setInterval(() => {
+      sent += 1
+      socket.write(sent === 40 ? '0\r\n\r\n' : '1\r\na\r\n')
+      if (sent === 40) clearInterval(dripping)
+    }, 50)
+    await once(socket, 'close')
+    expect(said).toMatch(/^HTTP\/1\.1 200 /)
+    expect(outcomes).toMatchObject([{ status: 200, bytes_in: 39, error: '' }])
+  })
+
+  it('that must be read for its cost and stops coming ends its connection', async () => {
+    const { raw, records } = await openProxy({ bounds: { silentMsMax: 300 } })
+    expect(await raw(`POST /v1/bulk HTTP/1.1\r\n${own}Content-Length: 10\r\n\r\n{"a"`)).toBe('')
+    expect(records).toEqual([])
+  })
+})
+
+describe('an answer', () => {
+  it('that the client does not read is given up, and the upstream is let go', async () => {
+    const { port, upstreamSockets, outcomes } = await openProxy({
+      bounds: { silentMsMax: 300 },
+      serve: (_request, response) => void response.end(Buffer.alloc(50_000_000)),
+    })
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => undefined).write(`GET / HTTP/1.1\r\n${own}\r\n`)
+    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 20_000 })).toBe(true)
+    expect(outcomes).toMatchObject([{ status: 200, error: 'client_gone' }])
+    expect(
+      await waitUntil(() => [...upstreamSockets].every(({ destroyed }) => destroyed), { deadlineMs: 10_000 }),
+    ).toBe(true)
+  })
+})
+
+describe('an upstream', () => {
+  it('that does not answer within its own timeout gives 504', async () => {
+    const { ask, outcomes } = await openProxy({ timeout: '200ms', serve: () => undefined })
+    const answer = await ask()
+    expect([answer.status, JSON.parse(answer.body).type]).toEqual([504, 'urn:weir:problem:upstream-timeout'])
+    expect(JSON.parse(answer.body).detail).toContain('0.2 s')
+    expect(answer.headers).toHaveProperty('weir-decision')
+    expect(outcomes).toMatchObject([{ status: 504, error: 'timeout', upstream: 'here' }])
+  })
+
+  it('that stops in the middle of its answer cuts the answer off, so that nobody takes it for whole', async () => {
+    const { raw, outcomes } = await openProxy({
+      timeout: '200ms',
+      serve: (_request, response) => void response.writeHead(200, { 'content-length': '10' }).write('half'),
+    })
+    expect(await raw(`GET / HTTP/1.1\r\n${own}\r\n`)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nhalf$/)
+    expect(outcomes).toMatchObject([{ status: 200, error: 'timeout', bytes_out: 4 }])
+  })
+
+  it('that hangs up in the middle of a chunked answer cuts it off without a last chunk', async () => {
+    const { raw, outcomes } = await openProxy({
+      serve: (_request, response) => void response.write('half', () => response.destroy()),
+    })
+    const said = await raw(`GET / HTTP/1.1\r\n${own}\r\n`)
+    expect(said).toMatch(/half\r\n$/)
+    expect(outcomes).toMatchObject([{ status: 200, error: 'broken_off' }])
+  })
+
+  it.each([
+    ['nobody listens', 'gone.test', undefined],
+    ['it hangs up at once', 'api.test', 'hang up'],
+    ['it answers what is no HTTP', 'api.test', 'nonsense'],
+    ['its headers never end', 'api.test', 'headers'],
+  ])('gives 502 when %s', async (_, host, how) => {
+    const { ask, outcomes } = await openProxy({
+      serve: ({ socket }) => {
+        if (how === 'nonsense') socket.end('220 mail.test ESMTP\r\n')
+        else if (how === 'headers') socket.end(`HTTP/1.1 200 OK\r\nx: ${'a'.repeat(100_000)}\r\n\r\n`)
+        else socket.destroy()
+      },
+    })
+    const answer = await ask({ headers: { host } })
+    expect([answer.status, answer.headers['content-type']]).toEqual([502, 'application/problem+json'])
+    expect(answer.headers).toHaveProperty('ratelimit')
+    expect(outcomes).toMatchObject([{ status: 502, error: 'unreachable' }])
+  })
+
+  it('that has 2,048 requests with it or waiting gives 503 and a Retry-After to the next', async () => {
+    const { ask, outcomes } = await openProxy({ serve: () => undefined, timeout: '60s' })
+    let tooMany: Awaited<ReturnType<typeof ask>> | undefined
+    for (let n = 0; n < 2_050; n += 1) {
+      // Those that wait are hung up on when the test ends.
+      ask().then(
+        (answer) => {
+          tooMany ??= answer
+        },
+        () => undefined,
+      )
+    }
+    expect(await waitUntil(() => tooMany, { deadlineMs: 30_000 })).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '1' },
+    })
+    expect(outcomes).toMatchObject([{ status: 503, error: 'busy' }, { status: 503 }])
+  })
+})

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import { openProxy } from './open-proxy.ts'
+
+describe('what the upstream is told', () => {
+  it('is who calls, by which decision, from where, and under which name', async () => {
+    const { ask, seen, port } = await openProxy()
+    const answer = await ask({ headers: { host: `api.test:${port}`, 'user-agent': 'test' } })
+    expect(seen[0]?.headers).toMatchObject({
+      'x-weir-subject': 'acme',
+      'x-weir-plan': 'free',
+      'x-weir-key-id': 'k1',
+      'weir-decision': answer.headers['weir-decision'],
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-host': `api.test:${port}`,
+      'x-forwarded-proto': 'http',
+      forwarded: `for=127.0.0.1;host="api.test:${port}";proto=http`,
+      via: '1.1 weir',
+      'user-agent': 'test',
+    })
+    expect(seen[0]?.headers.host).toMatch(/^127\.0\.0\.1:\d+$/)
+  })
+
+  it('is nothing of what the client says in our name, however it is written', async () => {
+    const { ask, seen } = await openProxy()
+    const forged = 'X-Weir-Subject X-WEIR-PLAN x-weir-role X_Weir_Subject x_weir-key_id Weir-Decision Weir_Decision'
+    await ask({ headers: Object.fromEntries(forged.split(' ').map((name) => [name, 'forged'])) })
+    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toContain('forged')
+    expect(seen[0]?.headers['x-weir-subject']).toBe('acme')
+  })
+
+  it('is not taken away by Connection: x-weir-subject', async () => {
+    const { ask, seen } = await openProxy()
+    const names = 'x-weir-subject, X-Forwarded-For, weir-decision, forwarded, x-once'
+    await ask({ headers: { connection: `close, ${names}`, 'x-once': 'a', 'x-twice': 'b' } })
+    expect(seen[0]?.headers).toMatchObject({ 'x-weir-subject': 'acme', 'x-forwarded-for': '127.0.0.1', 'x-twice': 'b' })
+    expect(seen[0]?.headers).toHaveProperty('weir-decision')
+    expect(seen[0]?.headers).not.toHaveProperty('x-once')
+  })
+
+  it('is nothing that belongs to one connection, and not the key', async () => {
+    const { ask, seen } = await openProxy()
+    await ask({
+      headers: {
+        ...{
+          'keep-alive': 'timeout=9',
+          'proxy-connection': 'keep-alive',
+          te: 'gzip',
+          'proxy-authorization': 'Basic x',
+        },
+        ...{ 'accept-encoding': 'br', cookie: ['a=1', 'b=2'], authorization: 'Basic eDp5' },
+      },
+    })
+    const got = seen[0]?.headers ?? {}
+    for (const name of ['keep-alive', 'proxy-connection', 'te', 'proxy-authorization', 'x-api-key']) {
+      expect(got).not.toHaveProperty(name)
+    }
+    expect(got).toMatchObject({ 'accept-encoding': 'br', cookie: 'a=1; b=2', authorization: 'Basic eDp5' })
+  })
+
+  it('is nothing of the addresses that a stranger claims', async () => {
+    const { ask, seen } = await openProxy()
+    const claims = [
+      'X-Forwarded-For',
+      'X-Real-IP',
+      'True-Client-IP',
+      'X-Forwarded-Prefix',
+      'x_forwarded_for',
+      'X-Client-IP',
+    ]
+    const forwarded = { forwarded: 'for=9.9.9.9', 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' }
+    await ask({ headers: { ...Object.fromEntries(claims.map((name) => [name, '9.9.9.9'])), ...forwarded } })
+    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toMatch(/9\.9\.9\.9|evil|https/)
+    expect(seen[0]?.headers['x-forwarded-for']).toBe('127.0.0.1')
+  })
+
+  it('is what a trusted proxy says, with that proxy added', async () => {
+    const { ask, seen } = await openProxy({ identity: '{ trustedProxies: [127.0.0.1] }' })
+    await ask({
+      headers: {
+        ...{ 'x-forwarded-for': '198.51.100.7', 'x-forwarded-host': 'shop.test', 'x-forwarded-proto': 'https' },
+        ...{ forwarded: 'for=198.51.100.7;proto=https', 'x-forwarded-prefix': '/api' },
+      },
+    })
+    expect(seen[0]?.headers).toMatchObject({
+      'x-forwarded-for': '198.51.100.7, 127.0.0.1',
+      'x-forwarded-host': 'shop.test',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-prefix': '/api',
+      forwarded: 'for=198.51.100.7;proto=https, for=127.0.0.1;host="api.test";proto=http',
+    })
+  })
+
+  it('is nothing of the headers by which trusted proxies name subjects', async () => {
+    const identity = '{ trustedHeaders: { from: [10.0.0.0/8], subject: X-User, planHeader: X-User-Plan, plan: free } }'
+    const { ask, seen } = await openProxy({ identity })
+    await ask({ headers: { 'x-user': 'globex', 'x-user-plan': 'top', 'x-users': 'fine' } })
+    expect(seen[0]?.headers).not.toHaveProperty('x-user')
+    expect(seen[0]?.headers).not.toHaveProperty('x-user-plan')
+    expect(seen[0]?.headers).toHaveProperty('x-users')
+  })
+
+  it('has a query without the key, where the policy lets keys stand there, and letter for letter the rest', async () => {
+    const { ask, seen } = await openProxy({ identity: '{ keyQuery: api_key }' })
+    const headers = { 'x-api-key': '' }
+    await ask({ path: '/a?b=%7e+c&api%5Fkey=acme-key&d', headers })
+    await ask({ path: '/a?api_key=acme-key', headers })
+    await ask({ path: '/a?api_key=acme-key&x=%2e%2e', headers })
+    expect(seen.map(({ url }) => url)).toEqual(['/a?b=%7e+c&d', '/a', '/a?x=%2e%2e'])
+  })
+})
+
+describe('what the client is told', () => {
+  it('is what the upstream says, but for its connection and what is ours to say', async () => {
+    const { ask } = await openProxy({
+      serve: (_request, response) =>
+        void response
+          .writeHead(207, [
+            ...[
+              'Set-Cookie',
+              'a=1',
+              'Set-Cookie',
+              'b=2',
+              'X-Once',
+              'a',
+              'Connection',
+              'X-Once',
+              'Proxy-Authenticate',
+              'x',
+            ],
+            ...['RateLimit', '"forged";r=9', 'Weir-Decision', 'forged', 'X-Weir-Subject', 'forged', 'Date', 'then'],
+            ...['RateLimit-Remaining', '9', 'Content-Type', 'text/x-odd', 'Retry-After', '7', 'X-Latin', 'caf\xe9'],
+          ])
+          .end('said'),
+    })
+    const { status, headers, body } = await ask()
+    expect([status, body]).toEqual([207, 'said'])
+    expect(headers).toMatchObject({
+      ...{
+        'set-cookie': ['a=1', 'b=2'],
+        'content-type': 'text/x-odd',
+        'retry-after': '7',
+        date: 'then',
+        'x-latin': 'caf\xe9',
+      },
+      ratelimit: expect.stringMatching(/^"many";r=99999;t=\d+$/),
+    })
+    for (const name of ['x-once', 'proxy-authenticate', 'x-weir-subject', 'ratelimit-remaining']) {
+      expect(headers).not.toHaveProperty(name)
+    }
+    expect(JSON.stringify(headers)).not.toContain('forged')
+  })
+})

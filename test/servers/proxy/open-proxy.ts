@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createGate } from '@weir/ingress/gate.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
+import { createProxy } from '@weir/ingress/routes/proxy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import fastify from 'fastify'
+import { onTestFinished } from 'vitest'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** What an upstream does with a request; by default it reads it and says `made`. */
+export type Serve = (request: IncomingMessage, response: ServerResponse) => void
+
+interface ProxyOptions {
+  readonly serve?: Serve
+  readonly onUpgrade?: (request: IncomingMessage, socket: Socket, head: Buffer) => void
+  /** Lines of the policy's `identity`, as a YAML flow map. */
+  readonly identity?: string
+  readonly bounds?: Partial<ListenerBounds>
+  /** The upstream's, as a duration. */
+  readonly timeout?: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Record<string, string | string[] | undefined>
+  readonly body: string
+  readonly trailers: Record<string, string | undefined>
+  readonly information: number[]
+}
+
+type Line = Record<string, unknown>
+
+/**
+ * A proxy in front of an upstream, both on real sockets, with limits kept in memory. The policy has the subjects `acme`
+ * (key `acme-key`) and `poor` (key `poor-key`, whose limit of 1 a second request exceeds), the routes below, and the
+ * upstreams `here`, `gone` (host gone.test: nobody listens) and no other.
+ */
+export async function openProxy(options: ProxyOptions = {}) {
+  const seen: { method: string; url: string; rawHeaders: string[]; headers: IncomingMessage['headers'] }[] = []
+  const upstreamSockets = new Set<Socket>()
+  const upstream = createServer({ maxHeaderSize: 65_536 }, (incoming, response) => {
+    const { method = '', url = '', rawHeaders, headers } = incoming
+    seen.push({ method, url, rawHeaders, headers })
+    if (options.serve !== undefined) options.serve(incoming, response)
+    else incoming.resume().on('end', () => response.end('made'))
+  })
+  upstream.on('connection', (socket: Socket) => upstreamSockets.add(socket))
+  if (options.onUpgrade !== undefined) upstream.on('upgrade', options.onUpgrade)
+  upstream.listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
+  const upstreamPort = (upstream.address() as AddressInfo).port
+
+  const log = createLogger('test', 'silent')
+  const policy = createLivePolicy(requirePolicy(policyText(upstreamPort, options), 'weir.yaml'))
+  const [records, outcomes]: [Line[], Line[]] = [[], []]
+  const into = (lines: Line[]) => ({
+    append(key: string, openLine: string) {
+      lines.push({ key, ...JSON.parse(`${openLine}}`) })
+      return true
+    },
+  })
+  const identifier = createIdentifier({ clock: systemClock, log })
+  const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
+  const ports = { policy, store, identifier, log: into(records), outcomes: into(outcomes), clock: systemClock }
+  const proxy = createProxy(ports, createGate(ports), log, { ...listenerBounds, ...options.bounds })
+  const app = fastify({ serverFactory: proxy.listener })
+  proxy.attach(app)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+
+  const close = async () => {
+    app.server.closeAllConnections()
+    await app.close()
+    upstream.closeAllConnections()
+    upstream.close()
+    await identifier.close()
+  }
+  onTestFinished(close)
+  return {
+    port,
+    app,
+    seen,
+    records,
+    outcomes,
+    policy,
+    upstreamSockets,
+    upstreamPort,
+    ask: asker(port),
+    raw: rawSender(port),
+  }
+}
+
+const policyText = (upstreamPort: number, { identity = '{}', timeout = '20s' }: ProxyOptions) => `
+version: 1
+identity: ${identity}
+plans: { free: { limits: [many] }, poor: { limits: [one] } }
+limits:
+  many: { algorithm: fixed_window, size: 100000, window: 1m }
+  one: { algorithm: sliding_log, size: 1, window: 1h }
+routes:
+  - { match: "* /v1/search", cost: 5 }
+  - { match: "POST /v1/pay", cost: 7 }
+  - { match: "GET /v1/$batch", cost: 9 }
+  - { match: "POST /v1/bulk", cost: "json:/domains" }
+  - { match: "GET /v1/lookup", cost: "query:count" }
+  - { match: "GET /v1/export", cost: "header:X-Units" }
+upstreams:
+  here: { url: "http://127.0.0.1:${upstreamPort}", hosts: ["api.test", "127.0.0.1"], timeout: ${timeout} }
+  gone: { url: "http://127.0.0.1:1", hosts: [gone.test] }
+subjects:
+  acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}", id: k1 }] }
+  poor: { plan: poor, keys: [{ sha256: "${sha256('poor-key')}", id: k2 }] }
+`
+
+interface Asking {
+  readonly method?: string
+  readonly path?: string
+  /** `key` undefined: acme's. */
+  readonly headers?: Record<string, string | string[]>
+  readonly body?: string | Buffer
+}
+
+/** One request over a connection of its own, as acme. */
+function asker(port: number) {
+  return async ({ method = 'GET', path = '/', headers = {}, body }: Asking = {}): Promise<Answer> => {
+    const sent = request({
+      ...{ host: '127.0.0.1', port, method, path, agent: false },
+      headers: { host: 'api.test', 'x-api-key': 'acme-key', ...headers },
+    })
+    const information: number[] = []
+    sent.on('information', ({ statusCode }) => information.push(statusCode)).end(body)
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    const said = await text(answer)
+    return {
+      status: answer.statusCode ?? 0,
+      headers: answer.headers,
+      body: said,
+      trailers: answer.trailers,
+      information,
+    }
+  }
+}
+
+/** Sends bytes as they are, and gives everything that comes back until the other side ends or `until` has come. */
+function rawSender(port: number) {
+  return async (bytes: string | Buffer, until?: RegExp): Promise<string> => {
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'connect')
+    let said = ''
+    const done = Promise.withResolvers<void>()
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      said += chunk
+      if (until?.test(said) === true) done.resolve()
+    })
+    socket.on('close', () => done.resolve()).on('error', () => done.resolve())
+    socket.write(bytes, 'latin1')
+    await done.promise
+    socket.destroy()
+    return said
+  }
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { openProxy } from './open-proxy.ts'
+
+const key = 'Host: api.test\r\nX-API-Key: acme-key\r\nConnection: close\r\n'
+
+describe('whatever way a path is written in', () => {
+  it.each([
+    ['/v1/search', '/v1/search'],
+    ['//v1/search', '/v1/search'],
+    ['/v1//search', '/v1/search'],
+    ['/./v1/search', '/v1/search'],
+    ['/x/../v1/search', '/v1/search'],
+    ['/x/%2e%2e/v1/search', '/v1/search'],
+    ['/%2E%2e/v1/search', '/v1/search'],
+    ['/v1/%73earch', '/v1/search'],
+    ['/v1/%73%65%61%72%63%68', '/v1/search'],
+    ['/v1/search/', '/v1/search/'],
+    ['/v1/search?a=%2e%2e//;b#'.slice(0, -1), '/v1/search?a=%2e%2e//;b'],
+  ])('%s costs what the route costs, and reaches the upstream as it was matched', async (path, forwarded) => {
+    const { raw, seen, records } = await openProxy()
+    expect(await raw(`GET ${path} HTTP/1.1\r\n${key}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+    expect(records).toMatchObject([{ route: '* /v1/search', cost: 5 }])
+    expect(seen.map(({ url }) => url)).toEqual([forwarded])
+  })
+
+  it('an escaped delimiter is the delimiter', async () => {
+    const { raw, records } = await openProxy()
+    await raw(`GET /v1/%24batch HTTP/1.1\r\n${key}\r\n`)
+    expect(records).toMatchObject([{ route: 'GET /v1/$batch', cost: 9 }])
+  })
+
+  it.each([
+    '/v1/search;x=1',
+    '/v1;/search',
+    '/v1%2Fsearch',
+    '/v1%5csearch',
+    '/v1\\search',
+    '/v1/search%00',
+    '/v1/search%3Bx',
+    '/x/%252e%252e/v1/search',
+    '/v1/%c0%ae/search',
+    '/v1/%zz',
+    '/v1/search#x',
+    '/v1/search?a#x',
+    'http://api.test/v1/search',
+    'http://gone.test/v1/search',
+    '*',
+  ])('%s is refused with 400, undecided and unseen by the upstream', async (path) => {
+    const { raw, seen, records } = await openProxy()
+    const answer = await raw(`${path === '*' ? 'OPTIONS' : 'GET'} ${path} HTTP/1.1\r\n${key}\r\n`)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toContain('"type":"urn:weir:problem:bad-request"')
+    expect([records, seen]).toEqual([[], []])
+  })
+})
+
+describe('a method', () => {
+  it.each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'x_http_method_override'])(
+    'is not changed by %s: the upstream never sees it',
+    async (name) => {
+      const { ask, seen, records } = await openProxy()
+      await ask({ path: '/v1/pay', headers: { [name]: 'POST' } })
+      expect(records).toMatchObject([{ route: '*', cost: 1, method: 'GET' }])
+      expect(seen[0]?.method).toBe('GET')
+      expect(Object.keys(seen[0]?.headers ?? {})).not.toContain(name.toLowerCase())
+    },
+  )
+
+  it.each(['X-Original-URL', 'X-Rewrite-URL'])('nor is a path by %s', async (name) => {
+    const { ask, seen } = await openProxy()
+    await ask({ headers: { [name]: '/v1/search' } })
+    expect(seen[0]?.headers).not.toHaveProperty(name.toLowerCase())
+  })
+
+  it.each(['PROPFIND', 'REPORT', 'PURGE', 'QUERY', 'DELETE', 'OPTIONS'])('%s is as good as any', async (method) => {
+    const { ask, seen, records } = await openProxy()
+    expect((await ask({ method, path: '/v1/search' })).status).toBe(200)
+    expect([seen[0]?.method, records[0]?.method, records[0]?.cost]).toEqual([method, method, 5])
+  })
+
+  it('HEAD costs what GET costs, and CONNECT opens nothing', async () => {
+    const { ask, raw, seen, records } = await openProxy()
+    expect(await ask({ method: 'HEAD', path: '/v1/$batch' })).toMatchObject({ status: 200, body: '' })
+    expect(records).toMatchObject([{ route: 'GET /v1/$batch', cost: 9 }])
+    expect(await raw(`CONNECT 127.0.0.1:22 HTTP/1.1\r\n${key}\r\n`)).toBe('')
+    expect(seen).toHaveLength(1)
+  })
+})
