@@ -1,3 +1,4 @@
+import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
 import { checkRedisUrl } from '@weir/redis/redis-url.ts'
 import { addresses, text } from '@weir/runtime/read-config.ts'
@@ -6,7 +7,7 @@ import { serviceVariables } from '@weir/runtime/start-service.ts'
 /** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
 export const alertingVariables = {
   ...serviceVariables(9103),
-  policyFile: text({ name: 'WEIR_POLICY_FILE', about: 'path of the policy', fallback: 'weir.yaml' }),
+  ...policySourceVariables,
   sessionMs: sessionVariable,
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read and alerts published' }),
   redisUrl: {

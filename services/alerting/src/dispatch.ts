@@ -1,7 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type ConnectionOptions, Queue, Worker } from 'bullmq'
+import { type ConnectionOptions, Queue, UnrecoverableError, Worker } from 'bullmq'
+import type { EndpointSecrets } from './endpoint-secrets.ts'
 import type { WebhookSender } from './webhooks/deliver-webhook.ts'
 
 /** What a job carries: the alert as it was published, and where it goes. The secret stays in the environment. */
@@ -25,7 +25,7 @@ export interface DispatchCounters {
 }
 
 export interface Dispatcher {
-  /** Queues an alert for every endpoint; resolves when all jobs are in Redis. Safe to repeat. */
+  /** Queues an alert for every endpoint of the policy in force; resolves when all jobs are in Redis. Safe to repeat. */
   enqueue(alert: AlertV1): Promise<void>
   close(): Promise<void>
 }
@@ -36,15 +36,13 @@ function webhookBody({ type, subject, time, data }: AlertV1): string {
 }
 
 export function createDispatcher(options: {
-  readonly policy: Policy
-  /** By endpoint name. */
-  readonly secrets: ReadonlyMap<string, string>
+  readonly endpoints: EndpointSecrets
   readonly sender: WebhookSender
   readonly connection: ConnectionOptions
   readonly counters: DispatchCounters
   readonly log: Logger
 }): Dispatcher {
-  const { policy, secrets, sender, connection, counters, log } = options
+  const { endpoints, sender, connection, counters, log } = options
   const queue = new Queue<DeliveryJob>(queueName, {
     connection,
     defaultJobOptions: {
@@ -57,11 +55,12 @@ export function createDispatcher(options: {
   const worker = new Worker<DeliveryJob>(
     queueName,
     async ({ data: { endpoint: name, alert }, attemptsMade }) => {
-      const endpoint = policy.endpoints.get(name)
-      const secret = secrets.get(name)
-      if (endpoint === undefined || secret === undefined) throw new Error(`the policy has no endpoint ${name} any more`)
+      const found = endpoints.get(name)
+      if (found === undefined) throw new UnrecoverableError(`the policy has no endpoint ${name} any more`)
+      const { endpoint, secret } = found
       const ids = { alert_id: alert.id, endpoint: name, attempt: attemptsMade + 1 }
       try {
+        if (secret === undefined) throw new Error(`${endpoint.secretEnv} holds no secret`)
         const status = await sender.send(endpoint, secret, { id: alert.id, body: webhookBody(alert) })
         counters.delivered += 1
         log.info({ ...ids, status }, 'delivered')
@@ -79,7 +78,7 @@ export function createDispatcher(options: {
 
   return {
     async enqueue(alert) {
-      const jobs = [...policy.endpoints.keys()].map((endpoint) => ({
+      const jobs = endpoints.names().map((endpoint) => ({
         name: alert.type,
         data: { endpoint, alert },
         // The pair is the job: Kafka may hand the alert over again.

@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { consumeBatches, type RecordBatch } from '@weir/kafka/consume-batches.ts'
+import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
@@ -13,7 +12,7 @@ import { createAlertTopic } from './alert-topic.ts'
 import { createClaimStore } from './claim-store.ts'
 import { alertingVariables } from './config.ts'
 import { createDispatcher } from './dispatch.ts'
-import { readEndpointSecrets } from './endpoint-secrets.ts'
+import { createEndpointSecrets } from './endpoint-secrets.ts'
 import { type Counters, registerMetrics } from './metrics.ts'
 import { patiently } from './patiently.ts'
 import { createAlertRaiser } from './raise-alerts.ts'
@@ -28,9 +27,16 @@ const disconnect = (one: { disconnect(): void }) => one.disconnect()
 await startService(
   'alerting',
   () => readConfig(alertingVariables, process.env),
-  async (config, { run, log, metrics, checkReady }) => {
-    const policy = requirePolicy(readFileSync(config.policyFile, 'utf8'), config.policyFile)
-    const secrets = readEndpointSecrets(policy, process.env)
+  async (config, service) => {
+    const { run, log, metrics, checkReady } = service
+    const feed = await ownPolicyFeed(config, 'weir-alerting', service)
+    const first = await feed.firstPolicy()
+    const policyInForce = () => feed.policy ?? first
+    const endpoints = createEndpointSecrets(policyInForce(), process.env, log)
+    feed.onChange(({ policy, isReplaced }) => isReplaced && endpoints.follow(policy))
+    checkReady('endpoints', () =>
+      endpoints.problems.length > 0 ? { warning: endpoints.problems.join('; ') } : undefined,
+    )
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-alerting', log }
     const counters: Counters = {
       read: 0,
@@ -53,11 +59,11 @@ await startService(
     const webhooks = await run.own('webhooks', createWebhookSender(), (one) => one.close())
     const dispatcher = await run.own(
       'dispatcher',
-      createDispatcher({ policy, secrets, sender: webhooks, connection: queueRedis, counters, log }),
+      createDispatcher({ endpoints, sender: webhooks, connection: queueRedis, counters, log }),
       (one) => one.close(),
     )
 
-    const watch = createWatcher(policy, counters)
+    const watch = createWatcher(policyInForce, counters)
     const claims = createClaimStore(redis)
     const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters })
     const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))

@@ -13,12 +13,16 @@ export interface WatchCounters {
   unreadable: number
 }
 
-/** Folds a batch to its crossings: of several decisions above a threshold only the first matters. */
+/**
+ * Folds a batch to its crossings: of several decisions above a threshold only the first matters. A batch goes by the policy
+ * that is in force when it comes.
+ */
 export function createWatcher(
-  policy: Policy,
+  policyInForce: () => Policy,
   counters: WatchCounters,
 ): (records: readonly WatchedRecord[]) => Crossing[] {
   return function watchDecisions(records) {
+    const policy = policyInForce()
     const seen = new Set<string>()
     const found: Crossing[] = []
     for (const { value } of records) {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { inProject, projectRoot } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
@@ -84,7 +85,12 @@ export function serviceParts(options: ServiceOptions): Part[] {
   const service = (name: string, folder: string, env: Record<string, string>): Part => ({
     name,
     command: program(`services/${folder}/src/main.ts`, watch),
-    env: { ...common, WEIR_OPS_PORT: String(opsPorts[name]), ...env },
+    env: {
+      ...common,
+      WEIR_OPS_PORT: String(opsPorts[name]),
+      WEIR_POLICY_SNAPSHOT: join(data.dir, `policy-${name}.snapshot`),
+      ...env,
+    },
     cwd: projectRoot,
     ready: () => answers(`http://127.0.0.1:${opsPorts[name]}/readyz`),
     startDeadlineMs,
