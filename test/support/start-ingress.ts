@@ -10,6 +10,7 @@ export interface RunningIngress {
   readonly proxy: string
   readonly api: string
   readonly ops: string
+  readonly pid: number
   /** Ends it as a service manager would, and waits until it is gone. */
   close(): Promise<void>
 }
@@ -52,6 +53,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
     proxy: `http://127.0.0.1:${proxyPort}`,
     api: `http://127.0.0.1:${apiPort}`,
     ops,
+    pid: child.pid ?? 0,
     async close() {
       child.kill('SIGTERM')
       await ended
