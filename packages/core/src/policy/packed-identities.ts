@@ -36,6 +36,9 @@ export interface NewKey {
   readonly origin: EntityOrigin
 }
 
+/** Bodies remembered word for word; beyond, the remembering starts again. */
+const recentMax = 10_000
+
 /**
  * Subjects and keys, packed: some 400 bytes for a subject with a key, of which Maps and the texts of ids and hashes are
  * nearly all. Checks nothing: what is put here fits.
@@ -46,17 +49,16 @@ export class PackedIdentities {
   /** SHA-256 by id. */
   readonly keyIds = new Map<string, string>()
   readonly shapes = new Map<string, Shape>()
+  readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
 
-  putSubject(id: string, origin: EntityOrigin, body: JsonObject): Shape {
-    const shape = this.#shapeOf(origin, canonicalJson(body))
-    const known = this.subjects.get(id)
-    if (known === undefined) this.subjects.set(id, { id, shape, keys: undefined })
-    else {
-      this.#leave(known.shape)
-      known.shape = shape
-    }
+  putSubject(id: string, origin: EntityOrigin, body: JsonObject): void {
+    const shape = this.#shapeOf(origin, body)
+    // First in, then out: it may be the same one, which must not be forgotten in between.
     shape.count += 1
-    return shape
+    const known = this.subjects.get(id)
+    this.#leave(known?.shape)
+    if (known === undefined) this.subjects.set(id, { id, shape, keys: undefined })
+    else known.shape = shape
   }
 
   /** It has no keys any more. */
@@ -100,12 +102,17 @@ export class PackedIdentities {
     return { kind: 'key', name: sha256, origin, position: undefined, body }
   }
 
-  #shapeOf(origin: EntityOrigin, text: string): Shape {
+  /** Most bodies were seen before word for word: then nothing needs to be put in order. */
+  #shapeOf(origin: EntityOrigin, body: JsonObject): Shape {
+    const words = JSON.stringify(body)
+    const recent = this.#recent[origin].get(words)
+    if (recent !== undefined && recent.count > 0) return recent
+    const text = canonicalJson(body)
     const name = `${origin} ${text}`
-    const known = this.shapes.get(name)
-    if (known !== undefined) return known
-    const shape = { text, origin, count: 0 }
+    const shape = this.shapes.get(name) ?? { text, origin, count: 0 }
     this.shapes.set(name, shape)
+    if (this.#recent[origin].size >= recentMax) this.#recent[origin].clear()
+    this.#recent[origin].set(words, shape)
     return shape
   }
 

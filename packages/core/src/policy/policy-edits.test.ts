@@ -133,6 +133,13 @@ test('the last subject of several that were alike is still held to the definitio
   expect(refused(state, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still the plan of the subject e'])
 })
 
+test('a subject that is put again as it was is still held to the definitions', () => {
+  const state = stateOf()
+  for (let time = 0; time < 2; time += 1) applied(state, put('subject', 'd', { plan: 'top' }))
+  applied(state, put('identity', 'identity', {}))
+  expect(refused(state, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still the plan of the subject d'])
+})
+
 test('a key that ends says when', () => {
   const state = stateOf()
   applied(state, put('key', hash('1'), { subject: 'a', id: 'one', expires: '2027-01-31T05:45:00+05:45' }))
