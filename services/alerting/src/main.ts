@@ -13,7 +13,7 @@ import { createClaimStore } from './claim-store.ts'
 import { alertingVariables } from './config.ts'
 import { createDispatcher } from './dispatch.ts'
 import { createEndpointSecrets } from './endpoint-secrets.ts'
-import { type Counters, registerMetrics } from './metrics.ts'
+import { noCounts, registerMetrics } from './metrics.ts'
 import { patiently } from './patiently.ts'
 import { createAlertRaiser } from './raise-alerts.ts'
 import { createWatcher } from './watch-decisions.ts'
@@ -38,15 +38,7 @@ await startService(
       endpoints.problems.length > 0 ? { warning: endpoints.problems.join('; ') } : undefined,
     )
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-alerting', log }
-    const counters: Counters = {
-      read: 0,
-      unreadable: 0,
-      raised: 0,
-      superseded: 0,
-      late: 0,
-      delivered: 0,
-      failedAttempts: 0,
-    }
+    const counters = noCounts()
     registerMetrics(metrics, counters)
 
     const onError = (error: Error) => log.warn({ err: error }, 'redis')

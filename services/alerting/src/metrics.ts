@@ -4,7 +4,14 @@ import type { DispatchCounters } from './dispatch.ts'
 import type { AlertCounters } from './raise-alerts.ts'
 import type { WatchCounters } from './watch-decisions.ts'
 
-export type Counters = AlertCounters & WatchCounters & DispatchCounters
+type Counters = AlertCounters & WatchCounters & DispatchCounters
+
+/** What a process begins with. */
+export const noCounts = (): Counters => ({
+  ...{ read: 0, unreadable: 0 },
+  ...{ raised: 0, superseded: 0, late: 0 },
+  ...{ delivered: 0, failedAttempts: 0 },
+})
 
 /** What alerting counts. docs/operating.md says what each is for. */
 export function registerMetrics(register: Registry, counters: Counters): void {

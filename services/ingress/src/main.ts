@@ -1,7 +1,7 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
-import { isStale, ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
+import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { openPublisher } from '@weir/kafka/publisher.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
@@ -12,9 +12,9 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
+import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
 import { registerMetrics } from './metrics.ts'
-import { createLivePolicy } from './policy-view.ts'
 import { warmUp } from './warm-up.ts'
 
 /** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
@@ -73,13 +73,7 @@ await startService(
     const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
     registerMetrics(metrics, { store, layers, processes, records, identifier })
 
-    const first = await feed.firstPolicy()
-    const mayRefuse = config.onStalePolicy === 'refuse'
-    const policy = createLivePolicy(feed.policy ?? first, () => mayRefuse && isStale(feed, config))
-    feed.onChange((news) => {
-      if (news.isReplaced) policy.replace(news.policy)
-      layers.forget()
-    })
+    const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
       { policy, store: layers, identifier, log: records, outcomes, clock: systemClock },

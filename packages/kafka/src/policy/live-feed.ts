@@ -5,9 +5,10 @@ import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-st
 import { CatchUp } from './catch-up.ts'
 import { type ChangeGatherer, createChangeGatherer, type Mark, type WholeChange } from './gather-changes.ts'
 import { KeptSnapshot } from './kept-snapshot.ts'
+import { loadSnapshot } from './load-snapshot.ts'
 import type { PolicyFeed, PolicyFeedOptions, PolicyFeedStatus, PolicyNews } from './policy-feed.ts'
 import { RefusedParts } from './refused-parts.ts'
-import { readSnapshot } from './snapshot-file.ts'
+
 import { followTopic, type TopicFollower } from './topic-follower.ts'
 import { Waiters } from './waiters.ts'
 
@@ -127,21 +128,12 @@ export class LiveFeed implements PolicyFeed {
   }
 
   async #loadSnapshot(path: string): Promise<void> {
-    const { log } = this.#options
-    const read = await readSnapshot(path)
-    if (read.kind === 'none') return
-    if (read.kind === 'unusable') return log.warn({ path, reason: read.reason }, 'policy snapshot left out')
-    const state = createPolicyState()
-    try {
-      const loaded = state.load(read.snapshot.entities())
-      if (loaded.kind === 'problems') return log.warn({ path, problems: loaded.problems }, 'policy snapshot left out')
-      this.#refused.leftOut(loaded.leftOut)
-    } catch (error) {
-      return log.warn({ path, err: error }, 'policy snapshot left out')
-    }
-    this.#state = state
-    this.#mark = read.snapshot.mark
-    this.#heardMs = read.snapshot.heardMs
+    const loaded = await loadSnapshot(path, this.#options.log)
+    if (loaded === undefined) return
+    this.#refused.leftOut(loaded.leftOut)
+    this.#state = loaded.state
+    this.#mark = loaded.mark
+    this.#heardMs = loaded.heardMs
     this.#snapshot.isThere = true
   }
 
