@@ -11,6 +11,10 @@
 
 local timeout_ms = 5000 -- above those of the listener, which end it before
 
+-- The question has to fit into a buffer (tune.bufsize, less tune.maxrewrite). Refused beyond that, also with `open`: else
+-- a client would be served uncounted for sending more.
+local question_bytes_max = 28000
+
 -- Headers of the client that are not for Weir: those of the body and the connection, and whatever Weir would believe.
 local withheld = {
   ["connection"] = true, ["content-length"] = true, ["content-type"] = true, ["expect"] = true, ["forwarded"] = true,
@@ -29,15 +33,19 @@ local function values(list)
   return found
 end
 
+-- The headers of the question, and their size with what each costs in a buffer.
 local function question(txn)
-  local headers = {}
+  local headers, bytes = {}, #txn.f:pathq()
   for name, list in pairs(txn.http:req_get_headers()) do
-    if not withheld[name] then headers[name] = values(list) end
+    if not withheld[name] then
+      headers[name] = values(list)
+      for _, value in ipairs(headers[name]) do bytes = bytes + #name + #value + 8 end
+    end
   end
   headers["x-original-method"] = { txn.f:method() }
   headers["x-original-uri"] = { txn.f:pathq() }
   headers["x-forwarded-for"] = { txn.f:src() }
-  return headers
+  return headers, bytes
 end
 
 local function first(answer, name)
@@ -54,11 +62,26 @@ local function refuse(txn, status, headers, body)
   txn:done(reply)
 end
 
+local function refuse_plainly(txn, status, title, detail)
+  refuse(txn, status, {},
+    string.format('{"type":"about:blank","title":"%s","status":%d,"detail":"%s"}', title, status, detail))
+end
+
+-- What HAProxy itself says when it cannot reach Weir is no problem+json. A 500 is a fault of Weir's.
+local function is_away(answer, is_problem)
+  local status = answer.status or 503
+  return status == 500 or (not is_problem and status >= 500)
+end
+
 core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
+  local headers, bytes = question(txn)
+  if bytes > question_bytes_max then
+    return refuse_plainly(txn, 431, "Request header fields too large", "The headers are too large to be checked.")
+  end
   local answer = core.httpclient():get({
     url = "http://weir/v1/authorize?request_id=" .. txn.f:uuid(),
     dst = weir,
-    headers = question(txn),
+    headers = headers,
     timeout = timeout_ms,
   })
   for _, name in ipairs(told_upstream) do txn.http:req_del_header(name) end
@@ -74,13 +97,13 @@ core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
     return
   end
 
-  -- What HAProxy itself says when it cannot reach Weir is no problem+json.
-  if first(answer, "content-type") == "application/problem+json" and answer.status ~= 500 then
-    local headers = {}
-    for _, name in ipairs(told_client) do headers[name] = first(answer, name) end
-    refuse(txn, answer.status, headers, answer.body)
-  elseif when_away ~= "open" then
-    refuse(txn, 503, {}, '{"type":"about:blank","title":"Service unavailable","status":503,'
-      .. '"detail":"The request could not be checked."}')
+  local is_problem = first(answer, "content-type") == "application/problem+json"
+  if is_away(answer, is_problem) then
+    if when_away == "open" then return end
+    return refuse_plainly(txn, 503, "Service unavailable", "The request could not be checked.")
   end
+  if not is_problem then return refuse_plainly(txn, 400, "Bad request", "The request could not be read.") end
+  local passed_on = {}
+  for _, name in ipairs(told_client) do passed_on[name] = first(answer, name) end
+  refuse(txn, answer.status, passed_on, answer.body)
 end, 2)

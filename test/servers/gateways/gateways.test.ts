@@ -7,7 +7,7 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
@@ -226,4 +226,34 @@ describe('while Weir is away', () => {
       expect(passed?.headers).not.toHaveProperty(header)
     }
   })
+
+  test.each(open)(
+    '%s, told to serve, still serves nothing uncounted while Weir is there, however much is sent',
+    async (name, { start }) => {
+      const gateway = await start({ weirApi: weir.api, upstream: upstream.url, whenAway: 'open' })
+      onTestFinished(() => gateway.close())
+      const headers = { 'x-api-key': callerOf(name, 'wide') }
+      // HAProxy marks Weir as up only once it has checked.
+      await vi.waitFor(
+        async () => expect((await send(gateway.url, { headers })).headers).toHaveProperty('weir-decision'),
+        10_000,
+      )
+      const near = (size: number) => Array.from({ length: 40 }, (_, at) => size - 1_600 + at * 50)
+      for (const size of [
+        ...near(16_384),
+        ...near(28_200),
+        ...near(32_768),
+        ...near(61_440),
+        66_000,
+        82_000,
+        130_000,
+      ]) {
+        const before = upstream.seen.length
+        const answer = await send(gateway.url, { headers: { ...headers, 'x-large': 'x'.repeat(size) } })
+        if (upstream.seen.length > before)
+          expect([size, answer.headers['weir-decision']]).toEqual([size, expect.any(String)])
+        else expect([size, answer.status >= 400]).toEqual([size, true])
+      }
+    },
+  )
 })
