@@ -1,10 +1,14 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnknownPaths, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createGate } from './gate.ts'
+import { answerUnrouted } from './http/unknown-paths.ts'
+import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, routerUrl } from './routes/authorize.ts'
+import { createAskerCheck } from './routes/check/check-asker.ts'
 import { addCheckRoute } from './routes/check.ts'
+import { addCheckBatchRoute } from './routes/check-batch.ts'
 import { createProxy } from './routes/proxy.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
@@ -31,11 +35,17 @@ export async function buildApps(
     bodyLimit: checkBodyBytesMax,
     http: { maxHeaderSize: askHeaderBytesMax },
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, allErrors: true } },
   })
   answerErrors(api)
-  answerUnknownPaths(api, 'POST /v1/check, /v1/authorize')
-  addCheckRoute(api, ports, gate, adminTokenSha256)
+  answerUnrouted(api)
+  // Text is no check: without its reader it is refused as any other type.
+  api.removeContentTypeParser('text/plain')
+  api.decorateRequest('checkAsker', null)
+  api.decorateRequest('checkView', null)
+  await describeApi(api)
+  const checkAsker = createAskerCheck(ports, gate, adminTokenSha256)
+  addCheckRoute(api, ports, gate, checkAsker)
+  addCheckBatchRoute(api, ports, gate, checkAsker)
   await addAuthorizeRoute(api, ports, gate)
   return { proxy, api }
 }

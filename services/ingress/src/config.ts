@@ -1,3 +1,4 @@
+import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { policyAgeVariables, policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { checkRedisUrl } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
@@ -25,6 +26,12 @@ export const ingressVariables = {
     about: 'whether several ingress processes listen on the same ports (SO_REUSEPORT)',
     fallback: 'no',
     of: ['yes', 'no'],
+  }),
+  rateLimitHeaders: choice({
+    name: 'WEIR_RATELIMIT_HEADERS',
+    about: 'in which words answers tell of limits',
+    fallback: 'draft10',
+    of: rateLimitDialects,
   }),
   adminTokenSha256: adminTokenVariable,
   decisionDeadlineMs: wholeNumber({

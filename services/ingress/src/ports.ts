@@ -1,5 +1,6 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LivePolicy } from './policy-view.ts'
 
@@ -17,4 +18,6 @@ export interface Ports {
   /** What upstreams answered. No count depends on it: what is not taken is only missed. */
   readonly outcomes: DecisionLog
   readonly clock: Clock
+  /** Of the headers that tell of limits; draft 10 if left out. */
+  readonly dialect?: RateLimitDialect | undefined
 }

@@ -12,7 +12,7 @@ import type { Limit, Span } from './limit.ts'
  */
 
 /** Structured fields (RFC 9651) have integers of at most 15 digits. */
-const integerMax = 999_999_999_999_999
+export const integerMax = 999_999_999_999_999
 
 export const unauthenticatedPolicy = '"unauthenticated";q=0'
 export const unauthenticatedState = '"unauthenticated";r=0'
@@ -71,7 +71,7 @@ export const retryAfterSeconds = (decision: Decision): number => Math.max(1, who
  * The draft's `t`: seconds until more is to be had. Retry-After must not point to before the `t` of the limit that
  * refused, and a limit that slides gives back long before all of it is free again: so there the two say the same.
  */
-function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
+export function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
   const seconds = wholeSeconds(resetMs)
   const refused = name === decision.deniedBy && decision.reason !== 'cost_exceeds_limit'
   return refused ? Math.min(seconds, retryAfterSeconds(decision)) : seconds
@@ -94,7 +94,7 @@ function policyItem({ name, size, span }: Limit): string {
  * The draft's `w`, a window in whole seconds. Periods of the calendar have their nominal length (a day with a change of
  * clocks is an hour off, which `t` tells exactly); months differ by days and have none, as have parts of a second.
  */
-function windowSeconds(span: Span): number | undefined {
+export function windowSeconds(span: Span): number | undefined {
   if (span.kind === 'window') return span.ms % 1_000 === 0 ? span.ms / 1_000 : undefined
   return nominalSeconds[span.unit]
 }

@@ -1,3 +1,5 @@
+import type { Clock } from '@weir/core/clock.ts'
+import { olderRateLimitHeaders, type RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import {
   rateLimitPolicy,
   rateLimitState,
@@ -13,9 +15,21 @@ export interface HeaderTarget {
   header(name: string, value: string | number): unknown
 }
 
+/** In which words limits are told of: those of draft 10 unless configured otherwise. */
+export interface VerdictWords {
+  readonly dialect?: RateLimitDialect | undefined
+  readonly clock: Clock
+}
+
 /** The headers that every decided answer carries, through every door. */
-export function setVerdictHeaders(reply: HeaderTarget, { id, decision, limits }: Verdict): void {
+export function setVerdictHeaders(reply: HeaderTarget, verdict: Verdict, { dialect, clock }: VerdictWords): void {
+  const { id, decision, limits } = verdict
   if (id !== undefined) reply.header('weir-decision', id)
+  if (dialect !== undefined && dialect !== 'draft10') {
+    for (const [name, value] of olderRateLimitHeaders(dialect, decision, limits, clock.nowMs()))
+      reply.header(name, value)
+    return
+  }
   reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))
   reply.header('ratelimit', limits === undefined ? unauthenticatedState : rateLimitState(decision, limits))
 }

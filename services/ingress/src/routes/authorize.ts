@@ -48,7 +48,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const origin = { headers: request.headers, url, socket: request.raw.socket }
     const who = { ip: ports.identifier.addressOf(view, origin), route, method }
     const refuse = (verdict: Verdict) => {
-      setVerdictHeaders(reply, verdict)
+      setVerdictHeaders(reply, verdict, ports)
       return sendRefusal(reply, options, denialProblem(reply, verdict))
     }
     const found = ports.identifier.identify(view, origin)
@@ -63,7 +63,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
     })
     if (!verdict.decision.allowed) return refuse(verdict)
-    setVerdictHeaders(reply, verdict)
+    setVerdictHeaders(reply, verdict, ports)
     return sendCaller(reply, subject, keyId)
   }
 

@@ -1,0 +1,190 @@
+import { reasons } from '@weir/core/limits/decision.ts'
+
+/** Problem types of the api listener and the proxy, as `type` has them. docs/errors.md says what each means. */
+const problemTypes = [
+  ...['quota-exceeded', 'temporary-reduced-capacity', 'abnormal-usage-detected'].map(
+    (word) => `https://iana.org/assignments/http-problem-types#${word}`,
+  ),
+  ...[
+    'bad-request',
+    'unauthorized',
+    'forbidden',
+    'scope-missing',
+    'untrusted-proxy',
+    'not-found',
+    'method-not-allowed',
+  ],
+  ...['cost-exceeds-limit', 'cost-unreadable', 'no-upstream', 'upstream-timeout', 'upstream-unreachable'],
+  ...['upstream-busy', 'headers-too-large', 'internal'],
+].map((word) => (word.startsWith('https:') ? word : `urn:weir:problem:${word}`))
+
+const count = { type: 'integer', minimum: 0 }
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+const limitState = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'size', 'used', 'remaining', 'reset_ms'],
+  properties: { name: { type: 'string' }, size: count, used: count, remaining: count, reset_ms: count },
+}
+
+export const schemas = {
+  Problem: {
+    type: 'object',
+    description: 'An error by RFC 9457.',
+    required: ['type', 'title', 'status', 'detail'],
+    properties: {
+      type: { type: 'string', enum: problemTypes },
+      title: { type: 'string' },
+      status: { type: 'integer', minimum: 400, maximum: 599 },
+      detail: { type: 'string' },
+      'violated-policies': { type: 'array', items: { type: 'string' }, description: 'Names of limits.' },
+      scope: { type: 'string' },
+    },
+  },
+  CheckResult: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['id', 'allowed', 'reason', 'denied_by', 'retry_after_ms', 'limits'],
+    properties: {
+      id: { type: ['string', 'null'], description: "Of the decision's record; null for a peek." },
+      allowed: { type: 'boolean' },
+      reason: { type: 'string', enum: [...reasons] },
+      denied_by: { type: 'string', description: 'Name of the first limit that refused, or empty.' },
+      retry_after_ms: count,
+      limits: { type: 'array', items: limitState },
+    },
+  },
+  BatchResults: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['results'],
+    properties: {
+      results: {
+        type: 'array',
+        description: 'In the order of the checks.',
+        items: {
+          anyOf: [
+            ref('CheckResult'),
+            {
+              type: 'object',
+              additionalProperties: false,
+              required: ['problem'],
+              properties: { problem: ref('Problem') },
+            },
+          ],
+        },
+      },
+    },
+  },
+}
+
+/** Headers by name, in each dialect only some of them. */
+const verdictHeaders = {
+  'Weir-Decision': { schema: { type: 'string' }, description: 'Id of the record; not on a peek.' },
+  RateLimit: { schema: { type: 'string' }, description: 'Draft 10, the default dialect.' },
+  'RateLimit-Policy': { schema: { type: 'string' }, description: 'In the syntax of draft 10 or of draft 6.' },
+  'RateLimit-Limit': { schema: count, description: 'Dialect draft6.' },
+  'RateLimit-Remaining': { schema: count, description: 'Dialect draft6.' },
+  'RateLimit-Reset': { schema: count, description: 'Dialect draft6: seconds.' },
+  'X-RateLimit-Limit': { schema: count, description: 'Dialect x-ratelimit.' },
+  'X-RateLimit-Remaining': { schema: count, description: 'Dialect x-ratelimit.' },
+  'X-RateLimit-Reset': { schema: count, description: 'Dialect x-ratelimit: seconds since the epoch.' },
+}
+const noStore = { 'Cache-Control': { required: true, schema: { type: 'string', const: 'no-store' } } }
+const retryAfter = { 'Retry-After': { schema: { type: 'integer', minimum: 1 } } }
+const authenticate = { 'WWW-Authenticate': { required: true, schema: { type: 'string' } } }
+/** The status and the problem of a refusal, for gateways that hand on neither. */
+const forGateways = {
+  'X-Limit-Status': { schema: { type: 'integer' }, description: 'With deny_status: the status without it.' },
+  'X-Weir-Problem': { schema: { type: 'string' }, description: 'With deny_status: the problem, in ASCII.' },
+}
+
+type Headers = Readonly<Record<string, object>>
+
+const problem = (description: string, headers: Headers = {}) => ({
+  description,
+  headers: { ...noStore, ...headers },
+  content: { 'application/problem+json': { schema: ref('Problem') } },
+})
+const json = (description: string, name: keyof typeof schemas, headers: Headers) => ({
+  description,
+  headers: { ...noStore, ...headers },
+  content: { 'application/json': { schema: ref(name) } },
+})
+
+const strangers = {
+  401: problem('No valid credential.', { ...verdictHeaders, ...authenticate }),
+  429: problem('Too many wrong credentials from this address.', { ...verdictHeaders, ...retryAfter }),
+}
+const malformed = {
+  400: problem('The question is malformed; detail says where.'),
+  413: problem('The body is too large.'),
+  415: problem('The body is not application/json.'),
+}
+const ours = { 431: problem('The headers are too large.'), 500: problem('A fault of Weir.') }
+
+const refused = {
+  401: problem('No valid credential.', { ...verdictHeaders, ...authenticate }),
+  429: problem('A limit refused, or too many wrong credentials.', { ...verdictHeaders, ...retryAfter }),
+  503: problem('Not checked, not recorded, or too many wait for the upstream.', { ...verdictHeaders, ...retryAfter }),
+}
+
+/** What each route of the api listener answers, by path. */
+export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>>> = {
+  '/v1/check': {
+    200: json('Decided: allowed or not.', 'CheckResult', verdictHeaders),
+    ...malformed,
+    ...strangers,
+    ...ours,
+    403: problem('A credential of a subject asks about another, or a token lacks the scope check.'),
+  },
+  '/v1/check/batch': {
+    200: json('Each decided for itself; malformed ones have a problem.', 'BatchResults', {}),
+    ...malformed,
+    ...strangers,
+    ...ours,
+    403: problem('A token lacks the scope check.'),
+  },
+  '/v1/authorize': {
+    200: {
+      description: 'Allowed.',
+      headers: {
+        ...noStore,
+        ...verdictHeaders,
+        ...Object.fromEntries(
+          ['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id'].map((name) => [
+            name,
+            { required: true, schema: { type: 'string' } },
+          ]),
+        ),
+      },
+    },
+    ...Object.fromEntries(
+      Object.entries({ ...refused, ...ours, 400: malformed[400] }).map(([status, answer]) => [
+        status,
+        { ...answer, headers: { ...answer.headers, ...forGateways } },
+      ]),
+    ),
+    403: problem('An untrusted proxy; or a refusal under deny_status=403.', {
+      ...verdictHeaders,
+      ...retryAfter,
+      ...forGateways,
+    }),
+  },
+}
+
+/** What the proxy answers itself; every other answer is the upstream's with the headers of a verdict. */
+export const proxyResponses = Object.fromEntries(
+  Object.entries({
+    ...refused,
+    ...ours,
+    400: problem('The request or its cost cannot be read in one way only.', verdictHeaders),
+    404: problem('No upstream for this host.', verdictHeaders),
+    408: problem('The request did not come in time.', verdictHeaders),
+    413: problem('A body that says the cost is too large.', verdictHeaders),
+    415: problem('A body that says the cost is encoded.', verdictHeaders),
+    502: problem('The upstream could not be reached or broke off.', verdictHeaders),
+    504: problem('The upstream gave no answer in time.', verdictHeaders),
+  }).map(([status, answer]) => [`Proxy${status}`, answer]),
+)

@@ -1,0 +1,40 @@
+import { sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyInstance } from 'fastify'
+import type { Gate } from '../gate.ts'
+import type { Ports } from '../ports.ts'
+import { answerCheck, badCheck, type Checked, verdictBody } from './check/answer-check.ts'
+import { askedBy, type createAskerCheck } from './check/check-asker.ts'
+import { asItComes, batchSchema, readBatch, readCheck } from './check/check-body.ts'
+
+/** 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which nobody else is served. */
+const batchBodyBytesMax = 262_144
+
+/** What one check of a batch came to. */
+const resultOf = (checked: Checked) =>
+  checked.kind === 'problem' ? { problem: checked.problem } : verdictBody(checked.verdict)
+
+/**
+ * `POST /v1/check/batch`: many checks at once, each decided for itself and in order, as if one had come after the other.
+ * All are asked in one turn of the event loop, so that they share calls of the script.
+ */
+export function addCheckBatchRoute(
+  app: FastifyInstance,
+  ports: Ports,
+  gate: Gate,
+  checkAsker: ReturnType<typeof createAskerCheck>,
+): void {
+  const options = { schema: { body: batchSchema }, onRequest: checkAsker, validatorCompiler: asItComes }
+  app.post('/v1/check/batch', { ...options, bodyLimit: batchBodyBytesMax }, async (request, reply) => {
+    const { view, asker } = askedBy(request)
+    const batch = readBatch(request.body)
+    if ('wrong' in batch) return sendProblem(reply, badCheck(batch.wrong))
+    const asked = { gate, view, nowMs: ports.clock.nowMs() }
+    const checked = batch.value.checks.map((body) => {
+      const read = readCheck(body)
+      if ('wrong' in read) return { kind: 'problem', problem: badCheck(read.wrong) } as const
+      return answerCheck(asked, asker, read.value)
+    })
+    const results = (await Promise.all(checked)).map(resultOf)
+    return reply.header('cache-control', 'no-store').send({ results })
+  })
+}

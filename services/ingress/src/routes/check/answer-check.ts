@@ -1,0 +1,121 @@
+import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import type { Route, Subject } from '@weir/core/policy/policy.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { Gate, Verdict } from '../../gate.ts'
+import { findKey } from '../../http/identify.ts'
+import { costUnreadable } from '../../http/read-cost.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import type { Asker } from './check-asker.ts'
+import type { CheckBody } from './check-body.ts'
+
+/** A check that was decided, or why it could not be asked. */
+export type Checked =
+  | { readonly kind: 'verdict'; readonly verdict: Verdict }
+  | { readonly kind: 'problem'; readonly problem: Problem }
+
+/** What the check API answers, for both outcomes with status 200. Shadow limits are left out, as in the headers. */
+export function verdictBody({ id, decision, limits = [] }: Verdict) {
+  return {
+    id: id ?? null,
+    allowed: decision.allowed,
+    reason: decision.reason,
+    denied_by: decision.deniedBy,
+    retry_after_ms: decision.retryAfterMs,
+    limits: shownStates(decision, limits).map(({ name, size, used, remaining, resetMs }) => ({
+      name,
+      size,
+      used,
+      remaining,
+      reset_ms: resetMs,
+    })),
+  }
+}
+
+/** A malformed check. */
+export const badCheck = (detail: string): Problem => ({
+  type: problemType('bad-request'),
+  title: 'Bad request',
+  status: 400,
+  detail,
+})
+
+const problem = (found: Problem) => ({ kind: 'problem', problem: found }) as const
+
+/** Decides one check. Asks the store before it returns: what is called in one turn goes to Redis together. */
+export function answerCheck(
+  { gate, view, nowMs }: { readonly gate: Gate; readonly view: PolicyView; readonly nowMs: number },
+  asker: Asker,
+  body: CheckBody,
+): Checked | Promise<Checked> {
+  const matched = matchAsked(view, body)
+  if (matched.kind === 'problem') return matched
+  const { route, method } = matched
+  const ip = addressScope(body.ip ?? '')
+  if (body.ip !== undefined && ip === '') return problem(badCheck('ip must be an IPv4 or IPv6 address.'))
+  const who = whoIsAsked(view, asker, body, nowMs)
+  if (who.kind === 'problem') return who
+  if (who.kind === 'stranger') {
+    return { kind: 'verdict', verdict: gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }) }
+  }
+  if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
+  const verdict = gate.decide({
+    ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
+    cost: body.cost ?? route.cost,
+    peek: body.peek ?? false,
+    named: view.attributeScopes(body.attributes ?? {}),
+    idempotencyKey: body.idempotency_key,
+  })
+  return verdict.then((given) => ({ kind: 'verdict', verdict: given }))
+}
+
+const costMissing = ({ template }: Route) =>
+  costUnreadable(`Requests to ${template} say themselves what they cost; a check of it must give cost.`)
+
+type Matched = { readonly kind: 'matched'; readonly route: Route; readonly method: string }
+
+/** A request in the words of the policy: `route` is a path, or a method and a path; `*` is what records say for none. */
+function matchAsked({ matchRoute }: PolicyView, body: CheckBody): Matched | ReturnType<typeof problem> {
+  const text = body.route ?? ''
+  const space = text.indexOf(' ')
+  const ofRoute = space === -1 ? '' : text.slice(0, space).toUpperCase()
+  const method = (body.method ?? ofRoute).toUpperCase()
+  if (ofRoute !== '' && ofRoute !== method) return problem(badCheck('method and the method in route are not the same.'))
+  if (ofRoute.length > 32) return problem(badCheck('route is a path, or a method and a path.'))
+  const raw = text.slice(space + 1)
+  if (raw === '' || raw === '*') return { kind: 'matched', route: unmatchedRoute, method }
+  const path = normalizePath(raw)
+  if (path.kind === 'refused')
+    return problem(badCheck(`The path in route cannot be read in one way only: it ${path.why}.`))
+  return { kind: 'matched', route: matchRoute(method, path.path) ?? unmatchedRoute, method }
+}
+
+type Who =
+  | { readonly kind: 'subject'; readonly subject: Subject; readonly keyId: string }
+  | { readonly kind: 'stranger' }
+  | ReturnType<typeof problem>
+
+const ownSubjectOnly: Problem = {
+  type: problemType('forbidden'),
+  title: 'Forbidden',
+  status: 403,
+  detail: 'This credential may check its own subject only.',
+}
+
+/** Whom the check is about. A subject's credential speaks for itself, a token for anybody. */
+function whoIsAsked({ policy }: PolicyView, asker: Asker, { subject: id, key: text }: CheckBody, nowMs: number): Who {
+  if (asker.kind === 'subject') {
+    return text !== undefined || (id !== undefined && id !== asker.subject.id) ? problem(ownSubjectOnly) : asker
+  }
+  if (text !== undefined && id !== undefined) return problem(badCheck('Give subject or key, not both.'))
+  if (text !== undefined) {
+    const key = findKey(policy, text, nowMs)
+    return key === undefined ? { kind: 'stranger' } : { kind: 'subject', subject: key.subject, keyId: key.id }
+  }
+  if (id === undefined) return problem(badCheck('Give subject or key.'))
+  const subject = policy.subjects.get(id)
+  if (subject === undefined) return problem(badCheck(`The policy has no subject ${JSON.stringify(id)}.`))
+  return { kind: 'subject', subject, keyId: '' }
+}

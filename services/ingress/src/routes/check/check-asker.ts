@@ -1,0 +1,77 @@
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import type { Subject } from '@weir/core/policy/policy.ts'
+import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
+import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Gate } from '../../gate.ts'
+import { type Caller, readCredential } from '../../http/identify.ts'
+import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import type { Ports } from '../../ports.ts'
+
+/** Who may ask: about anybody with a token, about itself with its own credential. */
+export type Asker =
+  | { readonly kind: 'token' }
+  | { readonly kind: 'subject'; readonly subject: Subject; readonly keyId: string }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of a check; null elsewhere. The subject in it is of `checkView`. */
+    checkAsker: Asker | null
+    checkView: PolicyView | null
+  }
+}
+
+const scopeMissing = (name: string): Problem => ({
+  ...{ type: problemType('scope-missing'), title: 'Forbidden', status: 403, scope: 'check' },
+  detail: `The token ${name} lacks the scope check.`,
+})
+
+/**
+ * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
+ * identifier they would be wrong keys. Callers without a credential of their own may not ask here.
+ */
+export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: string | undefined) {
+  const isRoot = createAdminCheck(adminTokenSha256)
+
+  const refuse = (view: PolicyView, request: FastifyRequest, reply: FastifyReply, retryAfterMs: number) => {
+    const ip = ports.identifier.addressOf(view, origin(request))
+    const asked = { ip, route: unmatchedRoute, method: request.method }
+    const verdict = gate.refuseStranger({ ...asked, retryAfterMs })
+    setVerdictHeaders(reply, verdict, ports)
+    sendProblem(reply, denialProblem(reply, verdict))
+  }
+
+  return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const { view } = ports.policy
+    request.checkView = view
+    const hash = fingerprint(readCredential(request.headers)?.key ?? '')
+    const token = hash === '' ? undefined : view.policy.tokens.get(hash)
+    if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
+      request.checkAsker = { kind: 'token' }
+      done()
+      return
+    }
+    if (token !== undefined) {
+      sendProblem(reply, scopeMissing(token.name))
+      return
+    }
+    const settle = (caller: Caller) => {
+      if (caller.kind === 'stranger') return refuse(view, request, reply, caller.retryAfterMs)
+      if (caller.carriedIn === undefined) return refuse(view, request, reply, 0)
+      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId }
+      done()
+    }
+    const found = ports.identifier.identify(view, origin(request))
+    if (found instanceof Promise) found.then(settle)
+    else settle(found)
+  }
+}
+
+const origin = ({ headers, originalUrl, raw }: FastifyRequest) => ({ headers, url: originalUrl, socket: raw.socket })
+
+/** Every check's request has both from its hook on. */
+export function askedBy({ checkView: view, checkAsker: asker }: FastifyRequest) {
+  if (view === null || asker === null) throw new TypeError('a check without who asks')
+  return { view, asker }
+}

@@ -1,0 +1,82 @@
+import { Ajv, type ValidateFunction } from 'ajv'
+
+/** One check as it comes over the wire. */
+export interface CheckBody {
+  readonly subject?: string
+  readonly key?: string
+  readonly ip?: string
+  readonly route?: string
+  readonly method?: string
+  readonly cost?: number
+  readonly peek?: boolean
+  readonly attributes?: Readonly<Record<string, string | number>>
+  readonly idempotency_key?: string
+}
+
+/** Checks of one batch at most: four calls of the decision script, and an answer of some 50 kB. */
+export const batchChecksMax = 100
+
+export const checkSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    subject: { type: 'string', minLength: 1, maxLength: 256, description: 'Who is checked; or give key.' },
+    key: { type: 'string', minLength: 1, maxLength: 256, description: 'An API key of who is checked.' },
+    ip: {
+      type: 'string',
+      maxLength: 64,
+      description: 'IPv4 or IPv6 address; without, limits by address do not apply.',
+    },
+    route: { type: 'string', maxLength: 2_048, description: 'A path, or a method and a path: POST /v1/search.' },
+    method: { type: 'string', maxLength: 32, pattern: '^[A-Za-z-]*$' },
+    cost: {
+      ...{ type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      description: "Units; the route's if left out. Required for routes whose requests say their own cost.",
+    },
+    peek: { type: 'boolean', description: 'Look only: charges and records nothing.' },
+    attributes: {
+      type: 'object',
+      maxProperties: 32,
+      propertyNames: { minLength: 1, maxLength: 64 },
+      additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
+      description: 'What limits by attribute:NAME count by.',
+    },
+    idempotency_key: {
+      ...{ type: 'string', minLength: 1, maxLength: 256 },
+      description: 'Within its subject: an admission is repeated for minutes, and charged once.',
+    },
+  },
+} as const
+
+export const batchSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['checks'],
+  properties: { checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: checkSchema } },
+} as const
+
+const ajv = new Ajv({ allErrors: true })
+const isCheck = ajv.compile<CheckBody>(checkSchema)
+/** The checks themselves are looked at one by one: a malformed one does not take the others with it. */
+const isBatch = ajv.compile<{ readonly checks: readonly unknown[] }>({
+  ...batchSchema,
+  properties: { checks: { ...batchSchema.properties.checks, items: {} } },
+})
+
+/** Of a malformed check so much is said at most: it may have hundreds of unknown fields. */
+const detailLengthMax = 1_000
+
+type Read<T> = { readonly value: T } | { readonly wrong: string }
+
+function reader<T>(isRight: ValidateFunction<T>): (body: unknown) => Read<T> {
+  return function read(body: unknown): Read<T> {
+    if (isRight(body)) return { value: body }
+    return { wrong: ajv.errorsText(isRight.errors, { dataVar: 'body' }).slice(0, detailLengthMax) }
+  }
+}
+
+export const readCheck = reader(isCheck)
+export const readBatch = reader(isBatch)
+
+/** The schema is there to be read; bodies are read by `readCheck`, whose words are ours. */
+export const asItComes = () => (value: unknown) => ({ value })
