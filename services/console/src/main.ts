@@ -44,7 +44,7 @@ await startService(
 
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-console', log }
     const audit = createAuditLog()
-    // No seed: what is changed here is what the topic holds, and nothing else.
+    // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
     const feed = await run.own(
       'policy',
       openPolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, onAudit: (entry) => audit.add(entry) }),

@@ -1,7 +1,9 @@
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { type AppliedFile, changeLines, countsText } from '../console/file-changes.ts'
 import type { Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
+import { effectivePolicyOf } from '../up/effective-policy.ts'
 
 interface PolicyOptions {
   readonly policy: string
@@ -9,10 +11,17 @@ interface PolicyOptions {
   readonly json: boolean
 }
 
+/**
+ * What the file says to the console. That of a `weir up` gets the demo's keys and addresses as at its start: they stand in
+ * no file, and would be taken away.
+ */
 async function send(options: PolicyOptions, around: Surroundings, query: string): Promise<AppliedFile> {
   const text = readPolicyFile(options.policy)
+  requirePolicy(text, options.policy)
   const address = requireConsole(around.environment, options.data)
-  const { body } = await askConsole<AppliedFile>(address, { method: 'PUT', path: `/v1/policy?${query}`, body: text })
+  const own = around.environment.WEIR_CONSOLE_URL ? undefined : effectivePolicyOf(options.data, text)
+  const path = `/v1/policy?${query}${own === undefined ? '' : `&revision=${own.revision}`}`
+  const { body } = await askConsole<AppliedFile>(address, { method: 'PUT', path, body: own?.text ?? text })
   return body
 }
 

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { applyDemo } from '@weir/core/policy/apply-demo.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { hasDocker } from '../docker.ts'
 import type { Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
-import { type DataDir, openDataDir, sha256Hex } from '../up/data-dir.ts'
+import { openDataDir } from '../up/data-dir.ts'
+import { effectivePolicy } from '../up/effective-policy.ts'
 import type { Part } from '../up/kept-part.ts'
-import { choosePorts, opsPortsOf, type Ports } from '../up/ports.ts'
+import { choosePorts, opsPortsOf } from '../up/ports.ts'
 import { putPolicyInForce } from '../up/put-policy-in-force.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
@@ -24,18 +24,6 @@ export interface UpOptions {
   readonly ingress: number
   readonly json: boolean
   readonly watch: boolean
-}
-
-/** Writes the policy that the services read: the person's, with the demo's generated keys and chosen ports filled in. */
-function writeEffectivePolicy(file: string, text: string, data: DataDir, ports: Ports) {
-  const demo = applyDemo(text, {
-    demoKeySha256: sha256Hex(data.secrets.demoKey),
-    demoSmallKeySha256: sha256Hex(data.secrets.demoSmallKey),
-    upstreamUrl: `http://127.0.0.1:${ports.upstream}`,
-    receiverUrl: `http://127.0.0.1:${ports.receiver}/`,
-  })
-  writeFileSync(file, demo.text, { mode: 0o600 })
-  return demo
 }
 
 /** Stops in the order in which nothing is lost: the doors first, then those who work off what they wrote, servers last. */
@@ -64,7 +52,12 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   const servers = await planServers({ environment, dir: data.dir, ports, progress: say })
   const policyFile = join(data.dir, 'policy.yaml')
   const before = existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined
-  const demo = writeEffectivePolicy(policyFile, policyText, data, ports)
+  const demo = effectivePolicy(policyText, {
+    secrets: data.secrets,
+    upstream: `http://127.0.0.1:${ports.upstream}`,
+    receiver: `http://127.0.0.1:${ports.receiver}`,
+  })
+  writeFileSync(policyFile, demo.text, { mode: 0o600 })
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
   const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
@@ -95,8 +88,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     // Before the ingress, so that its first request is decided by this very policy.
     await putPolicyInForce({
       console: { url: line().console, token: data.secrets.adminToken },
-      written: `${policyText}\n${JSON.stringify([data.secrets.demoKey, data.secrets.demoSmallKey].map(sha256Hex))}`,
-      effective: demo.text,
+      policy: demo,
       before,
       say,
     })

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What a `weir up` on the data directory says of itself: one text by name, undefined where none is or was. */
-export function readStateFile(dataDir: string, name: 'redis' | 'console' | 'adminToken'): string | undefined {
+export function readStateFile(
+  dataDir: string,
+  name: 'redis' | 'console' | 'adminToken' | 'upstream' | 'receiver',
+): string | undefined {
   try {
     const state: unknown = JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8'))
     const found: unknown =

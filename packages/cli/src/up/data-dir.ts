@@ -30,6 +30,9 @@ function replaceFile(path: string, text: string): void {
 
 export const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex')
 
+/** Within the data directory. */
+export const secretsFile = 'secrets.json'
+
 function readOrMakeSecrets(file: string): Secrets {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
@@ -75,7 +78,7 @@ export function openDataDir(dir: string): DataDir {
   return {
     dir,
     stateFile,
-    secrets: readOrMakeSecrets(join(dir, 'secrets.json')),
+    secrets: readOrMakeSecrets(join(dir, secretsFile)),
     writeState: (state) => replaceFile(stateFile, `${JSON.stringify(state)}\n`),
     release: () => lock.close(),
   }

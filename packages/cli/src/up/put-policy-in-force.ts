@@ -2,14 +2,12 @@ import { WeirError } from '@weir/core/errors.ts'
 import { parse } from 'yaml'
 import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
 import { type AppliedFile, countsText } from '../console/file-changes.ts'
-import { sha256Hex } from './data-dir.ts'
+import type { EffectivePolicy } from './effective-policy.ts'
 
-/** The policy of `weir up`: as a person wrote it, and with the demo's keys and addresses filled in. */
+/** The policy of `weir up`, and where it goes. */
 export interface PolicyToApply {
   readonly console: ConsoleAddress
-  /** What the person wrote, and all else but addresses that makes the effective text what it is. */
-  readonly written: string
-  readonly effective: string
+  readonly policy: EffectivePolicy
   /** The effective text of the last time; undefined for the first. */
   readonly before: string | undefined
   readonly say: (line: string) => void
@@ -26,16 +24,16 @@ const demoParts = [
  * survives a restart, and what was edited in the file is taken over. Of the same file only the demo's addresses are
  * brought up to date, where nobody has written others.
  */
-export async function putPolicyInForce({ console, written, effective, before, say }: PolicyToApply): Promise<void> {
-  const path = `/v1/policy?if_changed=true&revision=${sha256Hex(written)}`
-  const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: effective })
+export async function putPolicyInForce({ console, policy, before, say }: PolicyToApply): Promise<void> {
+  const path = `/v1/policy?if_changed=true&revision=${policy.revision}`
+  const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: policy.text })
   if (change !== undefined) {
     say(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
     return
   }
   say('the policy is the one applied last; edits by the admin API stay')
-  if (before === undefined || before === effective) return
-  const [then, now]: readonly unknown[] = [parse(before), parse(effective)]
+  if (before === undefined || before === policy.text) return
+  const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
   for (const [section, name] of demoParts) {
     const [old, wanted] = [partOf(then, section, name), partOf(now, section, name)]
     if (wanted === undefined || isSame(old, wanted)) continue
