@@ -4,11 +4,12 @@ import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../gate.ts'
 import type { Ports } from '../ports.ts'
+import type { Arrival } from './proxy/arrival.ts'
 import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/listener.ts'
 import { createPassOn } from './proxy/pass-on.ts'
 import { writeProblem } from './proxy/problems.ts'
 import { readTarget } from './proxy/read-target.ts'
-import { type Arrival, answerProblem, createServe } from './proxy/serve.ts'
+import { answerProblem, createServe } from './proxy/serve.ts'
 
 /** The reverse proxy. */
 export interface Proxy {

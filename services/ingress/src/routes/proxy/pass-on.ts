@@ -1,30 +1,21 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Route, Upstream } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Caller, CredentialPlace } from '../../http/identify.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
+import type { Arrival } from './arrival.ts'
 import { ClientBody, hasBody } from './client-body.ts'
 import { Exchange } from './exchange.ts'
 import { createOutcomeRecorder, type Ending, type Passage } from './passage.ts'
 import { busyRetrySeconds, noUpstream, upstreamBusy, writeProblem } from './problems.ts'
-import { type Target, withoutParameter } from './read-target.ts'
+import { withoutParameter } from './read-target.ts'
 import { headersForUpstream } from './request-headers.ts'
 import { openTunnel } from './tunnel.ts'
 import { createUpstreamPools, isFull } from './upstream-pools.ts'
 
 /** A request that was allowed. */
-export interface Admitted {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  /** By `performance.now()`. */
-  readonly startedAt: number
-  /** What the client wants its connection to become; undefined for plain requests. */
-  readonly protocol: string | undefined
-  /** Lets the client send its body, where it waits to be told. */
-  readonly mayContinue: () => void
+export interface Admitted extends Arrival {
   readonly view: PolicyView
-  readonly target: Target
   readonly route: Route
   readonly caller: Extract<Caller, { kind: 'known' }>
   readonly decisionId: string
