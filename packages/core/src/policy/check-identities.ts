@@ -161,14 +161,18 @@ function isLetGo(holder: string, id: string, { keys }: ChangeSet, identities: Pa
 /** Of the hash no more than its key's id would tell: what stands there may be the key itself, by mistake. */
 const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathOf('keys', defaultKeyId(sha256)) : 'keys')
 
+const keyMembers = ['subject', 'id', 'expires']
+
 /** A key of its entity; undefined, and a fault, when it is none. */
 export function readKey(sha256: string, { origin, body }: Entity, faults: Faults): NewKey | undefined {
   const wrong = (part: string, message: string) => faults.add(`${keyPath(sha256)}${part}`, message)
   if (parseSha256(sha256) !== sha256) {
     return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
   }
-  const { subject, id = defaultKeyId(sha256), expires, ...rest } = body
-  for (const name in rest) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a key of a key`)
+  for (const name in body) {
+    if (!keyMembers.includes(name)) return wrong('', `${JSON.stringify(name.slice(0, 40))} is not a key of a key`)
+  }
+  const { subject, id = defaultKeyId(sha256), expires } = body
   if (typeof subject !== 'string') return wrong('', 'needs `subject`')
   if (typeof id !== 'string' || parseName(id) === undefined) return wrong('.id', `must be ${nameRule}`)
   if (expires === undefined) return { subject, id, expiresAtMs: undefined, origin }

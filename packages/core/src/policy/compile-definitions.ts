@@ -34,6 +34,13 @@ export type CompiledDefinitions =
 
 /** Reads definitions as if they stood in weir.yaml, each on a line of its own, so that every rule is the file's rule. */
 export function compileDefinitions(definitions: Definitions, before: Policy): CompiledDefinitions {
+  const misnamed = [...definitions.identity.keys()].find((name) => name !== 'identity')
+  if (misnamed !== undefined) {
+    return {
+      kind: 'problems',
+      problems: [{ path: sectionOf.identity, message: 'there is one, and its name is identity' }],
+    }
+  }
   const lines = ['"version":1']
   /** What stands on each line of the text, for messages; the first is line 2. */
   const labels: string[] = []

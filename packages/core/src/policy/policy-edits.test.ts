@@ -99,6 +99,11 @@ test('what would be left without a plan or limit it names is refused with its pa
   ])
 })
 
+test('there is one identity', () => {
+  const state = stateOf()
+  expect(refused(state, put('identity', 'other', {}))).toEqual(['identity: there is one, and its name is identity'])
+})
+
 test('a key is refused that has the hash or id of another, no owner, or too many beside it', () => {
   const state = stateOf()
   const key = (digit: string, body: Entity['body']) => put('key', hash(digit), body)
