@@ -27,7 +27,7 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   '@weir/ingress': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['fastify', 'jose', 'lru-cache', 'prom-client', 'undici'],
+    libraries: ['@fastify/swagger', 'ajv', 'fastify', 'jose', 'lru-cache', 'prom-client', 'undici'],
     node: 'all',
   },
   '@weir/metering': {

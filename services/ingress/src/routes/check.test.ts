@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, it } from 'vitest'
+import { buildApps } from '../app.ts'
+import { createIdentifier } from '../http/identify.ts'
+import { createLivePolicy } from '../policy-view.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const policyText = `
+version: 1
+identity: { anonymous: free }
+plans: { free: { limits: [minute, day] } }
+limits:
+  minute: { algorithm: fixed_window, size: 6, window: 1m }
+  day: { algorithm: fixed_window, size: 600, period: day }
+routes: [ { match: "POST /v1/search", cost: 5 }, { match: "POST /v1/bulk", cost: "header:x-units" } ]
+subjects:
+  acme: { plan: free, keys: [ { sha256: "${sha256('acme-key')}" }, { sha256: "${sha256('old-key')}", expires: "2026-01-01T00:00:00Z" } ] }
+tokens:
+  ci: { sha256: "${sha256('ci-token')}", scopes: [check] }
+  reader: { sha256: "${sha256('read-token')}", scopes: [read] }
+`
+const bearer = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
+
+async function open(dialect?: RateLimitDialect) {
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const log = createLogger('test', 'silent')
+  const records: string[] = []
+  const ports = {
+    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
+    identifier: createIdentifier({ clock, log }),
+    outcomes: { append: () => true },
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    log: { append: (_: string, line: string) => records.push(line) > 0 },
+    clock,
+    dialect,
+  }
+  const { api } = await buildApps(ports, log, sha256('root'))
+  const ask = (payload: object | string, token = 'ci-token', url = '/v1/check') =>
+    api.inject({ method: 'POST', url, headers: bearer(token), payload })
+  return {
+    api,
+    ask,
+    batch: (checks: unknown, token?: string) => ask({ checks } as object, token, '/v1/check/batch'),
+    records,
+  }
+}
+
+it('a token needs the scope check; an expired key and an anonymous caller are nobody', async () => {
+  const { api, ask } = await open()
+  expect((await ask({ subject: 'acme' })).json()).toMatchObject({ allowed: true })
+  const reader = await ask({ subject: 'acme' }, 'read-token')
+  expect([reader.statusCode, reader.json().type]).toEqual([403, 'urn:weir:problem:scope-missing'])
+  expect((await ask({ key: 'old-key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
+  expect((await ask({}, 'old-key')).statusCode).toBe(401)
+  expect((await api.inject({ method: 'POST', url: '/v1/check', payload: {} })).statusCode).toBe(401)
+})
+
+it('a batch answers in order, each for itself, malformed ones with a problem', async () => {
+  const { batch, records } = await open()
+  const answer = await batch([
+    { subject: 'acme', cost: 6 },
+    { subject: 'acme' },
+    { subject: 'acme', costs: 1 },
+    7,
+    { subject: 'nobody' },
+    { key: 'old-key' },
+    { subject: 'acme', cost: 0, peek: true },
+  ])
+  const results = answer.json().results
+  expect(
+    results.map((one: { allowed?: boolean; problem?: { status: number } }) => one.problem?.status ?? one.allowed),
+  ).toEqual([true, false, 400, 400, 400, false, true])
+  expect(records).toHaveLength(3)
+})
+
+it('a batch of peeks charges nothing, and one idempotency key twice in a batch is charged once', async () => {
+  const { batch, records } = await open()
+  await batch(Array.from({ length: 100 }, () => ({ subject: 'acme', cost: 6, peek: true })))
+  expect(records).toHaveLength(0)
+  const order = { subject: 'acme', cost: 4, idempotency_key: 'order 1' }
+  const [first, again] = (await batch([order, order])).json().results
+  expect(again).toEqual(first)
+  expect([first.limits[0].used, records.length]).toEqual([4, 1])
+})
+
+it('a route is the same however it is written, and one whose requests say their cost needs it', async () => {
+  const { ask } = await open()
+  const peek = { subject: 'acme', peek: true }
+  const used = async (route: string) => (await ask({ ...peek, route, cost: 1 })).statusCode
+  expect(await used('POST //v1/x/../%73earch')).toBe(200)
+  expect(await used('POST /v1%2Fsearch')).toBe(400)
+  expect((await ask({ subject: 'acme', route: 'POST //v1/x/../%73earch' })).json().limits[0].used).toBe(5)
+  const missing = await ask({ ...peek, route: 'POST /v1/bulk' })
+  expect([missing.statusCode, missing.json().type]).toEqual([400, 'urn:weir:problem:cost-unreadable'])
+  expect((await ask({ subject: 'acme', route: 'POST /v1/bulk', cost: 1 })).json().allowed).toBe(true)
+})
+
+it.each([
+  ['101 checks', { checks: Array.from({ length: 101 }, () => ({})) }, 400],
+  ['no checks', { checks: [] }, 400],
+  ['a list', [], 400],
+  ['__proto__', '{"checks":[{"subject":"acme","__proto__":{"allowed":true}}]}', 400],
+  ['deep nesting', `{"checks":[${'['.repeat(50_000)}${']'.repeat(50_000)}]}`, 200],
+  ['300 kB', { checks: [{ subject: 'x'.repeat(300_000) }] }, 413],
+])('a batch of %s is answered in words, and nobody is charged', async (_, payload, status) => {
+  const { ask, records } = await open()
+  const answer = await ask(payload, 'ci-token', '/v1/check/batch')
+  expect([answer.statusCode, records.length]).toEqual([status, 0])
+  expect(answer.body).toContain('"detail"')
+})
+
+it('other methods, types and paths are refused with what there is', async () => {
+  const { api } = await open()
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE'] as const) {
+    const answer = await api.inject({ method, url: '/v1/check?x=1' })
+    expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'POST'])
+  }
+  const headers = { ...bearer('ci-token'), 'content-type': 'text/plain' }
+  expect((await api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{}' })).statusCode).toBe(415)
+  expect((await api.inject({ method: 'GET', url: '/constructor' })).json().detail).toContain('/v1/check/batch')
+})
+
+it('the older dialects tell of the limit nearest its end, and of the one that refused', async () => {
+  const drafted = await open('draft6')
+  const allowed = (await drafted.ask({ subject: 'acme', cost: 6 })).headers
+  expect(allowed).toMatchObject({ 'ratelimit-limit': '6', 'ratelimit-remaining': '0', 'ratelimit-reset': '50' })
+  expect(allowed['ratelimit-policy']).toBe('6;w=60, 600;w=86400')
+  expect(allowed).not.toHaveProperty('ratelimit')
+  const { headers } = await (await open('x-ratelimit')).ask({ subject: 'acme', cost: 1 })
+  expect(headers).toMatchObject({ 'x-ratelimit-limit': '6', 'x-ratelimit-remaining': '5' })
+  expect(Number(headers['x-ratelimit-reset'])).toBe(Date.parse('2026-11-21T12:01:00Z') / 1_000)
+  expect(headers).not.toHaveProperty('ratelimit-policy')
+})

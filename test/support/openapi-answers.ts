@@ -1,0 +1,69 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+
+/** What is held against the description of an API. */
+export interface Answer {
+  readonly statusCode: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: string
+}
+
+interface Described {
+  readonly headers?: Readonly<
+    Record<string, { readonly required?: boolean; readonly schema: { readonly type?: string } }>
+  >
+  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+}
+
+/** As much of an OpenAPI 3.1 document as answers are held to. */
+export interface OpenApiDocument {
+  readonly paths: Readonly<
+    Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, Described>> }>>>
+  >
+  readonly components: { readonly schemas: object; readonly responses: Readonly<Record<string, Described>> }
+}
+
+/** What of an answer is not as described; empty if all is. */
+export type AnswerCheck = (answer: Answer) => readonly string[]
+
+/**
+ * Holds answers to the served document: those of a route by its method and path, those of the proxy by `proxy`. Status,
+ * media type, body, and every header that is described.
+ */
+export function createAnswerChecks(document: OpenApiDocument): {
+  route(method: string, path: string): AnswerCheck
+  readonly proxy: AnswerCheck
+} {
+  // Numbers in headers are text: read as numbers, as clients do.
+  const ajv = new Ajv2020({ strict: false, allErrors: true, coerceTypes: false })
+  const components = { $id: 'components', components: document.components }
+  ajv.addSchema(components)
+  const errorsIn = (where: string, schema: object, value: unknown): string[] => {
+    const text = JSON.stringify(schema).replaceAll('"#/components/', '"components#/components/')
+    const isRight = ajv.compile(JSON.parse(text))
+    return isRight(value) ? [] : [`${where}: ${ajv.errorsText(isRight.errors)}`]
+  }
+  const check = ({ statusCode, headers, body }: Answer, described: Described | undefined): string[] => {
+    if (described === undefined) return [`status ${statusCode} is not described`]
+    const found: string[] = []
+    for (const [name, { required, schema }] of Object.entries(described.headers ?? {})) {
+      const value = headers[name.toLowerCase()]
+      if (value === undefined && required) found.push(`${name} is missing`)
+      if (value === undefined) continue
+      found.push(...errorsIn(name, schema, schema.type === 'integer' ? Number(value) : `${value}`))
+    }
+    if (body === '') return found
+    const type = `${headers['content-type']}`.split(';')[0] ?? ''
+    const media = described.content?.[type]
+    if (media === undefined) return [...found, `${type} is not described for status ${statusCode}`]
+    return [...found, ...errorsIn('body', ofStatus(media.schema, statusCode), JSON.parse(body))]
+  }
+  return {
+    route: (method, path) => (answer) =>
+      check(answer, document.paths[path]?.[method.toLowerCase()]?.responses[answer.statusCode]),
+    proxy: (answer) => check(answer, document.components.responses[`Proxy${answer.statusCode}`]),
+  }
+}
+
+/** The status that a problem names is the answer's own. */
+const ofStatus = (schema: object, status: number) =>
+  status < 400 ? schema : { allOf: [schema, { type: 'object', properties: { status: { const: status } } }] }
