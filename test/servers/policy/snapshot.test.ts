@@ -1,9 +1,12 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { putEntity } from '@weir/core/policy/entities.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
+import { readSnapshot } from '@weir/kafka/policy/snapshot-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import {
@@ -116,6 +119,24 @@ test('a snapshot written while changes come is exact at its end', async () => {
   expect(sizeInForce(again)).toBe(size)
   const anchors = (one: PolicyFeed) => [...(one.policy?.subjects.values() ?? [])].map(({ id, anchor }) => [id, anchor])
   expect(anchors(again).sort()).toEqual(anchors(feed).sort())
+})
+
+test('a process killed while it writes a snapshot leaves the old one or the new one, whole', async () => {
+  const path = join(await emptyDir(), 'policy.snapshot')
+  const program = fileURLToPath(new URL('../../support/write-snapshots.ts', import.meta.url))
+  for (let round = 0; round < 10; round += 1) {
+    const child = spawnBound([process.execPath, program, path], { stdio: 'inherit' })
+    const ended = new Promise<void>((done) => child.once('exit', () => done()))
+    // Killed at another moment of a write each time: what is written grows by the round.
+    const before = (await readFile(path).catch(() => Buffer.alloc(0))).length
+    await until(async () => (await readFile(path).catch(() => Buffer.alloc(0))).length !== before)
+    child.kill('SIGKILL')
+    await ended
+    const read = await readSnapshot(path)
+    if (read.kind !== 'snapshot') throw new Error(JSON.stringify(read))
+    const subjects = [...read.snapshot.entities()].filter(({ kind }) => kind === 'subject')
+    expect(BigInt(subjects.length)).toBe(read.snapshot.mark.offset)
+  }
 })
 
 test('Kafka killed and started again: the policy stays, its age grows, and changes made meanwhile come', async () => {

@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { topics } from '@weir/contracts/topics.ts'
+import { deleteEntity, putEntity } from '@weir/core/policy/entities.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { changesOf, emptyDir, openWriter, policyOfSize, wholeChange } from '../../support/policy-topic.ts'
+import { readMetric } from '../../support/read-metric.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startIngress } from '../../support/start-ingress.ts'
+
+let kafka: RunningServer
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  const writer = createPolicyWriter(kafkaOptions(kafka.address))
+  await writer.publish(wholeChange(changesOf(policyOfSize(1_000))))
+  await writer.close()
+}, 120_000)
+afterAll(() => kafka?.close())
+
+const apiKey = 'weir_a-key-that-comes-and-goes'
+const sha256 = createHash('sha256').update(apiKey).digest('hex')
+const keyChange = putEntity({
+  ...{ kind: 'key', name: sha256, origin: 'admin', position: undefined, body: { subject: 'acme', id: 'k' } },
+})
+
+const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
+  expect(await waitUntil(condition, { deadlineMs, everyMs: 20 })).toBe(true)
+
+async function start(environment: Readonly<Record<string, string>>) {
+  const ingress = await startIngress({
+    WEIR_REDIS_URL: inject('redisUrl'),
+    WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+    ...environment,
+  })
+  onTestFinished(() => ingress.close())
+  return {
+    ...ingress,
+    async ask() {
+      const answer = await fetch(`${ingress.api}/v1/authorize/`, { headers: { 'x-api-key': apiKey } })
+      await answer.body?.cancel()
+      return answer
+    },
+    async readiness() {
+      const answer = await fetch(`${ingress.ops}/readyz`)
+      return `${answer.status} ${await answer.text()}`
+    },
+  }
+}
+
+test('a key is taken by a running ingress within a second of its creation, and refused within a second of its end', async () => {
+  const ingress = await start({})
+  const writer = openWriter(kafkaOptions(kafka.address), topics.policy)
+  expect((await ingress.ask()).status).toBe(401)
+  await writer.publish(wholeChange([keyChange]))
+  await until(async () => (await ingress.ask()).status === 200, 1_000)
+  await writer.publish(wholeChange([deleteEntity('key', sha256)]))
+  await until(async () => (await ingress.ask()).status === 401, 1_000)
+  expect(await readMetric(ingress.ops, 'weir_policy_changes_total')).toBe(2)
+  expect(await readMetric(ingress.ops, 'weir_policy_subjects')).toBe(1)
+})
+
+test('alerting takes over an endpoint without a secret with a warning, and lives', async () => {
+  const [opsPort] = await freePorts(1)
+  const main = fileURLToPath(new URL('../../../services/alerting/src/main.ts', import.meta.url))
+  const child = spawnBound([process.execPath, main], {
+    stdio: 'ignore',
+    env: {
+      PATH: process.env.PATH,
+      WEIR_OPS_PORT: String(opsPort),
+      WEIR_REDIS_URL: inject('redisUrl'),
+      WEIR_KAFKA_BROKERS: kafka.address,
+      WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+    },
+  })
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const readiness = async () => {
+    const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => undefined)
+    return `${answer?.status} ${await answer?.text()}`
+  }
+  await until(async () => (await readiness()) === '200 ok\n')
+  const writer = openWriter(kafkaOptions(kafka.address), topics.policy)
+  const endpoint = { kind: 'endpoint', name: 'ops', origin: 'admin', position: undefined } as const
+  const body = { url: 'https://hooks.example.com/', secretEnv: 'OPS_SECRET' }
+  await writer.publish(wholeChange([putEntity({ ...endpoint, body })]))
+  await until(async () => (await readiness()).includes('endpoints: warning: OPS_SECRET (endpoint ops)'))
+  expect(await readiness()).toMatch(/^200 /)
+  await writer.publish(wholeChange([deleteEntity('endpoint', 'ops')]))
+  await until(async () => (await readiness()) === '200 ok\n')
+})
+
+test('without Kafka an ingress starts by its snapshot; a stale policy refuses with 503, at the door and in /readyz, until Kafka is back', async () => {
+  const snapshot = { WEIR_POLICY_SNAPSHOT: join(await emptyDir(), 'policy.snapshot') }
+  const writer = openWriter(kafkaOptions(kafka.address), topics.policy)
+  await writer.publish(wholeChange([keyChange]))
+  const before = await start(snapshot)
+  expect((await before.ask()).status).toBe(200)
+  await before.close()
+  await kafka.kill('SIGKILL')
+  const rule = { WEIR_POLICY_MAX_AGE_S: '15', WEIR_ON_STALE_POLICY: 'refuse' }
+  const ingress = await start({ ...snapshot, ...rule })
+  expect((await ingress.ask()).status).toBe(200)
+  expect(await ingress.readiness()).toMatch(/^200 [\s\S]*policy: warning: waiting for Kafka/)
+  await until(async () => (await ingress.ask()).status === 503)
+  const refused = await ingress.ask()
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(await ingress.readiness()).toMatch(/^503 [\s\S]*policy: not confirmed by Kafka/)
+  await kafka.restart()
+  await until(async () => (await ingress.ask()).status === 200)
+  await until(async () => !(await ingress.readiness()).includes('policy:'))
+})

@@ -1,0 +1,19 @@
+import { entitiesOf } from '@weir/core/policy/entities-of.ts'
+import { createPolicyState } from '@weir/core/policy/policy-state.ts'
+import { writeSnapshot } from '@weir/kafka/policy/snapshot-file.ts'
+
+// Writes one snapshot after the other to the path it is given, each of another number of subjects, until it is killed.
+
+const [path = ''] = process.argv.slice(2)
+const subjectsMax = 2_000
+
+for (let count = 0; ; count += 1) {
+  const subjects = Object.fromEntries(
+    Array.from({ length: 1 + (count % subjectsMax) * 7 }, (_, at) => [`subject-${at}`, { plan: 'free' }]),
+  )
+  const parsed = entitiesOf(JSON.stringify({ version: 1, plans: { free: { limits: [] } }, subjects }), 'weir.yaml')
+  const state = createPolicyState()
+  if (parsed.kind === 'problems' || state.load(parsed.entities).kind === 'problems') throw new Error('no policy')
+  const mark = { offset: BigInt(state.count('subject')), id: 'one' }
+  await writeSnapshot(path, state, Date.now(), () => ({ mark, later: [] }))
+}
