@@ -87,6 +87,17 @@ describe('a body', () => {
     expect(outcomes).toMatchObject([{ status: 200, bytes_in: 39, error: '' }])
   })
 
+  it('that the upstream does not read is not held against the client', async () => {
+    const { ask, outcomes } = await openProxy({
+      bounds: { silentMsMax: 200 },
+      timeout: '1500ms',
+      serve: () => undefined,
+    })
+    const answer = await ask({ method: 'POST', body: Buffer.alloc(20_000_000) }).catch(() => undefined)
+    expect(outcomes).toMatchObject([{ status: 504, error: 'timeout' }])
+    expect(answer?.status ?? 504).toBe(504)
+  })
+
   it('that must be read for its cost and stops coming ends its connection', async () => {
     const { raw, records } = await openProxy({ bounds: { silentMsMax: 300 } })
     expect(await raw(`POST /v1/bulk HTTP/1.1\r\n${own}Content-Length: 10\r\n\r\n{"a"`)).toBe('')

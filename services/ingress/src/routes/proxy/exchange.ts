@@ -121,7 +121,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #clientSilent(): void {
     const { request, response, ownHeaders } = this.#passage
     if (this.#hasEnded) return
-    const owesBody = !request.complete && !(this.#body instanceof Buffer)
+    // Paused, it is us who do not read, because the upstream does not.
+    const owesBody = this.#body instanceof ClientBody && !request.complete && !request.isPaused()
     if (!owesBody && !response.writableNeedDrain) return
     this.#end(this.#status || 408, 'client_gone')
     this.#abort(new Error('the client was silent for too long'))
