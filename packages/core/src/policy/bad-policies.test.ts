@@ -119,3 +119,28 @@ test('a file that is wrong throughout gives a bounded list and the number of the
   expect(problems).toHaveLength(201)
   expect(problems.at(-1)?.message).toBe('and 800 more problems')
 })
+
+const many = (count: number, of: (at: number) => string) => Array.from({ length: count }, (_, at) => of(at)).join(', ')
+const tokens = (count: number) =>
+  `tokens: { ${many(count, (at) => `t${at}: { sha256: "${String(at).padStart(64, '0')}", scopes: [read] }`)} }`
+
+test.each([
+  [8, 'keyHeaders', (at: number) => `x-key-${at}`, 'names 9 headers; a key is looked for in at most 8'],
+  [16, 'jwt', (at: number) => `{ issuer: i${at}, jwksUrl: "https://a" }`, 'has 17 issuers; there are at most 16'],
+  [1_000, 'trustedProxies', (at: number) => `10.0.${at >> 8}.${at & 255}`, 'has 1001 entries; there are at most 1000'],
+])('at most %i %s are taken', (most, key, of, problem) => {
+  const problemsOf = (count: number) => {
+    const parsed = parsePolicy(`version: 1\nidentity: { ${key}: [${many(count, of)}] }`, 'weir.yaml')
+    return parsed.kind === 'policy' ? [] : parsed.problems.map(({ message }) => message)
+  }
+  expect(problemsOf(most)).toEqual([])
+  expect(problemsOf(most + 1)).toEqual([problem])
+})
+
+test('at most 1,000 tokens are taken', () => {
+  expect(parsePolicy(`version: 1\n${tokens(1_000)}`, 'weir.yaml').kind).toBe('policy')
+  const parsed = parsePolicy(`version: 1\n${tokens(1_001)}`, 'weir.yaml')
+  expect(parsed.kind === 'problems' && parsed.problems.map(({ message }) => message)).toEqual([
+    'has 1001 tokens; a policy has at most 1000',
+  ])
+})

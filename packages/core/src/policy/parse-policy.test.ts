@@ -216,3 +216,42 @@ test('subjects with equal limits of their own, and routes with equal limits, sha
   expect(policy.routes[0]?.limits).toBe(policy.routes[1]?.limits)
   expect(policy.routes[2]?.limits).toBe(noRouteLimits)
 })
+
+test('what is written of identity, tokens, keys, upstreams and costs is taken as written', () => {
+  const policy = parsed(`
+version: 1
+plans: { free: { limits: [] } }
+upstreams: { a: { url: "http://a", timeout: 2m } }
+routes: [{ match: GET /%73earch, cost: "json:/a/0" }, { match: GET /b, cost: header:X-Cost }]
+identity:
+  keyHeaders: [X-My-Key]
+  keyQuery: api_key
+  jwt: [{ issuer: "https://id/", jwksUrl: "https://id/keys", plan: free }]
+  trustedHeaders: { from: [10.0.0.0/8], subject: X-User, planHeader: X-Plan, plan: free }
+  trustedProxies: [127.0.0.1, "::1/128"]
+  anonymous: free
+tokens: { ci: { sha256: ${hash}, scopes: [check, admin] } }
+subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45:00+05:45 }] } }
+`)
+  const plan = policy.plans.get('free')
+  expect(policy.identity).toEqual({
+    keyHeaders: ['x-my-key'],
+    keyQuery: 'api_key',
+    jwt: [
+      {
+        ...{ issuer: 'https://id/', jwksUrl: 'https://id/keys', audience: undefined, algorithms: ['RS256', 'ES256'] },
+        ...{ subjectClaim: 'sub', planClaim: undefined, plan, allowPrivate: false },
+      },
+    ],
+    trustedHeaders: { from: ['10.0.0.0/8'], subject: 'x-user', planHeader: 'x-plan', plan },
+    trustedProxies: ['127.0.0.1/32', '::1/128'],
+    anonymousPlan: plan,
+  })
+  expect(policy.tokens).toEqual(new Map([[hash, { name: 'ci', sha256: hash, scopes: ['check', 'admin'] }]]))
+  expect(policy.keys.get(hash)?.expiresAtMs).toBe(Date.UTC(2027, 0, 31))
+  expect(policy.upstreams.get('a')?.timeoutMs).toBe(120_000)
+  expect(policy.routes.map(({ path, template, cost, costFrom }) => ({ path, template, cost, costFrom }))).toEqual([
+    { path: '/search', template: 'GET /%73earch', cost: 1, costFrom: { kind: 'json', pointer: '/a/0' } },
+    { path: '/b', template: 'GET /b', cost: 1, costFrom: { kind: 'header', name: 'x-cost' } },
+  ])
+})
