@@ -37,9 +37,12 @@ export function createAnswerChecks(document: OpenApiDocument): {
   const ajv = new Ajv2020({ strict: false, allErrors: true, coerceTypes: false })
   const components = { $id: 'components', components: document.components }
   ajv.addSchema(components)
+  /** As many as the document has schemas, once per status. */
+  const compiled = new Map<string, ReturnType<typeof ajv.compile>>()
   const errorsIn = (where: string, schema: object, value: unknown): string[] => {
     const text = JSON.stringify(schema).replaceAll('"#/components/', '"components#/components/')
-    const isRight = ajv.compile(JSON.parse(text))
+    const isRight = compiled.get(text) ?? ajv.compile(JSON.parse(text))
+    compiled.set(text, isRight)
     return isRight(value) ? [] : [`${where}: ${ajv.errorsText(isRight.errors)}`]
   }
   const check = ({ statusCode, headers, body }: Answer, described: Described | undefined): string[] => {

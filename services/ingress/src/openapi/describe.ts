@@ -27,10 +27,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       security: [{ bearer: [] }, { key: [] }],
     },
     // What is below /v1/authorize is the client's path, and the same door.
-    transform: ({ schema, url }) => ({
-      schema: { ...schema, hide: url === `${authorizePath}/` || schema?.hide === true },
-      url,
-    }),
+    transform: ({ schema, url }) => ({ schema, url: url === `${authorizePath}/` ? authorizePath : url }),
     transformObject: (made) => ('openapiObject' in made ? withAnswers(made.openapiObject) : made.swaggerObject),
   })
   app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger())
@@ -40,10 +37,10 @@ function withAnswers<T extends { paths?: object; components?: object }>(document
   const paths = Object.entries(document.paths ?? {}).map(([path, operations]: [string, object]) => [
     path,
     Object.fromEntries(
-      Object.entries(operations).map(([method, operation]: [string, object]) => [
-        method,
-        { ...operation, responses: answersOf[path] ?? {} },
-      ]),
+      // QUERY has no place in OpenAPI before 3.2.
+      Object.entries(operations)
+        .filter(([method]) => method !== 'query')
+        .map(([method, operation]: [string, object]) => [method, { ...operation, responses: answersOf[path] ?? {} }]),
     ),
   ])
   const components = { ...document.components, schemas, responses: proxyResponses }

@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { buildApps } from '@weir/ingress/app.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, it } from 'vitest'
+import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument } from '../support/openapi-answers.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const policyText = `
+version: 1
+plans: { free: { limits: [minute] } }
+limits: { minute: { algorithm: fixed_window, size: 200, window: 1m } }
+upstreams: { gone: { url: "http://127.0.0.1:1", hosts: [gone.test] } }
+subjects: { acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] } }
+tokens: { reader: { sha256: "${sha256('read-token')}", scopes: [read] } }
+`
+
+async function open(dialect: RateLimitDialect) {
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const log = createLogger('test', 'silent')
+  const state = { isFull: false }
+  const apps = await buildApps(
+    {
+      policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
+      identifier: createIdentifier({ clock, log }),
+      outcomes: { append: () => true },
+      store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+      log: { append: () => !state.isFull },
+      clock,
+      dialect,
+    },
+    log,
+    sha256('root'),
+  )
+  const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
+  return { ...apps, state, document, checks: createAnswerChecks(document) }
+}
+
+const key = { 'x-api-key': 'acme-key' }
+const root = { authorization: 'Bearer root' }
+
+it('the document is OpenAPI 3.1 and has every route of the api listener, and no other', async () => {
+  const { api, document } = await open('draft10')
+  const validity = await new Validator().validate(structuredClone(document))
+  expect([validity.valid, validity.errors]).toEqual([true, undefined])
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),
+  )
+  expect(operations.filter(({ path, method }) => !api.hasRoute({ url: path, method }))).toEqual([])
+  const above: string[] = []
+  const routed = api
+    .printRoutes({ commonPrefix: false })
+    .split('\n')
+    .flatMap((line) => {
+      const found = /^([^/]*)(\/\S*)( \()?/.exec(line)
+      if (found === null) return []
+      const depth = (found[1] ?? '').length / 4
+      above.splice(depth - 1, above.length, `${above[depth - 2] ?? ''}${found[2]}`)
+      return found[3] === undefined ? [] : [above[depth - 1] ?? '']
+    })
+  const paths = [...new Set(routed.map((path) => path.replace(/(?<=.)\/$/, '')))]
+  expect(paths.toSorted()).toEqual([...Object.keys(document.paths), '/openapi.json'].toSorted())
+})
+
+it.each(rateLimitDialects)(
+  '200 allowed and 200 denied answers of every door are as described, in %s',
+  async (dialect) => {
+    for (const door of ['check', 'batch', 'authorize', 'proxy'] as const) {
+      const { api, proxy, state, checks } = await open(dialect)
+      const doors: Record<typeof door, readonly [(headers: Record<string, string>) => Promise<Answer>, AnswerCheck]> = {
+        check: [
+          (headers) => api.inject({ method: 'POST', url: '/v1/check', headers, payload: {} }),
+          checks.route('POST', '/v1/check'),
+        ],
+        batch: [
+          (headers) => api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks: [{}, 1] } }),
+          checks.route('POST', '/v1/check/batch'),
+        ],
+        authorize: [
+          (headers) => api.inject({ method: 'GET', url: '/v1/authorize/x', headers }),
+          checks.route('GET', '/v1/authorize'),
+        ],
+        proxy: [
+          (headers) => proxy.inject({ method: 'GET', url: '/x', headers: { host: 'gone.test', ...headers } }),
+          checks.proxy,
+        ],
+      }
+      const [ask, wrongIn] = doors[door]
+      const expectRight = (answer: Answer, status: number) =>
+        expect([door, answer.statusCode, wrongIn(answer)]).toEqual([door, status, []])
+      const isQuestion = door === 'check' || door === 'batch'
+      const allowed = door === 'proxy' ? 502 : 200
+      for (let n = 0; n < 200; n += 1) expectRight(await ask(key), allowed)
+      for (let n = 0; n < 200; n += 1) expectRight(await ask(key), isQuestion ? 200 : 429)
+      expectRight(await ask({}), 401)
+      expectRight(await ask({ ...root, 'x-api-key': 'wrong' }), isQuestion ? (door === 'check' ? 400 : 200) : 401)
+      state.isFull = true
+      expectRight(await ask(key), isQuestion ? 200 : 503)
+      if (isQuestion) expectRight(await ask({ authorization: 'Bearer read-token' }), 403)
+    }
+  },
+)
