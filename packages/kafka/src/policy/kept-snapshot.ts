@@ -6,6 +6,8 @@ import { renewSnapshot, writeSnapshot } from './snapshot-file.ts'
 
 /** A burst of changes is written once; what a killed process had not written comes from the topic. */
 const writeEveryMs = 2_000
+/** A million subjects take seconds to write: then it is written so much more seldom that it costs a twentieth of the time. */
+const restPerWrite = 20
 /** How exactly a snapshot knows its age. */
 const renewEveryMs = 30_000
 
@@ -27,6 +29,7 @@ export class KeptSnapshot {
   /** Taken over during a write. */
   #later: EntityChange[] | undefined
   #renewedMs = 0
+  #pauseMs = writeEveryMs
   /** Whether the file holds what is in force, or held it before the last changes. */
   isThere = false
 
@@ -41,7 +44,7 @@ export class KeptSnapshot {
     if (this.#path === '') return
     this.#isBehind = true
     for (const change of changes) this.#later?.push(change)
-    this.#timer ??= setTimeout(() => void this.#enqueue(() => this.#write()), writeEveryMs).unref()
+    this.#timer ??= setTimeout(() => void this.#enqueue(() => this.#write()), this.#pauseMs).unref()
   }
 
   /** Kafka has said that nothing is missing. */
@@ -80,6 +83,7 @@ export class KeptSnapshot {
       this.#later = undefined
       return { mark: now.mark, later }
     }
+    const startedMs = performance.now()
     try {
       const isWritten = await writeSnapshot(this.#path, held.state, held.heardMs, end)
       if (isWritten) this.isThere = true
@@ -88,6 +92,7 @@ export class KeptSnapshot {
       this.#isBehind = true
       throw error
     } finally {
+      this.#pauseMs = Math.max(writeEveryMs, restPerWrite * (performance.now() - startedMs))
       this.#later = undefined
     }
   }

@@ -7,16 +7,16 @@ import type { Mark } from './gather-changes.ts'
 /*
  * First line: `{"v":1,"heardMs":…}`, always of the same length, so that it can be renewed in place. Then a line per entity,
  * its record's key as JSON, a tab and the record's value. The same for entities that changed while these were written: the
- * last line of a name counts, and without a value it is deleted. Last line: how many lines there are, and where in the topic
- * that is. A file without its last line is none.
+ * last line of a name counts, and without a value it is deleted. Last line: how many lines there are, how many of them later
+ * ones, and where in the topic that is. A file without its last line is none.
  */
 
 /** Digits of the time, until the year 2286. */
 const timeDigits = 13
 const headLine = (heardMs: number) =>
   `{"v":1,"heardMs":${String(Math.max(0, Math.floor(heardMs))).padStart(timeDigits, ' ')}}\n`
-/** Written in one go, and made in one: some milliseconds. */
-const chunkCharacters = 256 * 1024
+/** Made in one go, which takes a millisecond or two: requests come between one and the next. */
+const chunkCharacters = 64 * 1024
 
 export interface Snapshot {
   readonly mark: Mark
@@ -53,29 +53,37 @@ function parseSnapshot(bytes: Buffer): Snapshot {
   const foot = jsonLine(bytes, lastAt, bytes.length)
   const bodyAt = bytes.indexOf(10) + 1
   const { heardMs } = head
-  const { offset, id, lines } = foot
+  const { offset, id, lines, later } = foot
   if (head.v !== 1 || typeof heardMs !== 'number') throw new Error('its first line is not that of a snapshot')
-  if (typeof offset !== 'string' || typeof id !== 'string' || typeof lines !== 'number') {
+  if (typeof offset !== 'string' || typeof id !== 'string' || typeof lines !== 'number' || typeof later !== 'number') {
     throw new Error('its last line is missing')
   }
-  const starts = new Map<string, number>()
   let count = 0
-  for (let at = bodyAt; at < lastAt; at = bytes.indexOf(10, at) + 1) {
-    starts.set(keyAt(bytes, at), at)
+  let laterAt = bodyAt
+  for (let at = bodyAt; at < lastAt; at = nextLine(bytes, at)) {
+    if (count === lines - later) laterAt = at
     count += 1
   }
   if (count !== lines) throw new Error(`it has ${count} of its ${lines} lines`)
-  return {
-    mark: { offset: BigInt(offset), id },
-    heardMs,
-    *entities() {
-      for (const [key, at] of starts) {
-        const entity = entityAt(bytes, key, at)
-        if (entity !== undefined) yield entity
-      }
-    },
-  }
+  if (later === 0) laterAt = lastAt
+  return { mark: { offset: BigInt(offset), id }, heardMs, entities: () => entitiesIn(bytes, bodyAt, laterAt, lastAt) }
 }
+
+/** Millions of lines: each is looked at once, and none is kept. */
+function* entitiesIn(bytes: Buffer, from: number, laterAt: number, to: number): Iterable<Entity> {
+  const later = new Map<string, Entity | undefined>()
+  for (let at = laterAt; at < to; at = nextLine(bytes, at)) {
+    const { key, entity } = readLine(bytes, at)
+    later.set(key.toString(), entity)
+  }
+  for (let at = from; at < laterAt; at = nextLine(bytes, at)) {
+    const { key, entity } = readLine(bytes, at)
+    if (entity !== undefined && (later.size === 0 || !later.has(key.toString()))) yield entity
+  }
+  for (const entity of later.values()) if (entity !== undefined) yield entity
+}
+
+const nextLine = (bytes: Buffer, at: number) => bytes.indexOf(10, at) + 1
 
 function jsonLine(bytes: Buffer, from: number, to: number) {
   const value: unknown = JSON.parse(bytes.toString('utf8', from, to))
@@ -83,15 +91,17 @@ function jsonLine(bytes: Buffer, from: number, to: number) {
   return value
 }
 
-const keyAt = (bytes: Buffer, at: number): string =>
-  String(JSON.parse(bytes.toString('utf8', at, bytes.indexOf(9, at))))
-
-function entityAt(bytes: Buffer, key: string, at: number): Entity | undefined {
-  const value = bytes.subarray(bytes.indexOf(9, at) + 1, bytes.indexOf(10, at))
-  if (value.length === 0) return undefined
-  const parsed = parsePolicyRecord(Buffer.from(key), value)
-  if (parsed.kind !== 'entity') throw new Error(`its line of ${key} cannot be read`)
-  return parsed.change.entity
+/** An entity, or undefined for one that is deleted. */
+function readLine(bytes: Buffer, at: number): { readonly key: Buffer; readonly entity: Entity | undefined } {
+  const tab = bytes.indexOf(9, at)
+  const written = bytes.subarray(at + 1, tab - 1)
+  // Nearly no name has anything in it that JSON writes in another way.
+  const key = written.includes(92) ? Buffer.from(String(JSON.parse(bytes.toString('utf8', at, tab)))) : written
+  const value = bytes.subarray(tab + 1, bytes.indexOf(10, tab))
+  if (value.length === 0) return { key, entity: undefined }
+  const parsed = parsePolicyRecord(key, value)
+  if (parsed.kind !== 'entity') throw new Error(`its line of ${key.toString()} cannot be read`)
+  return { key, entity: parsed.change.entity }
 }
 
 function lineOf(change: EntityChange): string {
@@ -123,7 +133,8 @@ export async function writeSnapshot(
     const ending = end()
     if (ending === undefined) return false
     const { mark, later } = ending
-    const foot = JSON.stringify({ lines: lines + later.length, offset: String(mark.offset), id: mark.id })
+    const total = lines + later.length
+    const foot = JSON.stringify({ lines: total, later: later.length, offset: String(mark.offset), id: mark.id })
     await file.write(`${later.map(lineOf).join('')}${foot}\n`)
     await file.sync()
   } finally {
