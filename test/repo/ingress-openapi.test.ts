@@ -47,7 +47,7 @@ const root = { authorization: 'Bearer root' }
 
 it('the document is OpenAPI 3.1 and has every route of the api listener, and no other', async () => {
   const { api, document } = await open('draft10')
-  const validity = await new Validator().validate(structuredClone(document))
+  const validity = await new Validator().validate({ ...document })
   expect([validity.valid, validity.errors]).toEqual([true, undefined])
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),

@@ -76,7 +76,10 @@ await startService(
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
-      { policy, store: layers, identifier, log: records, outcomes, clock: systemClock },
+      {
+        ...{ policy, store: layers, identifier, log: records, outcomes, clock: systemClock },
+        dialect: config.rateLimitHeaders,
+      },
       log,
       config.adminTokenSha256,
     )

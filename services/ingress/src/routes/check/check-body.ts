@@ -14,7 +14,7 @@ export interface CheckBody {
 }
 
 /** Checks of one batch at most: four calls of the decision script, and an answer of some 50 kB. */
-export const batchChecksMax = 100
+const batchChecksMax = 100
 
 export const checkSchema = {
   type: 'object',
