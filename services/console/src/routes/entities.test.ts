@@ -108,9 +108,16 @@ describe('If-Match', () => {
     ask('PUT /v1/limits/minute', { body: { algorithm: 'fixed_window', size, window: '1m' }, headers })
 
   it('lets one of two concurrent edits through, and tells the other', async () => {
-    const { ask } = await withPolicy()
+    const { ask, store } = await withPolicy()
     const tag = String((await ask('/v1/limits/minute')).headers.etag)
-    const answers = await Promise.all([1, 2, 3].map((size) => edit(ask, size, { 'if-match': tag })))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    store.held = promise
+    const edits = Promise.all([1, 2, 3].map((size) => edit(ask, size, { 'if-match': tag })))
+    // Questions that come after them are answered: they are all under way.
+    for (let n = 0; n < 20; n += 1)
+      await ask('PUT /v1/limits/minute', { body: '{', headers: { 'content-type': 'application/json' } })
+    resolve()
+    const answers = await edits
     expect(answers.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 412, 412])
     const winner = answers.find(({ statusCode }) => statusCode === 200)
     expect((await ask('/v1/limits/minute')).json()).toEqual(winner?.json())
