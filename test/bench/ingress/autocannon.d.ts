@@ -3,11 +3,11 @@ declare module 'autocannon' {
   import type { EventEmitter } from 'node:events'
 
   export interface Client {
-    setHeadersAndBody(headers: Readonly<Record<string, string>>, body: string): void
+    setHeadersAndBody(headers: Readonly<Record<string, string>>, body: string | undefined): void
   }
   export interface Options {
     readonly url: string
-    readonly method: 'POST'
+    readonly method: 'GET' | 'POST'
     readonly connections: number
     /** Seconds. */
     readonly duration: number

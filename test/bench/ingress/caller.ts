@@ -3,27 +3,81 @@ import { createHash } from 'node:crypto'
 /** One for each connection, so that no two requests under way share a count: the dearest case for calls that gather. */
 export const callers = 64
 
-/** Of the bench's own Redis and its own policy; it opens nothing else. */
+/** What each connection sends, over and over. */
+export interface Asking {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headersOf: (connection: number) => Readonly<Record<string, string>>
+  readonly bodyOf?: (connection: number) => string
+}
+
+/** Of the bench's own Redis and its own policy; these open nothing else. */
 const token = 'bench-token-that-opens-nothing-but-this-run'
+const keyOf = (caller: number) => `bench-key-of-caller-${caller}`
 
-export const tokenSha256 = createHash('sha256').update(token).digest('hex')
+const sha256 = (secret: string) => createHash('sha256').update(secret).digest('hex')
 
-/** The same for every server; only Weir looks at the token. */
-export const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+export const tokenSha256 = sha256(token)
 
-/** The same for every server; the others look at the subject alone. */
-export const bodyOf = (caller: number): string =>
-  JSON.stringify({ subject: `caller-${caller}`, route: 'GET /v1/things' })
+/** A check of the caller's limits. Other servers than Weir look at the subject alone. */
+export const askCheck: Asking = {
+  method: 'POST',
+  path: '/v1/check',
+  headersOf: () => ({ 'content-type': 'application/json', authorization: `Bearer ${token}` }),
+  bodyOf: (caller) => JSON.stringify({ subject: `caller-${caller}`, route: 'GET /v1/things' }),
+}
 
-/** Every caller has two limits that no run uses up: a window, and a quota by the calendar. */
-export function policyText(): string {
-  const subjects = Array.from({ length: callers }, (_, caller) => `  caller-${caller}: { plan: bench }`)
+/** What an API's client sends, with a key of its own. */
+export const askProxy: Asking = {
+  method: 'GET',
+  path: '/v1/things',
+  headersOf: (caller) => ({ authorization: `Bearer ${keyOf(caller)}` }),
+}
+
+/** The same as a gateway on this machine asks about it. */
+export const askAuthorize: Asking = {
+  method: 'GET',
+  path: '/v1/authorize',
+  headersOf: (caller) => ({
+    ...askProxy.headersOf(caller),
+    'x-original-method': askProxy.method,
+    'x-original-uri': askProxy.path,
+  }),
+}
+
+const limitNames = ['minute', 'day', 'hour']
+
+/** Every caller has so many limits that no run uses up: two windows around a quota by the calendar. */
+export function policyText(limits: 2 | 3, upstreamUrl: string): string {
+  const subjects = Array.from(
+    { length: callers },
+    (_, caller) =>
+      `  caller-${caller}: { plan: bench, keys: [{ id: "key-${caller}", sha256: ${sha256(keyOf(caller))} }] }`,
+  )
   return `version: 1
-plans: { bench: { limits: [minute, day] } }
+plans: { bench: { limits: [${limitNames.slice(0, limits).join(', ')}] } }
 limits:
   minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
   day: { algorithm: fixed_window, size: 1000000000, period: day }
+  hour: { algorithm: fixed_window, size: 1000000000, window: 1h }
+routes: [{ match: "GET /v1/things" }]
+upstreams: { things: { url: "${upstreamUrl}", hosts: ["*"] } }
+identity: { trustedProxies: [127.0.0.1] }
 subjects:
 ${subjects.join('\n')}
 `
 }
+
+/** As a gateway that has told its callers apart sends them, so that there can be any number of subjects. */
+export const askAsSubject: Asking = { ...askProxy, headersOf: (caller) => ({ 'x-weir-subject': `s${caller}` }) }
+
+/** The same two limits for whatever subject a program on this machine names. */
+export const anySubjectPolicyText = (upstreamUrl: string): string => `version: 1
+plans: { bench: { limits: [minute, day] } }
+limits:
+  minute: { algorithm: fixed_window, size: 1000000000, window: 1m }
+  day: { algorithm: fixed_window, size: 1000000000, period: day }
+routes: [{ match: "GET /v1/things" }]
+upstreams: { things: { url: "${upstreamUrl}", hosts: ["*"] } }
+identity: { trustedHeaders: { from: [127.0.0.1], subject: x-weir-subject, plan: bench } }
+`

@@ -2,18 +2,21 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { bodyOf, headers, policyText, tokenSha256 } from './caller.ts'
+import { type Asking, askAuthorize, askCheck, askProxy, policyText, tokenSha256 } from './caller.ts'
 import { startProgram } from './start-program.ts'
 
-/** The servers that all contestants share. */
+/** What all contestants share. */
 export interface SharedServers {
   readonly redis: string
   readonly kafka: string
+  /** Origin of what proxies stand in front of. */
+  readonly upstream: string
 }
 
 export interface Contestant {
   readonly label: string
-  readonly url: string
+  readonly origin: string
+  readonly asking: Asking
   readonly pid: number
   readonly usesRedis: boolean
   readonly usesKafka: boolean
@@ -30,9 +33,14 @@ const decisionDeadlineMs = 250
 const settleDeadlineMs = 10_000
 
 /** One request as the load sends it, a second at most. */
-async function answers(url: string): Promise<boolean> {
+async function answers(origin: string, { method, path, headersOf, bodyOf }: Asking): Promise<boolean> {
   try {
-    const response = await fetch(url, { method: 'POST', headers, body: bodyOf(0), signal: AbortSignal.timeout(1_000) })
+    const response = await fetch(`${origin}${path}`, {
+      method,
+      headers: headersOf(0),
+      body: bodyOf?.(0) ?? null,
+      signal: AbortSignal.timeout(1_000),
+    })
     await response.body?.cancel()
     return response.status === 200
   } catch {
@@ -48,27 +56,49 @@ async function readMetric(opsPort: number, name: string): Promise<number> {
   return Number(found)
 }
 
-const nothing = { settle: async () => {}, countUnavailable: async () => 0, usesKafka: false }
+const nothing = { settle: async () => {}, countUnavailable: async () => 0, usesRedis: false, usesKafka: false }
 
-async function startPlain(label: string, name: string, { redis }: SharedServers): Promise<Contestant> {
-  const [port = 0] = await freePorts(1)
-  const url = `http://127.0.0.1:${port}/v1/check`
-  const program = await startProgram({
-    file: `test/bench/servers/${name}.ts`,
-    args: ['--port', String(port), '--redis', redis],
-    env: {},
-    ready: () => answers(url),
-  })
-  return { ...nothing, ...program, label, url, usesRedis: name !== 'bare' }
+/** One of test/bench/servers. */
+export interface Plain {
+  readonly label: string
+  readonly file: string
+  readonly asking: Asking
+  readonly redis?: string
+  readonly upstream?: string
 }
 
-async function startWeir(label: string, file: string, servers: SharedServers, dir: string): Promise<Contestant> {
-  const [apiPort = 0, ingressPort = 0, opsPort = 0] = await freePorts(3)
-  const url = `http://127.0.0.1:${apiPort}/v1/check`
-  const policyFile = join(dir, 'weir.yaml')
-  await writeFile(policyFile, policyText())
+export async function startPlain({ label, file, asking, redis, upstream }: Plain): Promise<Contestant> {
+  const [port = 0] = await freePorts(1)
+  const origin = `http://127.0.0.1:${port}`
   const program = await startProgram({
-    file,
+    file: `test/bench/servers/${file}.ts`,
+    args: [
+      ...['--port', String(port)],
+      ...(redis === undefined ? [] : ['--redis', redis]),
+      ...(upstream === undefined ? [] : ['--upstream', upstream]),
+    ],
+    env: {},
+    ready: () => answers(origin, asking),
+  })
+  return { ...nothing, ...program, label, origin, asking, usesRedis: redis !== undefined }
+}
+
+/** The ingress; `recorded`: as it is, else with nothing recorded. */
+export interface Weir {
+  readonly label: string
+  readonly asking: Asking
+  readonly recorded: boolean
+  readonly policy: string
+}
+
+export async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promise<Contestant> {
+  const { label, asking, recorded, policy } = weir
+  const [apiPort = 0, ingressPort = 0, opsPort = 0] = await freePorts(3)
+  const origin = `http://127.0.0.1:${asking.path.startsWith('/v1/things') ? ingressPort : apiPort}`
+  const policyFile = join(dir, `${opsPort}.yaml`)
+  await writeFile(policyFile, policy)
+  const program = await startProgram({
+    file: recorded ? 'services/ingress/src/main.ts' : 'test/bench/servers/check-unrecorded.ts',
     args: [],
     env: {
       WEIR_POLICY_FILE: policyFile,
@@ -81,12 +111,12 @@ async function startWeir(label: string, file: string, servers: SharedServers, di
       WEIR_DECISION_DEADLINE_MS: String(decisionDeadlineMs),
       WEIR_LOG_LEVEL: 'warn',
     },
-    ready: () => answers(url),
+    ready: () => answers(origin, asking),
   })
-  const weir = { ...nothing, ...program, label, url, usesRedis: true }
-  if (!file.startsWith('services/')) return weir
+  const started = { ...nothing, ...program, label, origin, asking, usesRedis: true }
+  if (!recorded) return started
   return {
-    ...weir,
+    ...started,
     usesKafka: true,
     async settle() {
       const isEmpty = async () => (await readMetric(opsPort, 'weir_records_waiting')) === 0
@@ -97,14 +127,34 @@ async function startWeir(label: string, file: string, servers: SharedServers, di
   }
 }
 
-/** By the letters that the report's ratios name. */
-export interface Contestants {
-  readonly bare: Contestant
-  readonly oneScript: Contestant
-  readonly rateLimit: Contestant
-  readonly weir: Contestant
-  readonly unrecorded: Contestant
+/** By the names that the report's ratios are made of. */
+export type Name = keyof ReturnType<typeof starters>
+
+function starters(servers: SharedServers, dir: string) {
+  const { redis, upstream } = servers
+  const plain = (label: string, file: string, asking: Asking, uses: Partial<Plain> = {}) => {
+    return () => startPlain({ label, file, asking, ...uses })
+  }
+  const weir = (label: string, asking: Asking, recorded: boolean, limits: 2 | 3 = 2) => {
+    return () => startWeir({ label, asking, recorded, policy: policyText(limits, upstream) }, servers, dir)
+  }
+  return {
+    bare: plain('bare Fastify', 'bare', askCheck),
+    oneScript: plain('Fastify, one Lua call', 'one-script', askCheck, { redis }),
+    rateLimit: plain('@fastify/rate-limit', 'rate-limit', askCheck, { redis }),
+    union: plain('RateLimiterUnion of three', 'union', askCheck, { redis }),
+    check: weir('weir check', askCheck, true),
+    unrecorded: weir('weir check, unrecorded', askCheck, false),
+    checkThree: weir('weir check, three limits', askCheck, true, 3),
+    authorize: weir('weir authorize', askAuthorize, true),
+    httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),
+    limitedProxy: plain('http-proxy, rate-limit', 'http-proxy', askProxy, { redis, upstream }),
+    proxy: weir('weir proxy', askProxy, true),
+    proxyUnrecorded: weir('weir proxy, unrecorded', askProxy, false),
+  }
 }
+
+export type Contestants = ReadonlyMap<Name, Contestant>
 
 /** Starts all, each a process of its own; `own` closes what was started even if a later one does not start. */
 export async function startContestants(
@@ -112,18 +162,15 @@ export async function startContestants(
   dir: string,
   own: (one: Contestant) => void,
 ): Promise<Contestants> {
-  const owned = async (starting: Promise<Contestant>) => {
-    const one = await starting
+  const started = new Map<Name, Contestant>()
+  const all = starters(servers, dir)
+  for (const name in all) {
+    if (!isName(name, all)) continue
+    const one = await all[name]()
     own(one)
-    return one
+    started.set(name, one)
   }
-  return {
-    bare: await owned(startPlain('a bare Fastify', 'bare', servers)),
-    oneScript: await owned(startPlain('b one Lua call', 'one-script', servers)),
-    rateLimit: await owned(startPlain('c @fastify/rate-limit', 'rate-limit', servers)),
-    weir: await owned(startWeir('d Weir', 'services/ingress/src/main.ts', servers, dir)),
-    unrecorded: await owned(
-      startWeir('e Weir, nothing recorded', 'test/bench/servers/check-unrecorded.ts', servers, dir),
-    ),
-  }
+  return started
 }
+
+const isName = (name: string, all: ReturnType<typeof starters>): name is Name => name in all

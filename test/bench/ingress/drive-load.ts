@@ -1,12 +1,13 @@
 import autocannon, { type Result } from 'autocannon'
+import type { Asking } from './caller.ts'
 
 export interface LoadOptions {
-  readonly url: string
+  /** Without a path. */
+  readonly origin: string
+  readonly asking: Asking
   /** Each sends its next request when its last one was answered, and speaks for a caller of its own. */
   readonly connections: number
   readonly seconds: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly bodyOf: (connection: number) => string
 }
 
 export interface Load {
@@ -22,7 +23,8 @@ export interface Load {
 const timeoutSeconds = 5
 
 /** Loads one server from this process. Fails if any request was not answered with 2xx, for then it measured something else. */
-export async function driveLoad({ url, connections, seconds, headers, bodyOf }: LoadOptions): Promise<Load> {
+export async function driveLoad({ origin, asking, connections, seconds }: LoadOptions): Promise<Load> {
+  const url = `${origin}${asking.path}`
   const tookMs: number[] = []
   let connection = 0
   const cpuBefore = process.cpuUsage()
@@ -31,13 +33,13 @@ export async function driveLoad({ url, connections, seconds, headers, bodyOf }: 
     const run = autocannon(
       {
         url,
-        method: 'POST',
+        method: asking.method,
         connections,
         duration: seconds,
         sampleInt: 50,
         timeout: timeoutSeconds,
         setupClient(client) {
-          client.setHeadersAndBody(headers, bodyOf(connection))
+          client.setHeadersAndBody(asking.headersOf(connection), asking.bodyOf?.(connection))
           connection += 1
         },
       },

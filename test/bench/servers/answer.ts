@@ -42,10 +42,18 @@ export interface CheckRequest {
   Body: { readonly subject: string }
 }
 
-/** `--port N --redis URL`, the same for all of these servers. */
-export function readArguments(): { readonly port: number; readonly redisUrl: string } {
-  const { values } = parseArgs({ options: { port: { type: 'string' }, redis: { type: 'string' } } })
-  return { port: Number(values.port), redisUrl: values.redis ?? '' }
+/** What these servers are told on their command lines; empty where one needs it not. */
+export interface Arguments {
+  readonly port: number
+  readonly redisUrl: string
+  readonly upstreamUrl: string
+}
+
+/** `--port N --redis URL --upstream URL`, the same for all of these servers. */
+export function readArguments(): Arguments {
+  const text = { type: 'string' } as const
+  const { values } = parseArgs({ options: { port: text, redis: text, upstream: text } })
+  return { port: Number(values.port), redisUrl: values.redis ?? '', upstreamUrl: values.upstream ?? '' }
 }
 
 /** The ingress keeps idle connections as long. */

@@ -1,4 +1,4 @@
-/** The ingress' check API as it is, but with nothing recorded: what deciding alone costs. `WEIR_*` as for the ingress. */
+/** The doors of the ingress as they are, but with nothing recorded: what deciding alone costs. `WEIR_*` as for the ingress. */
 import { readFileSync } from 'node:fs'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
@@ -26,7 +26,7 @@ const store = createRedisLimitStore({
   deadlineMs: config.decisionDeadlineMs,
 })
 const log = { append: () => true }
-const { api } = await buildApps(
+const { api, proxy } = await buildApps(
   {
     policy: createLivePolicy(policy),
     identifier: createIdentifier({ clock: systemClock, log: logger }),
@@ -39,3 +39,4 @@ const { api } = await buildApps(
   config.adminTokenSha256,
 )
 await api.listen({ port: config.apiPort, host: config.apiHost })
+await proxy.listen({ port: config.ingressPort, host: config.ingressHost })
