@@ -1,0 +1,71 @@
+import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/contracts/policy.v1.ts'
+import {
+  deleteEntity,
+  type EntityChange,
+  type EntityKind,
+  type JsonObject,
+  putEntity,
+} from '@weir/core/policy/entities.ts'
+import { expect, test } from 'vitest'
+import { CatchUp } from './catch-up.ts'
+import { createChangeGatherer } from './gather-changes.ts'
+
+const put = (kind: EntityKind, name: string, body: JsonObject) =>
+  putEntity({ kind, name, origin: 'file', position: undefined, body })
+const limit = (size: number) => put('limit', 'minute', { algorithm: 'fixed_window', size, window: '1m' })
+const plan = put('plan', 'free', { limits: ['minute'] })
+const subject = (id: string) => put('subject', id, { plan: 'free' })
+
+/** The topic of these changes, gathered from its beginning. */
+function catchUpOn(...changes: readonly (readonly EntityChange[])[]) {
+  const unreadable: string[] = []
+  const gatherer = createChangeGatherer((_, reason) => unreadable.push(reason))
+  const catchUp = new CatchUp()
+  let offset = -1n
+  const add = ({ key, value }: PolicyMessage) => {
+    offset += 1n
+    const bytes = value === null ? null : Buffer.from(value)
+    const whole = gatherer.add({ offset, key: Buffer.from(key), value: bytes })
+    if (whole !== undefined) catchUp.add(whole)
+  }
+  for (const [at, entities] of changes.entries()) {
+    for (const change of entities) add(encodeEntityChange(change))
+    add(encodeChange(`id-${at}`, { atMs: 0, by: 'test', summary: [] }))
+  }
+  return { ...catchUp.finish(), unreadable }
+}
+
+test('what compaction has moved to the end is known to what stands before it', () => {
+  const result = catchUpOn([subject('acme')], [subject('globex')], [plan], [limit(5)])
+  if (result.kind !== 'caught-up') throw new Error(result.kind)
+  expect([...result.state.policy.subjects.keys()]).toEqual(['acme', 'globex'])
+  expect(result).toMatchObject({ mark: { offset: 7n, id: 'id-3' }, leftOut: [], tried: [], unreadable: [] })
+})
+
+test('the last record of an entity counts, in one change and over many, and a deletion deletes', () => {
+  const edits = Array.from({ length: 50 }, (_, at) => [limit(at + 2), limit(at + 1)])
+  const result = catchUpOn([limit(1), plan, subject('acme'), subject('gone')], ...edits, [
+    deleteEntity('subject', 'gone'),
+  ])
+  if (result.kind !== 'caught-up') throw new Error(result.kind)
+  expect(result.state.policy.limits.get('minute')?.size).toBe(50)
+  expect([...result.state.policy.subjects.keys()]).toEqual(['acme'])
+})
+
+test('of a topic whose end is wrong everything is in force that was so for a process that was there all the time', () => {
+  const edits = Array.from({ length: 50 }, (_, at) => [limit(at + 1)])
+  const wrong = [limit(99), deleteEntity('plan', 'free')]
+  const result = catchUpOn([limit(1), plan, subject('acme')], ...edits, wrong, [subject('later')])
+  if (result.kind !== 'caught-up') throw new Error(result.kind)
+  expect(result.state.policy.limits.get('minute')?.size).toBe(50)
+  expect([...result.state.policy.subjects.keys()]).toEqual(['acme', 'later'])
+  expect(result.tried.filter(({ problems }) => problems.length > 0).map(({ change }) => change.audit.id)).toEqual([
+    'id-51',
+  ])
+  expect(result.mark?.id).toBe('id-52')
+})
+
+test('an empty topic is an empty policy without a mark, and one of which nothing fits is unusable', () => {
+  expect(catchUpOn()).toMatchObject({ kind: 'caught-up', mark: undefined })
+  expect(catchUpOn([plan])).toMatchObject({ kind: 'unusable' })
+})
