@@ -1,0 +1,82 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { WeirError } from '@weir/core/errors.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { askConsole, findConsole, requireConsole } from './console-client.ts'
+
+/** A console that answers so; gives its address. */
+async function consoleThat(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const server = createServer(answer)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
+
+const problem = (status: number, body: object) => (_: IncomingMessage, response: ServerResponse) => {
+  response.writeHead(status, { 'content-type': 'application/problem+json' }).end(JSON.stringify(body))
+}
+
+async function failure(url: string): Promise<WeirError> {
+  const error: unknown = await askConsole({ url, token: 'secret' }, { path: '/v1/policy' }).catch((one: unknown) => one)
+  if (!(error instanceof WeirError)) throw new Error('it was answered')
+  return error
+}
+
+describe('askConsole', () => {
+  it('says where nobody answers, and never the token', async () => {
+    const { code, message } = await failure('http://127.0.0.1:9')
+    expect([code, message]).toEqual(['CONSOLE_UNAVAILABLE', expect.stringContaining('http://127.0.0.1:9')])
+    expect(message).not.toContain('secret')
+  })
+
+  it.each([
+    [401, {}, 'CONSOLE_REFUSED', 'WEIR_ADMIN_TOKEN'],
+    [403, { detail: 'lacks the scope keys' }, 'CONSOLE_REFUSED', 'scope keys'],
+    [404, { detail: 'did you mean acme?' }, 'CONFIG_INVALID', 'acme'],
+    [412, { detail: 'Somebody has changed it' }, 'CONSOLE_REFUSED', 'Somebody'],
+    [503, { detail: 'Kafka is away' }, 'CONSOLE_UNAVAILABLE', 'Kafka is away'],
+  ])('tells what a %i means', async (status, body, code, words) => {
+    const error = await failure(await consoleThat(problem(status, body)))
+    expect([error.code, error.message]).toEqual([code, expect.stringContaining(words)])
+  })
+
+  it('lists everything that is wrong with a policy, with its place', async () => {
+    const problems = [
+      { path: 'limits.minute.size', message: 'must be more', line: 4, column: 9 },
+      { path: '', message: 'needs a plan' },
+    ]
+    const { code, message } = await failure(await consoleThat(problem(422, { detail: '', problems })))
+    expect([code, message.split('\n').slice(1)]).toEqual([
+      'POLICY_INVALID',
+      ['  4:9  limits.minute.size: must be more', '  needs a plan'],
+    ])
+  })
+
+  it('never takes the token to another address', async () => {
+    const seen: (string | undefined)[] = []
+    const other = await consoleThat(({ headers }, response) => {
+      seen.push(headers.authorization)
+      response.end('{}')
+    })
+    const { code } = await failure(
+      await consoleThat((_, response) => response.writeHead(307, { location: other }).end()),
+    )
+    expect([code, seen]).toEqual(['CONSOLE_UNAVAILABLE', []])
+  })
+})
+
+describe('the console', () => {
+  it('is the one that the environment names', () => {
+    const environment = { WEIR_CONSOLE_URL: 'http://c:1', WEIR_ADMIN_TOKEN: 't' }
+    expect(findConsole(environment, '/nowhere')).toEqual({ url: 'http://c:1', token: 't' })
+    expect(findConsole({ WEIR_CONSOLE_URL: 'http://c:1' }, '/nowhere')).toBeUndefined()
+  })
+
+  it('that is not named or misnamed is told with what to set', () => {
+    expect(() => requireConsole({ WEIR_ADMIN_TOKEN: 't' }, '/nowhere')).toThrow(/WEIR_CONSOLE_URL not set.*--data/)
+    expect(() => requireConsole({ WEIR_CONSOLE_URL: 'c:1', WEIR_ADMIN_TOKEN: 't' }, '/nowhere')).toThrow(/http:\/\//)
+  })
+})
