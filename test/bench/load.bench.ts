@@ -18,6 +18,11 @@ const subjectCounts = [1, 1_000, 100_000]
 const secondsEach = 4
 const warmUpSeconds = 6
 
+interface Seen extends WrkLoad {
+  /** Of all: Redis, or this process, was too late. */
+  readonly withoutRedis: number
+}
+
 /** One cell of the table: a proxy under one load. */
 interface Cell {
   readonly proxy: Contestant
@@ -25,13 +30,14 @@ interface Cell {
   readonly subjects: number
 }
 
-const columns: Readonly<Record<string, (load: WrkLoad) => number>> = {
+const columns: Readonly<Record<string, (load: Seen) => number>> = {
   'requests/s': (load) => load.requestsPerSecond,
   'p50 ms': (load) => load.p50Ms,
   'p99 ms': (load) => load.p99Ms,
   'p99.9 ms': (load) => load.p999Ms,
   refused: (load) => load.refused,
   broken: (load) => load.broken,
+  'without Redis': (load) => load.withoutRedis,
 }
 
 const count = (what: number) => what.toLocaleString('en-US')
@@ -43,7 +49,7 @@ function cellsOf(limiting: Contestant, bare: Contestant): Cell[] {
   ])
 }
 
-function tableOf(cells: readonly Cell[], seen: ReadonlyMap<Cell, readonly WrkLoad[]>): BenchTable {
+function tableOf(cells: readonly Cell[], seen: ReadonlyMap<Cell, readonly Seen[]>): BenchTable {
   return {
     title: 'proxy, connections, subjects',
     columns: Object.keys(columns),
@@ -52,6 +58,13 @@ function tableOf(cells: readonly Cell[], seen: ReadonlyMap<Cell, readonly WrkLoa
       values: Object.values(columns).map((figure) => spread((seen.get(cell) ?? []).map(figure))),
     })),
   }
+}
+
+async function measure({ proxy, connections, subjects }: Cell): Promise<Seen> {
+  const before = await proxy.countUnavailable()
+  const load = await driveWrk({ origin: proxy.origin, connections, subjects, seconds: secondsEach })
+  await proxy.settle()
+  return { ...load, withoutRedis: (await proxy.countUnavailable()) - before }
 }
 
 /** What the proxy bears, from one connection to far too many: Weir with two limits and everything recorded, beside a proxy that decides nothing. */
@@ -78,22 +91,18 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
       progress(`warming up ${proxy.label}`)
       await driveWrk({ origin: proxy.origin, connections: 64, subjects: 1_000, seconds: warmUpSeconds })
     }
-    const before = await limiting.countUnavailable()
     const cells = cellsOf(limiting, bare)
-    const seen = new Map<Cell, WrkLoad[]>(cells.map((cell) => [cell, []]))
+    const seen = new Map<Cell, Seen[]>(cells.map((cell) => [cell, []]))
     for (let round = 1; round <= rounds; round += 1) {
       for (const cell of cells) {
-        const { proxy, connections, subjects } = cell
-        seen.get(cell)?.push(await driveWrk({ origin: proxy.origin, connections, subjects, seconds: secondsEach }))
-        await proxy.settle()
-        if (proxy === bare) progress(`round ${round} of ${rounds}: ${connections} connections`)
+        seen.get(cell)?.push(await measure(cell))
+        if (cell.proxy === bare) progress(`round ${round} of ${rounds}: ${cell.connections} connections`)
       }
     }
-    const unavailable = (await limiting.countUnavailable()) - before
     return {
       name: `load: the proxy under wrk, ${secondsEach} s each; limiter on (two limits, everything recorded) and off`,
       tables: [tableOf(cells, seen)],
-      rows: [{ label: 'weir: decisions made without Redis', unit: 'in all', ...spread([unavailable]) }],
+      rows: [],
       ratios: [],
     }
   } finally {

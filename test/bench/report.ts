@@ -89,5 +89,6 @@ export function formatReport(report: BenchReport): string {
       target === undefined ? '×' : `× (target ${target})`,
     ]),
   ]
-  return [report.name, ...(report.tables ?? []).flatMap(tableLines), ...align(cells, 4)].join('\n')
+  const lines = cells.length > 1 ? align(cells, 4) : []
+  return [report.name, ...(report.tables ?? []).flatMap(tableLines), ...lines].join('\n')
 }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { crc32c } from '@node-rs/crc32'
+import { type EncodedRecord, encodeRecord, isPlainRecord, type RecordFields } from './encode-record.ts'
 
 /*
  * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are mended here, on its own classes, before its main module is
@@ -31,8 +32,10 @@ interface Message {
 
 interface Encoder {
   buf: Buffer
+  readonly buffer: Buffer
   offset: number
   ensureAvailable(length: number): void
+  writeEncoderArray(encoders: readonly Encoder[]): Encoder
 }
 
 interface EncoderClass {
@@ -73,7 +76,7 @@ function groupMessagesPerPartition({ topic, partitionMetadata, messages, partiti
 
 /**
  * The original makes every record a zeroed buffer of its own, half of what sending a record costs. Here they come from Node's pool,
- * unzeroed (an encoder hands out only what was written) and large enough for a decision without growing: 7 µs a record instead of 9.
+ * unzeroed (an encoder hands out only what was written) and large enough for most requests without growing.
  */
 function encodeIntoPool(path: string): void {
   const original: EncoderClass = requireCjs(path)
@@ -89,9 +92,25 @@ function encodeIntoPool(path: string): void {
     this.buf.copy(larger, 0, 0, this.offset)
     this.buf = larger
   }
+  // Room for all records of a batch at once: the original grows, and copies what it has, at every doubling.
+  original.prototype.writeEncoderArray = function (encoders) {
+    const parts = encoders.map(({ buffer }) => buffer)
+    this.ensureAvailable(parts.reduce((sum, { length }) => sum + length, 0))
+    for (const part of parts) {
+      this.buf.set(part, this.offset)
+      this.offset += part.length
+    }
+    return this
+  }
   PooledEncoder.prototype = original.prototype
   Object.setPrototypeOf(PooledEncoder, original) // for its static functions
   replaceModule(path, PooledEncoder)
+}
+
+/** A batch of decisions then takes half of the time or less; what is not plain goes the old way. */
+function encodePlainRecords(path: string): void {
+  const original: (record: RecordFields) => EncodedRecord = requireCjs(path)
+  replaceModule(path, (record: RecordFields) => (isPlainRecord(record) ? encodeRecord(record) : original(record)))
 }
 
 /** From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per connection. */
@@ -141,6 +160,7 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
 }
 
 encodeIntoPool('kafkajs/src/protocol/encoder')
+encodePlainRecords('kafkajs/src/protocol/recordBatch/record/v0')
 // The original's checksum is a table lookup for every byte, in JavaScript; this one is the processor's own instruction.
 replaceModule('kafkajs/src/protocol/recordBatch/crc32C', (bytes: Buffer) => crc32c(bytes))
 replaceModule('kafkajs/src/producer/groupMessagesPerPartition', groupMessagesPerPartition)
