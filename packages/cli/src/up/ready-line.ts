@@ -62,8 +62,8 @@ export function readyLine(options: {
 export function readyScreen(line: ReadyLine): string {
   const rows = [
     ['ingress', line.ingress, 'in front of the demo API'],
-    ['check API', line.api, 'POST /v1/check'],
-    ['console', line.console, 'GET /v1/usage'],
+    ['api', line.api, 'POST /v1/check, /v1/authorize for gateways, /openapi.json'],
+    ['console', line.console, 'GET /v1/usage, the admin API, /openapi.json'],
     ['Redis', line.redis, 'decides'],
     ['Kafka', line.kafka, 'remembers'],
     ['ClickHouse', line.clickhouse, 'counts'],
