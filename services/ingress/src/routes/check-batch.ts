@@ -29,7 +29,8 @@ export function addCheckBatchRoute(
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badCheck(batch.wrong))
     const asked = { gate, view, nowMs: ports.clock.nowMs() }
-    const checked = batch.value.checks.map((body) => {
+    // Each in a promise from its beginning: one that throws must not leave behind others that nobody waits for.
+    const checked = batch.value.checks.map(async (body) => {
       const read = readCheck(body)
       if ('wrong' in read) return { kind: 'problem', problem: badCheck(read.wrong) } as const
       return answerCheck(asked, asker, read.value)

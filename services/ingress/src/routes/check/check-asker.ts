@@ -42,7 +42,7 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
     sendProblem(reply, denialProblem(reply, verdict))
   }
 
-  return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
     request.checkView = view
     const hash = fingerprint(readCredential(request.headers)?.key ?? '')
@@ -63,8 +63,9 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
       done()
     }
     const found = ports.identifier.identify(view, origin(request))
-    if (found instanceof Promise) found.then(settle)
-    else settle(found)
+    if (!(found instanceof Promise)) return settle(found)
+    // Without an answer the caller would wait for ever, and the process would end over it.
+    found.then(settle).catch(done)
   }
 }
 

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, it, onTestFinished } from 'vitest'
+import { buildApps } from './app.ts'
+import { createIdentifier } from './http/identify.ts'
+import { createLivePolicy } from './policy-view.ts'
+import type { Ports } from './ports.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const policyText = `
+version: 1
+plans: { free: { limits: [minute] } }
+limits: { minute: { algorithm: fixed_window, size: 100, window: 1m } }
+upstreams: { gone: { url: "http://127.0.0.1:1" } }
+subjects: { acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] } }
+`
+
+const broken = () => {
+  throw new Error('broken')
+}
+const later = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** What breaks, each as it can: at once or after a turn of the event loop. */
+const faults: Readonly<Record<string, (ports: Ports) => Partial<Ports>>> = {
+  'the log of decisions throws': () => ({ log: { append: broken } }),
+  'the limit store throws': ({ store }) => ({ store: { ...store, decide: broken }, log: { append: broken } }),
+  'the limit store rejects later': ({ store }) => ({
+    store: { ...store, decide: () => later().then(broken) },
+    log: { append: broken },
+  }),
+  'the identifier rejects': ({ identifier }) => ({
+    identifier: { ...identifier, identify: () => later().then(broken) },
+  }),
+  'the identifier throws': ({ identifier }) => ({ identifier: { ...identifier, identify: broken } }),
+  'the address cannot be told': ({ identifier }) => ({
+    identifier: { ...identifier, addressOf: broken, identify: () => later().then(broken) },
+  }),
+}
+
+async function open(fault: (ports: Ports) => Partial<Ports>) {
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const log = createLogger('test', 'silent')
+  const known = createIdentifier({ clock, log })
+  const ports: Ports = {
+    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
+    // As for tokens, whose signature takes a while.
+    identifier: { ...known, identify: async (view, request) => known.identify(view, request) },
+    outcomes: { append: () => true },
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    log: { append: () => true },
+    clock,
+  }
+  return buildApps({ ...ports, ...fault(ports) }, log, sha256('root'))
+}
+
+it.each(Object.keys(faults))(
+  'when %s every door answers 500 with a problem, and nothing is left unhandled',
+  async (name) => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    const { api, proxy } = await open(faults[name] ?? (() => ({})))
+    const checks = [{}, {}, 7]
+    const asked = [{ subject: 'acme' }, { key: 'nobody' }, { subject: 'acme' }]
+    for (const headers of [{ 'x-api-key': 'acme-key' }, { 'x-api-key': 'wrong' }]) {
+      const answers = [
+        await api.inject({ method: 'POST', url: '/v1/check', headers, payload: {} }),
+        await api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks } }),
+        await api.inject({ method: 'GET', url: '/v1/authorize/x', headers }),
+        await proxy.inject({ method: 'GET', url: '/x', headers }),
+      ]
+      for (const { statusCode, headers: told, body } of answers) {
+        expect([statusCode, told['content-type']]).toEqual([500, 'application/problem+json'])
+        expect(JSON.parse(body)).toMatchObject({ type: 'urn:weir:problem:internal', status: 500 })
+      }
+    }
+    if (!name.startsWith('the identifier') && !name.startsWith('the address')) {
+      const headers = { authorization: 'Bearer root' }
+      const answer = await api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks: asked } })
+      expect(answer.statusCode).toBe(500)
+    }
+    await later()
+    await later()
+    expect(unhandled).toEqual([])
+  },
+)
