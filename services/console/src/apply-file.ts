@@ -2,10 +2,12 @@ import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { diffFile } from '@weir/core/policy/diff-file.ts'
 import {
   canonicalJson,
+  deleteEntity,
   type Entity,
   type EntityChange,
   type EntityKind,
   type JsonObject,
+  putEntity,
 } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import { fileLine } from './audit-log.ts'
@@ -38,14 +40,35 @@ export interface AppliedFile {
   readonly shown: readonly FileChange[]
 }
 
-/** What it takes to have what the file says; what the admin API has made stays, its word on keys included. */
+/** A subject that goes takes its keys along, whoever made them; one that the file has under another subject goes there as it is. */
+function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): readonly EntityChange[] {
+  const keys = new Map(diff.filter(({ kind }) => kind === 'key').map((change) => [change.name, change]))
+  const ofGone = new Map<string, EntityChange>()
+  for (const { kind, name, entity } of diff) {
+    if (kind !== 'subject' || entity !== undefined) continue
+    for (const sha256 of state.keysOf(name)) {
+      const [key, next] = [state.get('key', sha256), keys.get(sha256)?.entity]
+      const subject = next?.body.subject
+      const moved = key === undefined || subject === undefined ? undefined : { ...key, body: { ...key.body, subject } }
+      if (moved === undefined) ofGone.set(sha256, deleteEntity('key', sha256))
+      else if (isKept(key)) ofGone.set(sha256, putEntity(moved))
+    }
+  }
+  if (ofGone.size === 0) return diff
+  return [...diff.filter(({ kind, name }) => kind !== 'key' || !ofGone.has(name)), ...ofGone.values()]
+}
+
+/**
+ * What it takes to have what the file says; what the admin API has made stays, its word on keys included, as long as there
+ * is the subject.
+ */
 export function planFile(state: PolicyState, entities: readonly Entity[], revision: string): AppliedFile {
   const changes: EntityChange[] = []
   const all: FileChange[] = []
-  for (const change of diffFile(state, entities)) {
+  for (const change of withKeysOfGone(state, diffFile(state, entities))) {
     const { kind, name, entity } = change
     const before = state.get(kind, name)
-    const kept = isKept(before)
+    const kept = isKept(before) && entity?.origin === 'file'
     const isSame =
       before !== undefined && entity !== undefined && canonicalJson(before.body) === canonicalJson(entity.body)
     if (!kept) changes.push(change)

@@ -11,7 +11,10 @@ export interface AuditLog {
   add(entry: AuditRecord): void
   /** Newest first, from the first one older than `before`; from the newest without. */
   page(before: string | undefined, limit: number): readonly AuditRecord[]
-  /** Ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. */
+  /**
+   * Ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. Never that of the file
+   * applied last: a start after ten thousand edits would take the file for a new one, and undo them.
+   */
   takeSurplus(): readonly string[]
   /** Revision of the file that was applied last; undefined for none. */
   readonly fileRevision: string | undefined
@@ -24,13 +27,16 @@ export function createAuditLog(kept = changesMax): AuditLog {
   const entries: AuditRecord[] = []
   const known = new Set<string>()
   let fileRevision: string | undefined
+  let fileId: string | undefined
   return {
     add(entry) {
       if (known.has(entry.id)) return
       known.add(entry.id)
       entries.push(entry)
       const [first] = entry.summary
-      if (first?.kind === 'policy') fileRevision = first.name
+      if (first?.kind !== 'policy') return
+      fileRevision = first.name
+      fileId = entry.id
     },
     page(before, limit) {
       const older = before === undefined ? entries : entries.filter(({ id }) => id < before)
@@ -38,7 +44,9 @@ export function createAuditLog(kept = changesMax): AuditLog {
     },
     takeSurplus() {
       const surplus = Math.min(Math.max(0, entries.length - kept), dropPerChange)
-      const dropped = entries.splice(0, surplus).map(({ id }) => id)
+      const oldest = entries.splice(0, surplus)
+      entries.unshift(...oldest.filter(({ id }) => id === fileId))
+      const dropped = oldest.map(({ id }) => id).filter((id) => id !== fileId)
       for (const id of dropped) known.delete(id)
       return dropped
     },

@@ -79,5 +79,7 @@ describe('a change', () => {
     expect(store.published.map((messages) => messages.length)).toEqual([5_001, 2_002])
     expect(store.published[0]?.[0]?.key).toBe('plan/free')
     expect([store.state.count('subject'), audit.page(undefined, 10).length]).toEqual([7_000, 2])
+    // A stop after the first part leaves a file that is still to be applied.
+    expect(audit.page(undefined, 10).map(({ summary }) => summary[0]?.kind)).toEqual(['policy', 'plan'])
   })
 })

@@ -23,7 +23,8 @@ function inOrder(changes: readonly EntityChange[]): EntityChange[] {
 
 /**
  * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole by
- * itself, definitions first and deletions last; all say of themselves what the whole does.
+ * itself, definitions first and deletions last; all say of themselves what the whole does, but only the last one that a
+ * file is applied: a stop between them must not leave it as done.
  */
 export function splitChanges(
   changes: readonly EntityChange[],
@@ -43,5 +44,6 @@ export function splitChanges(
       characters += more
     }
   }
-  return parts.map((part) => ({ changes: part, lines }))
+  const ofParts = lines.filter(({ kind }) => kind !== 'policy')
+  return parts.map((part, at) => ({ changes: part, lines: at === parts.length - 1 ? lines : ofParts }))
 }

@@ -76,6 +76,37 @@ describe('a policy file', () => {
     expect(store.state.policy.subjects.get('beta')?.plan.name).toBe('team')
   })
 
+  it('takes a subject away with the keys that the admin API has made or revoked', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci' } })
+    await ask('DELETE /v1/keys/acme-1')
+    const answer = await applyFile(smallPolicy.replace(/ {2}acme: .*/, '  beta: { plan: free }'))
+    expect([answer.statusCode, store.state.count('key')]).toEqual([200, 0])
+  })
+
+  it('that renames a subject does not bring a revoked key of it back', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    await ask('DELETE /v1/keys/acme-1')
+    const renamed = smallPolicy.replace('acme:', 'beta:')
+    for (const text of [renamed, renamed.replace('size: 100', 'size: 7')]) {
+      expect((await applyFile(text)).statusCode).toBe(200)
+      expect(store.state.get('key', 'a'.repeat(64))?.body).toEqual({
+        ...{ subject: 'beta', id: 'acme-1', expires: '1970-01-01T00:00:00.000Z' },
+      })
+    }
+  })
+
+  it('says whom to believe only for who may make tokens', async () => {
+    const { ask, applyFile, store } = openConsole()
+    await applyFile()
+    const text = `${smallPolicy}identity: { trustedHeaders: { from: [0.0.0.0/0], subject: x-subject, plan: gold } }\n`
+    const answer = await ask('PUT /v1/policy', { body: text, token: 'writer-token' })
+    expect([answer.statusCode, answer.json().scope, store.published.length]).toEqual([403, 'admin', 1])
+    expect((await applyFile(text)).statusCode).toBe(200)
+  })
+
   it('is applied only once under one revision, where that is asked for', async () => {
     const { ask, applyFile, store } = openConsole()
     await ask('PUT /v1/policy?if_changed=true&revision=0123456789abcdef', { body: smallPolicy })

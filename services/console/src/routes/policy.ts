@@ -69,8 +69,10 @@ interface ApplyQuery {
   readonly revision?: string
 }
 
-/** Who may write a policy may not make keys and tokens for itself by it. */
-const furtherScopes: Readonly<Partial<Record<EntityKind, TokenScope>>> = { token: 'admin', key: 'keys' }
+/** Who may write a policy may not make keys and tokens for itself by it, nor say whom to believe that a caller is somebody. */
+const furtherScopes: Readonly<Partial<Record<EntityKind, TokenScope>>> = {
+  ...{ token: 'admin', identity: 'admin', key: 'keys' },
+}
 
 function planApply(
   state: PolicyState,
