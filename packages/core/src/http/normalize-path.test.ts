@@ -63,6 +63,7 @@ describe('normalizePath', () => {
     ['/v1/%', 'broken'],
     ['/v1/%7', 'broken'],
     ['/v1/%zz', 'broken'],
+    ['/v1/%%34%31', 'broken'],
     ['/v1/%252e%252e/x', 'twice'],
     ['/v1/%25%32%65', 'twice'],
     ['/v1/%c0%ae%c0%ae/x', 'UTF-8'],

@@ -16,12 +16,14 @@ const ambiguous: readonly (readonly [RegExp, string])[] = [
   [/[^!-~]/, 'has a character that must be percent-encoded'],
   [/[?#]/, 'has a query or a fragment in it'],
   [/\\|%5C/i, 'has a backslash in it'],
-  [/%(?![0-9A-F]{2})/i, 'has a broken percent-escape'],
   [/%2F/i, 'has an escaped slash (%2F) in it'],
   [/;|%3B/i, 'has a path parameter (;) in it'],
   [/%(?:[01][0-9A-F]|7F)/i, 'has an escaped control character in it'],
   [/%25[0-9A-F]{2}/i, 'is escaped twice'],
 ]
+
+/** Looked for before anything is decoded: `%%34%31` would become an escape that nobody wrote. */
+const brokenEscape = /%(?![0-9A-F]{2})/i
 
 /**
  * The path (without its query) as RFC 3986 section 6.2.2 writes it: unreserved characters decoded, other escapes in
@@ -30,6 +32,7 @@ const ambiguous: readonly (readonly [RegExp, string])[] = [
  */
 export function normalizePath(raw: string): NormalizedPath {
   if (plainPath.test(raw)) return { kind: 'path', path: raw }
+  if (brokenEscape.test(raw)) return { kind: 'refused', why: 'has a broken percent-escape' }
   const decoded = raw.replaceAll(/%([0-9A-F]{2})/gi, (triple, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
     return /[\w.~-]/.test(character) ? character : triple.toUpperCase()
