@@ -11,7 +11,7 @@ interface Described {
   readonly headers?: Readonly<
     Record<string, { readonly required?: boolean; readonly schema: { readonly type?: string } }>
   >
-  readonly content?: Readonly<Record<string, { readonly schema: object }>>
+  readonly content?: Readonly<Record<string, { readonly schema?: object }>>
 }
 
 /** As much of an OpenAPI 3.1 document as answers are held to. */
@@ -26,12 +26,15 @@ export interface OpenApiDocument {
 export type AnswerCheck = (answer: Answer) => readonly string[]
 
 /**
- * Holds answers to the served document: those of a route by its method and path, those of the proxy by `proxy`. Status,
- * media type, body, and every header that is described.
+ * Holds answers to the served document: those of a route by its method and path, the proxy's own by `proxy`, those of its
+ * upstreams by `passed`, and those to what is no route by `problem`. Status, media type, body, and every header that is
+ * described.
  */
 export function createAnswerChecks(document: OpenApiDocument): {
   route(method: string, path: string): AnswerCheck
   readonly proxy: AnswerCheck
+  readonly passed: AnswerCheck
+  readonly problem: AnswerCheck
 } {
   // Numbers in headers are text: read as numbers, as clients do.
   const ajv = new Ajv2020({ strict: false, allErrors: true, coerceTypes: false })
@@ -56,15 +59,23 @@ export function createAnswerChecks(document: OpenApiDocument): {
     }
     if (body === '') return found
     const type = `${headers['content-type']}`.split(';')[0] ?? ''
-    const media = described.content?.[type]
+    const media = described.content?.[type] ?? described.content?.['*/*']
     if (media === undefined) return [...found, `${type} is not described for status ${statusCode}`]
+    if (media.schema === undefined) return found
     return [...found, ...errorsIn('body', ofStatus(media.schema, statusCode), JSON.parse(body))]
   }
   return {
     route: (method, path) => (answer) =>
       check(answer, document.paths[path]?.[method.toLowerCase()]?.responses[answer.statusCode]),
     proxy: (answer) => check(answer, document.components.responses[`Proxy${answer.statusCode}`]),
+    passed: (answer) => check(answer, document.components.responses.ProxyPassed),
+    problem: (answer) => check(answer, anyProblem),
   }
+}
+
+const anyProblem: Described = {
+  headers: { 'Cache-Control': { required: true, schema: {} } },
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 }
 
 /** The status that a problem names is the answer's own. */

@@ -174,8 +174,15 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
   },
 }
 
-/** What the proxy answers itself; every other answer is the upstream's with the headers of a verdict. */
-export const proxyResponses = Object.fromEntries(
+/** What an upstream answers, as the proxy passes it on: status and body are its own. */
+const passed = {
+  description: "The upstream's answer, with the headers of a verdict in place of its own of these names.",
+  headers: { ...verdictHeaders, 'Weir-Decision': { ...verdictHeaders['Weir-Decision'], required: true } },
+  content: { '*/*': {} },
+}
+
+/** What the proxy answers itself, by status, and `ProxyPassed` for every other answer. */
+const ownProxyResponses = Object.fromEntries(
   Object.entries({
     ...refused,
     ...ours,
@@ -188,3 +195,4 @@ export const proxyResponses = Object.fromEntries(
     504: problem('The upstream gave no answer in time.', verdictHeaders),
   }).map(([status, answer]) => [`Proxy${status}`, answer]),
 )
+export const proxyResponses = { ...ownProxyResponses, ProxyPassed: passed }
