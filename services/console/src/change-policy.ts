@@ -9,6 +9,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { EntityChange } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import { defaultKeyId } from '@weir/core/policy/read-keys.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRefused, conflict, policyUnavailable } from './http/problems.ts'
@@ -51,13 +52,16 @@ const away = 'Kafka did not take the change. Nothing was changed by halves; try 
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself; look before you repeat it.'
+const overtaken =
+  'Another console has changed the policy at the same moment, and this does not fit it any more. Look, and try again.'
 const noPolicy =
   'There is no policy yet. Apply a file first (weir apply, or PUT /v1/policy): the first change would replace all that processes have from their own files.'
 
 /**
  * The one way in which the policy is changed, one change at a time: 1. checked as a whole, 2. published as one batch that
  * ends with its audit record, 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4
- * leaves a change that is in force and in the audit, and a caller that does not know.
+ * leaves a change that is in force and in the audit, and a caller that does not know. One that another console has made
+ * wrong between 1 and 2 is left out by every process, and taken back in the topic, where it would come to light later.
  */
 export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger): PolicyChanger {
   let turn: Promise<unknown> = Promise.resolve()
@@ -78,6 +82,18 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
     return { id, isSeen: await policy.reached(offset, seenDeadlineMs) }
   }
 
+  /** The topic has again what is in force. */
+  const takeBack = async (by: string, changes: readonly EntityChange[]) => {
+    const { state } = policy
+    if (state === undefined) return
+    const inForce = changes.map(({ kind, name }) => ({ kind, name, entity: state.get(kind, name) }))
+    const lines = inForce.map(({ kind, name, entity }): ChangeLineV1 => {
+      const shownName = kind === 'key' ? defaultKeyId(name) : name
+      return { what: entity === undefined ? 'delete' : 'put', kind, name: shownName }
+    })
+    await publish(by, inForce, lines, [])
+  }
+
   const publishAll = async (
     by: string,
     plan: Extract<Plan<unknown>, { kind: 'change' }>,
@@ -86,6 +102,11 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
     for (const { changes, lines } of splitChanges(plan.changes, plan.lines)) {
       const { id, isSeen } = await publish(by, changes, lines, change === undefined ? (plan.notices ?? []) : [])
       if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }
+      const problems = policy.problemsOf(id)
+      if (problems !== undefined) {
+        await takeBack(by, changes)
+        return { kind: 'problem', problem: { ...conflict(overtaken), problems } }
+      }
       change = id
     }
     return { kind: 'done', change, answer: undefined }

@@ -16,8 +16,8 @@ import { consoleVariables } from './config.ts'
 const questionMs = 10_000
 
 /** Without Kafka the console still answers what it has read; before the first reading there is nothing to answer. */
-function policyReadiness({ state, status: { waitingFor } }: PolicyFeed): Readiness {
-  if (waitingFor === '') return undefined
+function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed): Readiness {
+  if (waitingFor === '') return refused === undefined ? undefined : { warning: refused }
   return state === undefined ? waitingFor : { warning: waitingFor }
 }
 
@@ -58,6 +58,7 @@ await startService(
       },
       publish: writer.publish,
       reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
+      problemsOf: (change: string) => feed.problemsOf(change),
     }
     const ports = {
       ...{ policy, audit, clock: systemClock },

@@ -1,6 +1,7 @@
 import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
+import type { PolicyFault } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
 import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
@@ -15,6 +16,8 @@ export interface PolicyStore {
   publish(messages: readonly PolicyMessage[]): Promise<bigint>
   /** Whether `state` has taken over everything up to the offset before the deadline. */
   reached(offset: bigint, deadlineMs: number): Promise<boolean>
+  /** Why a change that was reached is not in force, by its id in the audit: another console was faster. Undefined if it is. */
+  problemsOf(change: string): readonly PolicyFault[] | undefined
 }
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */

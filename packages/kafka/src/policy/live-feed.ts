@@ -94,6 +94,10 @@ export class LiveFeed implements PolicyFeed {
     return this.#waiters.wait(offset, deadlineMs)
   }
 
+  problemsOf(change: string): readonly PolicyFault[] | undefined {
+    return this.#refused.problemsOf(change)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#patience)

@@ -1,4 +1,4 @@
-import type { EntityChange } from '@weir/core/policy/entities.ts'
+import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { KafkaOptions } from '../connect.ts'
@@ -69,6 +69,8 @@ export interface PolicyFeed {
   firstPolicy(): Promise<Policy>
   /** Whether everything up to this offset of the topic was taken over or left out before the deadline. */
   reached(offset: bigint, deadlineMs: number): Promise<boolean>
+  /** Why a change that was reached was left out: others came before it. By its id in the audit; undefined for one in force. */
+  problemsOf(change: string): readonly PolicyFault[] | undefined
   /** Writes the snapshot if it is behind. */
   close(): Promise<void>
 }

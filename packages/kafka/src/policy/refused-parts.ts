@@ -6,12 +6,15 @@ import { entityKey, type WholeChange } from './gather-changes.ts'
 const problemsLogged = 5
 /** What is told of names at most these: the readiness line is for people. */
 const partsMax = 1_000
+/** Whoever made a change asks at once what became of it. */
+const changesMax = 100
 
 /** What the topic holds and the policy in force does not, until somebody changes the same entities again. */
 export class RefusedParts {
   readonly #log: KafkaLog
   /** Reason by entity, or by a fault's path. */
   readonly #parts = new Map<string, string>()
+  readonly #problemsOf = new Map<string, readonly PolicyFault[]>()
   #whole: string | undefined
 
   constructor(log: KafkaLog) {
@@ -26,6 +29,11 @@ export class RefusedParts {
     return `${first[0]} is not in force as the topic has it: ${first[1]}${more}`
   }
 
+  /** Why the change of this id in the audit was refused; undefined if it was not, or long ago. */
+  problemsOf(change: string): readonly PolicyFault[] | undefined {
+    return this.#problemsOf.get(change)
+  }
+
   clear(): void {
     this.#parts.clear()
     this.#whole = undefined
@@ -38,6 +46,9 @@ export class RefusedParts {
       'policy change left out: it does not fit what is in force',
     )
     for (const change of changes) this.#add(entityKey(change), reason)
+    this.#problemsOf.set(audit.id, problems)
+    const [oldest] = this.#problemsOf.keys()
+    if (this.#problemsOf.size > changesMax && oldest !== undefined) this.#problemsOf.delete(oldest)
   }
 
   /** Subjects and keys that do not fit the definitions. */

@@ -46,6 +46,7 @@ export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
       return BigInt(published.length)
     },
     reached: async () => !store.isBehind,
+    problemsOf: () => undefined,
   }
   return store
 }
