@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { systemClock } from '@weir/core/clock.ts'
+import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createGate } from '@weir/ingress/gate.ts'
@@ -29,6 +30,7 @@ interface ProxyOptions {
   readonly bounds?: Partial<ListenerBounds>
   /** The upstream's, as a duration. */
   readonly timeout?: string
+  readonly dialect?: RateLimitDialect
 }
 
 export interface Answer {
@@ -72,7 +74,15 @@ export async function openProxy(options: ProxyOptions = {}) {
   })
   const identifier = createIdentifier({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
-  const ports = { policy, store, identifier, log: into(records), outcomes: into(outcomes), clock: systemClock }
+  const ports = {
+    policy,
+    store,
+    identifier,
+    log: into(records),
+    outcomes: into(outcomes),
+    clock: systemClock,
+    dialect: options.dialect,
+  }
   const proxy = createProxy(ports, createGate(ports), log, { ...listenerBounds, ...options.bounds })
   const app = fastify({ serverFactory: proxy.listener })
   proxy.attach(app)

@@ -100,6 +100,23 @@ it('a route is the same however it is written, and one whose requests say their 
   expect((await ask({ subject: 'acme', route: 'POST /v1/bulk', cost: 1 })).json().allowed).toBe(true)
 })
 
+it('of members of a check that are there twice the last counts', async () => {
+  const { ask, records } = await open()
+  const twice = await ask('{"subject":"nobody","cost":1,"peek":true,"subject":"acme","cost":4,"peek":false}')
+  expect(twice.json()).toMatchObject({ allowed: true, limits: [{ used: 4 }, { used: 4 }] })
+  const batch = await ask(
+    '{"checks":[],"checks":[{"subject":"acme","cost":9,"cost":2}]}',
+    'ci-token',
+    '/v1/check/batch',
+  )
+  expect(batch.json().results).toMatchObject([{ allowed: true, limits: [{ used: 6 }, { used: 6 }] }])
+  expect(records).toHaveLength(2)
+  const own = await ask('{"subject":"acme","subject":"other"}', 'acme-key')
+  expect([own.statusCode, (await ask('{"subject":"other","subject":"acme","cost":0}', 'acme-key')).statusCode]).toEqual(
+    [403, 200],
+  )
+})
+
 it.each([
   ['101 checks', { checks: Array.from({ length: 101 }, () => ({})) }, 400],
   ['no checks', { checks: [] }, 400],
