@@ -27,3 +27,12 @@ it('the audit gives up its oldest entries, but not that of the file applied last
   expect([kept.length, kept.at(-1), kept[0]]).toEqual([11, '000002', '000099'])
   expect(dropped.length + kept.length).toBe(99)
 })
+
+it('the audit of a topic made anew has nothing of the one before', () => {
+  const audit = createAuditLog(10)
+  audit.add(entry(1, fileLine('0123abcd')))
+  audit.clear()
+  expect([audit.fileRevision, audit.page(undefined, 10)]).toEqual([undefined, []])
+  audit.add(entry(1, fileLine('0123abcd')))
+  expect([audit.fileRevision, audit.page(undefined, 10).length]).toEqual(['0123abcd', 1])
+})

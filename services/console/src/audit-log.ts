@@ -7,6 +7,8 @@ const dropPerChange = 20
 
 /** The changes that the topic tells of, in their order. */
 export interface AuditLog {
+  /** The topic is told from its beginning, and may be another one. */
+  clear(): void
   /** Told again, a change is the same one. */
   add(entry: AuditRecord): void
   /** Newest first, from the first one older than `before`; from the newest without. */
@@ -37,6 +39,12 @@ export function createAuditLog(kept = changesMax): AuditLog {
       if (first?.kind !== 'policy') return
       fileRevision = first.name
       fileId = entry.id
+    },
+    clear() {
+      entries.length = 0
+      known.clear()
+      fileRevision = undefined
+      fileId = undefined
     },
     page(before, limit) {
       const older = before === undefined ? entries : entries.filter(({ id }) => id < before)

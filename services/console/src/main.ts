@@ -45,9 +45,10 @@ await startService(
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-console', log }
     const audit = createAuditLog()
     // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
+    const told = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
     const feed = await run.own(
       'policy',
-      openPolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, onAudit: (entry) => audit.add(entry) }),
+      openPolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...told }),
       (one) => one.close(),
     )
     checkReady('policy', () => policyReadiness(feed))

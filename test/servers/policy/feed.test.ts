@@ -190,17 +190,23 @@ test('subjects and keys come and go without a new policy object; resets are told
 
 test('a topic that was made anew is read from its beginning; while it is empty the policy before stays', async () => {
   const { topic } = await topicWithPolicy(1)
-  const feed = openFeed(options(), topic)
+  const audits: string[] = []
+  const onAuditAnew = () => {
+    audits.length = 0
+  }
+  const feed = openFeed(options(), topic, { onAudit: ({ id }) => audits.push(id), onAuditAnew })
   await feed.firstPolicy()
+  expect(audits).toHaveLength(1)
   await deleteTopic(topic)
   await until(() => feed.status.waitingFor !== '')
   expect(sizeInForce(feed)).toBe(1)
   await makePolicyTopic(options(), topic)
   await until(() => feed.status.waitingFor === '')
-  expect([sizeInForce(feed), feed.state?.size]).toEqual([1, 0])
+  expect([sizeInForce(feed), feed.state?.size, audits]).toEqual([1, 0, []])
   // As long as the topic before, so that no offset tells the two apart.
   await openWriter(options(), topic).publish(wholeChange(changesOf(policyOfSize(2))))
   await until(() => sizeInForce(feed) === 2)
+  expect(audits).toHaveLength(1)
 })
 
 test('a compacted topic is read to its end: what is compacted away holds up nobody', async () => {

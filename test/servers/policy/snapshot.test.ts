@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { putEntity } from '@weir/core/policy/entities.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
-import { readSnapshot } from '@weir/kafka/policy/snapshot-file.ts'
+import { readSnapshot, renewSnapshot } from '@weir/kafka/policy/snapshot-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -77,6 +77,27 @@ test('a snapshot of another topic is no place to read on from', async () => {
   const feed = openFeed(options, topic, { snapshotPath })
   const policy = await feed.firstPolicy()
   expect([policy.limits.get('minute')?.size, policy.subjects.size]).toEqual([30, 1])
+})
+
+test('with a topic that is made anew and empty the snapshot is in force where there is no file', async () => {
+  const { options, snapshotPath } = await leaveSnapshot(10)
+  const topic = await createPolicyTopic(options)
+  const feed = openFeed(options, topic, { snapshotPath })
+  const policy = await feed.firstPolicy()
+  expect([policy.limits.get('minute')?.size, policy.subjects.size, feed.status.source]).toEqual([5, 11, 'snapshot'])
+  await openWriter(options, topic).publish(wholeChange(changesOf(policyOfSize(9))))
+  await until(() => feed.policy?.subjects.size === 1)
+  expect([feed.policy?.limits.get('minute')?.size, feed.status.source]).toEqual([9, 'topic'])
+})
+
+test('a snapshot that a wrong clock dates into the future is no place to read on from: a deletion may be gone by now', async () => {
+  const { options, topic, writer, snapshotPath } = await leaveSnapshot(1)
+  await renewSnapshot(snapshotPath, Date.now() + 7 * 86_400_000)
+  await writer.publish(wholeChange([sizeChange(8)]))
+  const feed = openFeed(options, topic, { snapshotPath })
+  await feed.firstPolicy()
+  // Read from the beginning, everything is one step; read on, the change would count.
+  expect([feed.counters.changes, sizeInForce(feed)]).toEqual([0, 8])
 })
 
 test('a snapshot that is torn or foreign is left out', async () => {

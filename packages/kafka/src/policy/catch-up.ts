@@ -1,7 +1,7 @@
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import type { Entity, PolicyFault } from '@weir/core/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
-import { entityKey, type Mark, type WholeChange } from './gather-changes.ts'
+import { type AuditRecord, entityKey, type Mark, type WholeChange } from './gather-changes.ts'
 
 export interface TriedChange {
   readonly change: WholeChange
@@ -33,6 +33,8 @@ export class CatchUp {
   readonly #settled = new Map<string, string>()
   readonly #recent: WholeChange[] = []
   #mark: Mark | undefined
+  /** Of all changes, in their order; filled where somebody wants them. */
+  readonly audits: AuditRecord[] = []
   /** Since it was finished last. */
   isChanged = true
 

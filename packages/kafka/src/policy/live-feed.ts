@@ -142,7 +142,8 @@ export class LiveFeed implements PolicyFeed {
   }
 
   #resumeAt(): Mark | undefined {
-    const isFresh = Date.now() - this.#heardMs < resumableMs
+    // A clock that was wrong then, or is now, tells nothing.
+    const isFresh = Math.abs(Date.now() - this.#heardMs) < resumableMs
     return isFresh && this.#isAuditTold && this.#catchUp === undefined ? this.#mark : undefined
   }
 
@@ -156,9 +157,13 @@ export class LiveFeed implements PolicyFeed {
   }
 
   #take(change: WholeChange): void {
+    if (this.#catchUp !== undefined) {
+      this.#catchUp.add(change)
+      if (this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
+      return
+    }
     this.#options.onAudit?.(change.audit)
-    if (this.#catchUp === undefined) this.#takeOver(change, this.#state ?? createPolicyState())
-    else this.#catchUp.add(change)
+    this.#takeOver(change, this.#state ?? createPolicyState())
   }
 
   #takeOver(change: WholeChange, state: PolicyState): void {
@@ -189,12 +194,15 @@ export class LiveFeed implements PolicyFeed {
 
   #finishCatchUp(catchUp: CatchUp): void {
     const result = catchUp.finish()
+    this.#options.onAuditAnew?.()
+    for (const audit of catchUp.audits) this.#options.onAudit?.(audit)
     if (result.kind === 'unusable') {
       this.#refused.unusable(this.#topic, result.problems)
       return
     }
     this.#catchUp = undefined
     this.#isAuditTold = true
+    if (result.mark === undefined && this.#policy === undefined) this.#goWithoutTopic()
     this.#refused.clear()
     this.#refused.leftOut(result.leftOut)
     for (const { change, problems } of result.tried) {

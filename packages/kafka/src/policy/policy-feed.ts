@@ -15,8 +15,10 @@ export interface PolicyFeedOptions extends KafkaOptions {
    * needed: what it throws then fails `firstPolicy`.
    */
   readonly seed: () => Policy | undefined
-  /** Gets every audit record of the topic in its order; again what was told before, when the topic is read anew. */
+  /** Gets every audit record of the topic in its order. */
   readonly onAudit?: (record: AuditRecord) => void
+  /** The topic was read anew, and may be another one: all of its audit records are told in one go after this. */
+  readonly onAuditAnew?: () => void
   /** Given by tests only. */
   readonly topic?: string
   /** How long a start waits for Kafka; given by tests only. */
