@@ -16,6 +16,26 @@ export function fingerprint(key: string): string {
   return key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
 }
 
+/** What each connection carried last. Nothing is kept of one that has ended. */
+const lastCarried = new WeakMap<object, Carried>()
+
+type Make = (text: string) => string
+
+interface Carried {
+  readonly text: string
+  readonly make: Make
+  readonly fingerprint: string
+}
+
+/** `make` of a text, once for as long as a connection carries the same: clients send one credential with every request. */
+export function onceWhileCarried(connection: object, text: string, make: Make): string {
+  const last = lastCarried.get(connection)
+  if (last !== undefined && last.text === text && last.make === make) return last.fingerprint
+  const made = make(text)
+  lastCarried.set(connection, { text, make, fingerprint: made })
+  return made
+}
+
 /** Tells the admin token by its fingerprint, in constant time; nobody has it where none is configured. */
 export function createAdminCheck(tokenSha256: string | undefined): (keyFingerprint: string) => boolean {
   if (tokenSha256 === undefined) return () => false

@@ -90,7 +90,7 @@ export function createIdentifier(options: {
   }
 
   const byCredential = (view: PolicyView, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
-    const hash = fingerprintOf(credential)
+    const hash = fingerprintOf(credential, request.socket)
     if (!guard.isQuiet && !good.has(hash)) {
       const retryAfterMs = guard.shutOutMs(callerScope(request.socket, request.headers, rules))
       if (retryAfterMs > 0) {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { fingerprint } from '@weir/runtime/admin-token.ts'
+import type { Socket } from 'node:net'
+import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import type { CredentialPlace } from '../identify.ts'
 import type { IdentityRules } from './identity-rules.ts'
 
@@ -62,7 +63,7 @@ function queryValue(url: string, name: string): string | undefined {
 }
 
 /** What a credential is known by: its SHA-256 in hex. Empty for a text that can be none. */
-export function fingerprintOf({ text, mayBeToken }: Credential): string {
-  if (!mayBeToken) return fingerprint(text)
-  return text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex')
-}
+export const fingerprintOf = ({ text, mayBeToken }: Credential, socket: Socket): string =>
+  onceWhileCarried(socket, text, mayBeToken ? tokenFingerprint : fingerprint)
+
+const tokenFingerprint = (text: string) => (text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex'))

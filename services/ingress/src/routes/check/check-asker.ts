@@ -1,6 +1,6 @@
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Subject } from '@weir/core/policy/policy.ts'
-import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
+import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate } from '../../gate.ts'
@@ -45,7 +45,7 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
   return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
     request.checkView = view
-    const hash = fingerprint(readCredential(request.headers)?.key ?? '')
+    const hash = onceWhileCarried(request.raw.socket, readCredential(request.headers)?.key ?? '', fingerprint)
     const token = hash === '' ? undefined : view.policy.tokens.get(hash)
     if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
       request.checkAsker = { kind: 'token' }
@@ -63,9 +63,9 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
       done()
     }
     const found = ports.identifier.identify(view, origin(request))
-    if (!(found instanceof Promise)) return settle(found)
     // Without an answer the caller would wait for ever, and the process would end over it.
-    found.then(settle).catch(done)
+    if (found instanceof Promise) found.then(settle).catch(done)
+    else settle(found)
   }
 }
 
