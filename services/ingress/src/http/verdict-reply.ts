@@ -22,16 +22,28 @@ export interface VerdictWords {
 }
 
 /** The headers that every decided answer carries, through every door. */
-export function setVerdictHeaders(reply: HeaderTarget, verdict: Verdict, { dialect, clock }: VerdictWords): void {
+export function setVerdictHeaders(reply: HeaderTarget, verdict: Verdict, words: VerdictWords): void {
   const { id, decision, limits } = verdict
+  const { dialect } = words
   if (id !== undefined) reply.header('weir-decision', id)
   if (dialect !== undefined && dialect !== 'draft10') {
-    for (const [name, value] of olderRateLimitHeaders(dialect, decision, limits, clock.nowMs()))
-      reply.header(name, value)
+    // Elsewhere, because this runs for every request, and small it is compiled better.
+    setOlderHeaders(reply, verdict, dialect, words.clock)
     return
   }
   reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))
   reply.header('ratelimit', limits === undefined ? unauthenticatedState : rateLimitState(decision, limits))
+}
+
+type OlderDialect = Exclude<RateLimitDialect, 'draft10'>
+
+function setOlderHeaders(
+  reply: HeaderTarget,
+  { decision, limits }: Verdict,
+  dialect: OlderDialect,
+  clock: Clock,
+): void {
+  for (const [name, value] of olderRateLimitHeaders(dialect, decision, limits, clock.nowMs())) reply.header(name, value)
 }
 
 const draftType = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
