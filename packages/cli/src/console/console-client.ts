@@ -50,6 +50,8 @@ export interface ConsoleRequest {
   /** A text is a policy file, anything else is sent as JSON. */
   readonly body?: unknown
   readonly accept?: string
+  /** What is put belongs to the file applied last, not to whoever puts it. */
+  readonly origin?: 'file'
 }
 
 /** What went wrong on the way, in the words of the system below (`ECONNREFUSED`). */
@@ -68,11 +70,15 @@ export async function askConsole<T>(
   const { method = 'GET', path, body, accept = 'application/json' } = request
   const isFile = typeof body === 'string'
   const type = isFile ? 'application/yaml' : 'application/json'
+  const sent = {
+    ...(body === undefined ? {} : { 'content-type': type }),
+    ...(request.origin === undefined ? {} : { 'weir-origin': request.origin }),
+  }
   let answer: ConsoleAnswer<T>
   try {
     const response = await fetch(new URL(path, url), {
       method,
-      headers: { authorization: `Bearer ${token}`, accept, ...(body === undefined ? {} : { 'content-type': type }) },
+      headers: { authorization: `Bearer ${token}`, accept, ...sent },
       ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
       signal: AbortSignal.timeout(deadlineMs),
       redirect: 'error', // the token is for this address alone

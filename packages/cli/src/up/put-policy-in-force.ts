@@ -40,7 +40,7 @@ export async function putPolicyInForce({ console, policy, before, say }: PolicyT
     const part = `/v1/${section}/${name}`
     const inForce = await askConsole(console, { path: part }).catch(unlessRefused)
     if (inForce !== undefined && isSame(old, inForce.body)) {
-      await askConsole(console, { method: 'PUT', path: part, body: wanted })
+      await askConsole(console, { method: 'PUT', path: part, body: wanted, origin: 'file' })
     }
   }
 }

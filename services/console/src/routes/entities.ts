@@ -4,6 +4,8 @@ import {
   type Entity,
   type EntityChange,
   type EntityKind,
+  type EntityOrigin,
+  entityOrigins,
   type JsonObject,
   putEntity,
 } from '@weir/core/policy/entities.ts'
@@ -46,16 +48,20 @@ function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | 
   return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or left out`
 }
 
-function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonObject, conditions: Conditions) {
+interface Put extends Conditions {
+  readonly origin: EntityOrigin
+}
+
+function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonObject, how: Put) {
   const before = state.get(kind, name)
-  const broken = brokenCondition(before, conditions)
+  const broken = brokenCondition(before, how)
   if (broken !== undefined) return { kind: 'problem', problem: preconditionFailed(broken) } as const
   const body = bodyOf(kind, name, sent)
   if (typeof body === 'string') {
     const problem = changeRefused([{ path: `${kind} ${name}`, message: body }])
     return { kind: 'problem', problem } as const
   }
-  const entity: Entity = { kind, name, origin: 'admin', position: before?.position, body }
+  const entity: Entity = { kind, name, origin: how.origin, position: before?.position, body }
   const put = { entity, isNew: before === undefined }
   if (before !== undefined && entityTag(before) === entityTag(entity)) return { kind: 'nothing', answer: put } as const
   const lines: ChangeLineV1[] = [{ what: 'put', kind, name }]
@@ -97,6 +103,12 @@ const headers = {
   properties: {
     'if-match': text('only if the ETag is still this'),
     'if-none-match': text('`*`: only if there is none'),
+    'weir-origin': {
+      type: 'string',
+      enum: entityOrigins,
+      description:
+        '`file`: it counts as part of the file applied last, and goes with the next one that does not have it',
+    },
   },
 }
 const item = object({ name: text('its name'), origin, etag: text('for If-Match'), body: anyObject })
@@ -153,12 +165,16 @@ function registerPut({ app, changer, path, kind }: Collection): void {
     },
   }
   const options = { config: { scope: 'write' }, schema } as const
-  app.put<Named & { Body: JsonObject }>(`/v1/${path}/:name`, options, async (request, reply) => {
-    const { by, body, params } = request
-    const conditions = conditionsOf(request)
-    const changed = await changer.change(by, (state) => planPut(state, kind, params.name, body, conditions))
-    return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
-  })
+  app.put<Named & { Body: JsonObject; Headers: { readonly 'weir-origin'?: EntityOrigin } }>(
+    `/v1/${path}/:name`,
+    options,
+    async (request, reply) => {
+      const { by, body, params } = request
+      const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin' }
+      const changed = await changer.change(by, (state) => planPut(state, kind, params.name, body, how))
+      return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
+    },
+  )
 }
 
 function registerDelete({ app, changer, path, kind }: Collection): void {

@@ -85,6 +85,19 @@ describe('a policy file', () => {
     expect([answer.statusCode, store.state.count('key')]).toEqual([200, 0])
   })
 
+  it('takes away what was put as a part of it', async () => {
+    const { ask, applyFile } = openConsole()
+    await applyFile()
+    const url = (port: number) => ({ body: { url: `http://127.0.0.1:${port}`, hosts: ['*'] } })
+    const put = await ask('PUT /v1/upstreams/demo', { ...url(9001), headers: { 'weir-origin': 'file' } })
+    expect([put.statusCode, put.headers['weir-origin']]).toEqual([200, 'file'])
+    const own = smallPolicy.replace('upstreams: { demo:', 'upstreams: { mine:')
+    expect((await applyFile(own)).statusCode).toBe(200)
+    expect((await ask('/v1/upstreams/demo')).statusCode).toBe(404)
+    const wrong = await ask('PUT /v1/upstreams/mine', { ...url(9002), headers: { 'weir-origin': 'me' } })
+    expect(wrong.statusCode).toBe(400)
+  })
+
   it('that renames a subject does not bring a revoked key of it back', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()
