@@ -12,9 +12,9 @@ import { type Round, targetRatios, targetRows } from './ingress/targets.ts'
 import { type BenchOptions, type BenchReport, type BenchTable, spread } from './report.ts'
 
 /** Until about 30,000 requests the engine's compiler, on threads of its own, costs more than what is measured. */
-const warmUpSeconds = 4
+const warmUpSeconds = 5
 /** A tick of the kernel's CPU clock is then less than a percent of what a busy process uses. */
-const secondsPerRound = 1.5
+const secondsPerRound = 3
 
 async function playRound(contestants: Contestants, round: number, pids: Pids): Promise<Round> {
   const all = [...contestants]
