@@ -14,7 +14,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRefused, conflict, policyUnavailable } from './http/problems.ts'
 import type { Ports } from './ports.ts'
-import { splitChanges } from './split-changes.ts'
+import { type PartOfChange, splitChanges } from './split-changes.ts'
 
 /** Changes that wait for their turn: each takes some milliseconds, and whoever waits longer than a second asks again. */
 const waitingMax = 100
@@ -67,12 +67,7 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
   let turn: Promise<unknown> = Promise.resolve()
   let waiting = 0
 
-  const publish = async (
-    by: string,
-    changes: readonly EntityChange[],
-    lines: readonly ChangeLineV1[],
-    notices: readonly PolicyMessage[],
-  ) => {
+  const publish = async (by: string, { changes, lines }: PartOfChange, notices: readonly PolicyMessage[] = []) => {
     const nowMs = clock.nowMs()
     const id = uuidv7(nowMs)
     const surplus = audit.takeSurplus().map(encodeChangeDeletion)
@@ -82,29 +77,18 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
     return { id, isSeen: await policy.reached(offset, seenDeadlineMs) }
   }
 
-  /** The topic has again what is in force. */
-  const takeBack = async (by: string, changes: readonly EntityChange[]) => {
-    const { state } = policy
-    if (state === undefined) return
-    const inForce = changes.map(({ kind, name }) => ({ kind, name, entity: state.get(kind, name) }))
-    const lines = inForce.map(({ kind, name, entity }): ChangeLineV1 => {
-      const shownName = kind === 'key' ? defaultKeyId(name) : name
-      return { what: entity === undefined ? 'delete' : 'put', kind, name: shownName }
-    })
-    await publish(by, inForce, lines, [])
-  }
-
   const publishAll = async (
     by: string,
     plan: Extract<Plan<unknown>, { kind: 'change' }>,
   ): Promise<Changed<undefined>> => {
     let change: string | undefined
-    for (const { changes, lines } of splitChanges(plan.changes, plan.lines)) {
-      const { id, isSeen } = await publish(by, changes, lines, change === undefined ? (plan.notices ?? []) : [])
+    for (const part of splitChanges(plan.changes, plan.lines)) {
+      const { id, isSeen } = await publish(by, part, change === undefined ? plan.notices : [])
       if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }
       const problems = policy.problemsOf(id)
       if (problems !== undefined) {
-        await takeBack(by, changes)
+        const inForce = part.changes.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))
+        await publish(by, { changes: inForce, lines: inForce.map(takenBack) })
         return { kind: 'problem', problem: { ...conflict(overtaken), problems } }
       }
       change = id
@@ -146,6 +130,11 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
       }
     },
   }
+}
+
+/** What the audit says of a part that is again as it was. */
+function takenBack({ kind, name, entity }: EntityChange): ChangeLineV1 {
+  return { what: entity === undefined ? 'delete' : 'put', kind, name: kind === 'key' ? defaultKeyId(name) : name }
 }
 
 /** Kafka's faults as an answer; anything else is a bug, and told as one. */
