@@ -75,6 +75,31 @@ describe('an answer', () => {
     expect(await ask()).toMatchObject({ status: 200, information: [103, 102], body: 'made' })
   })
 
+  it.each([
+    ['two links in one', '</a.css>; rel=preload, </b.css>; rel=preload', [103]],
+    ['no link', 'nonsense', []],
+  ])('comes through, whatever a 103 before it has for a link: %s', async (_name, link, information) => {
+    const { ask } = await openProxy({
+      serve: ({ socket }, response) => {
+        socket.write(`HTTP/1.1 103 Early Hints\r\nLink: ${link}\r\n\r\n`)
+        response.end('made')
+      },
+    })
+    expect(await ask()).toMatchObject({ status: 200, information, body: 'made' })
+  })
+
+  it('that waits behind another on its connection is cancelled with it when the client hangs up', async () => {
+    const { port, upstreamSockets, seen } = await openProxy({ serve: () => undefined })
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+    await once(socket, 'connect')
+    const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
+    socket.write(`GET /first HTTP/1.1\r\n${own}\r\nGET /second HTTP/1.1\r\n${own}\r\n`)
+    await waitUntil(() => seen.length === 2, { deadlineMs: 5_000 })
+    socket.destroy()
+    const areGone = () => [...upstreamSockets].every(({ destroyed }) => destroyed)
+    expect(await waitUntil(areGone, { deadlineMs: 10_000 })).toBe(true)
+  })
+
   it('that comes before the body has ended reaches the client whole', async () => {
     const { raw, outcomes } = await openProxy({
       serve: (_request, response) => void response.writeHead(413, { 'content-length': '4' }).end('full'),

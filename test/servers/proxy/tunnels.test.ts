@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -120,6 +120,28 @@ describe('a tunnel', () => {
     socket.resetAndDestroy()
     expect(await waitUntil(() => closed && outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
   })
+
+  it.each([
+    ['a caller', own],
+    ['a stranger', 'Host: api.test\r\n'],
+  ])(
+    'asked for by %s before the answer to an earlier request ends its connection, and nothing else',
+    async (_who, who) => {
+      const waiting: ServerResponse[] = []
+      const { raw, ask, seen } = await openProxy({
+        onUpgrade: echo,
+        serve: (_request, response) => void waiting.push(response),
+      })
+      const said = await raw(`GET /slow HTTP/1.1\r\n${own}\r\nGET /ws HTTP/1.1\r\n${who}${upgrade}\r\n`)
+      expect(said).not.toContain('101 Switching')
+      expect(seen.map(({ url }) => url)).not.toContain('/ws')
+      for (const response of waiting) response.end()
+      const next = ask({ path: '/next' })
+      await waitUntil(() => seen.some(({ url }) => url === '/next'), { deadlineMs: 5_000 })
+      for (const response of waiting) response.end()
+      expect((await next).status).toBe(200)
+    },
+  )
 
   it('does not keep the ingress from stopping', async () => {
     const { port, app, outcomes } = await openProxy({ onUpgrade: switching((socket) => socket.resume()) })

@@ -11,8 +11,10 @@ type Controller = Dispatcher.DispatchController
 
 /** What an exchange tells of itself. */
 export interface ExchangeEvents {
-  /** Once, whatever happens: by then nothing of it runs any more. */
+  /** Once, whatever happens: nothing more comes for the client. */
   ended(ending: Ending): void
+  /** Once, unless protocols were switched: undici holds nothing of it any more, neither a connection nor a place in its queue. */
+  released(): void
   /** The upstream failed for another reason than the client. */
   failed(error: Error): void
   /** The upstream has switched protocols; the exchange is over with the answer's head, and `ended` is the tunnel's to say. */
@@ -51,6 +53,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestUpgrade(_controller: Controller, _status: number, headers: IncomingHttpHeaders, socket: Duplex): void {
     if (this.#hasEnded) {
       socket.destroy()
+      this.#events.released()
       return
     }
     this.#hasEnded = true
@@ -83,6 +86,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
     const { response } = this.#passage
+    this.#events.released()
     if (this.#hasEnded) return
     this.#end(this.#status, '')
     for (const _ in trailers) {
@@ -93,6 +97,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Controller | undefined, error: Error): void {
+    this.#events.released()
     if (this.#hasEnded) return
     const { response, ownHeaders, upstream } = this.#passage
     this.#events.failed(error)
@@ -107,8 +112,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { request, response } = this.#passage
     if (request.httpVersionMinor === 0) return
     const { link } = headers
-    if (status === 103 && link !== undefined) response.writeEarlyHints({ link })
     if (status === 102) response.writeProcessing()
+    if (status !== 103 || link === undefined) return
+    try {
+      // Node takes one link each, and of links only those that it can read.
+      response.writeEarlyHints({ link: `${link}`.split(/,\s*(?=<)/) })
+    } catch {
+      // A hint may be left out; the answer itself must not fail for it.
+    }
   }
 
   #clientGone(): void {

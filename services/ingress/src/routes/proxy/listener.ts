@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { hasBody } from './client-body.ts'
@@ -51,6 +52,7 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
     const { socket } = request
     if (lost.has(socket)) return
     answering.set(socket, response)
+    if (response.socket === null) tellOfClose(socket, response)
     const read = readTarget(request)
     if ('target' in read) return door.serve(request, response, read.target, mayContinue)
     lost.add(socket)
@@ -76,9 +78,12 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
   server.maxHeadersCount = 0
   // With this listener Node says no 100 by itself: a refused client must not be asked for its body.
   server.on('checkContinue', (request, response) => serve(request, response, () => response.writeContinue()))
-  server.on('upgrade', (request, socket, head) => {
+  server.on('upgrade', (request, _socket, head) => {
+    const { socket } = request
     // Nobody else listens any more; the answer or the tunnel finds the socket closed.
     socket.on('error', nothingToSay)
+    // Node has let go of the connection, and the answers before this one could not be written to their ends.
+    if (isAnswering(answering.get(socket))) return socket.destroy()
     socket.unshift(head)
     const response = responseOn(request)
     const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
@@ -87,11 +92,26 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)
-    const isAnswering = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
-    if (socket.writable && !isAnswering && error.code !== 'ECONNRESET') socket.write(plainAnswer(error.code ?? ''))
+    const hasBegun = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
+    if (socket.writable && !hasBegun && error.code !== 'ECONNRESET') socket.write(plainAnswer(error.code ?? ''))
     socket.destroy()
   })
   return server
+}
+
+/** Whether an answer still waits for its turn, or has the connection. */
+const isAnswering = (response: ServerResponse | undefined): boolean =>
+  response !== undefined && (response.socket !== null || !response.writableFinished)
+
+/**
+ * Of the end of its connection Node tells only the answer that is being written; one to a request that was sent before
+ * that (pipelined) would wait for its client for ever, and keep its connection to the upstream.
+ */
+function tellOfClose(socket: Socket, response: ServerResponse): void {
+  const tell = () => response.emit('close')
+  // As many as requests in a row, which Node bounds by the answers that wait.
+  socket.setMaxListeners(0).once('close', tell)
+  response.once('close', () => socket.off('close', tell))
 }
 
 /** Writes an answer on a connection that Node's server has let go; the connection ends with it. */
@@ -100,13 +120,16 @@ function responseOn(request: IncomingMessage): ServerResponse {
   response.shouldKeepAlive = false
   const { socket } = request
   response.assignSocket(socket)
-  response.on('finish', () => {
-    // What still comes is read and dropped: unread, it would reset the connection before the answer is there.
-    socket.setTimeout(lingerMs, () => socket.destroy())
-    socket.end()
-    socket.resume()
-  })
+  socket.on('drain', () => response.emit('drain')).on('timeout', () => response.emit('timeout', socket))
+  response.on('finish', () => hangUp(socket))
   return response
+}
+
+/** What still comes is read and dropped: unread, it would reset the connection before the answer is there. */
+function hangUp(socket: Socket): void {
+  socket.setTimeout(lingerMs, () => socket.destroy())
+  socket.end()
+  socket.resume()
 }
 
 function headProblem(code: string): Problem {

@@ -6,7 +6,7 @@ import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import { ClientBody, hasBody } from './client-body.ts'
 import { Exchange } from './exchange.ts'
-import { createOutcomeRecorder, type Ending, type Passage } from './passage.ts'
+import { createOutcomeRecorder, type Passage } from './passage.ts'
 import { busyRetrySeconds, noUpstream, upstreamBusy, writeProblem } from './problems.ts'
 import { withoutParameter } from './read-target.ts'
 import { headersForUpstream } from './request-headers.ts'
@@ -64,18 +64,18 @@ export function createPassOn(ports: Pick<Ports, 'outcomes' | 'clock'>, log: Logg
     if (pool === undefined || passage === undefined) return
     const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
     if (readBody === undefined && body !== null) admitted.mayContinue()
-    const finish = (ending: Ending) => {
-      pool.open -= 1
-      recordOutcome(passage, ending)
-    }
     const exchange = new Exchange(passage, body, {
-      ended: finish,
+      ended: (ending) => recordOutcome(passage, ending),
+      released: () => {
+        pool.open -= 1
+      },
       failed: (error) => log.warn({ err: error, upstream: passage.upstream.name }, 'upstream failed'),
       switched: (headers, socket) => {
         response.detachSocket(request.socket)
         const close = openTunnel(passage, protocol ?? '', { headers, socket }, (bytes) => {
           tunnels.delete(close)
-          finish({ status: 101, ...bytes, error: '' })
+          pool.open -= 1
+          recordOutcome(passage, { status: 101, ...bytes, error: '' })
         })
         tunnels.add(close)
       },

@@ -14,7 +14,9 @@ const idleMsMax = 300_000
 const stillHttp = /^(?:h2c|http|tls)(?:\/|$)/i
 
 /** The protocol that a request asks for; undefined when it is to be served as plain HTTP. */
-export function protocolAsked({ headers }: IncomingMessage): string | undefined {
+export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): string | undefined {
+  // Proxies of HTTP/1.0 in front would not know of the switch, and take what comes for another answer.
+  if (httpVersionMinor === 0) return undefined
   const asked = headers.upgrade?.trim() ?? ''
   return /^[\w!#$%&'*+.^`|~/-]+$/.test(asked) && !stillHttp.test(asked) ? asked : undefined
 }
