@@ -117,7 +117,7 @@ function readThresholds(reader: PolicyReader, place: Place, span: Span | undefin
 }
 
 function readThreshold(reader: PolicyReader, item: Place): number | undefined {
-  if (typeof item.node?.toJSON() === 'number')
+  if (typeof reader.scalar(item) === 'number')
     return reader.problem(item, notBuilt('thresholds in units', 'percent, such as 80%'))
   return reader.text(item, 'a percentage from 1% to 100%', parsePercent)
 }

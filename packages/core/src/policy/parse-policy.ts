@@ -1,6 +1,6 @@
 import { defaultIdentity, type Policy, type Token } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
-import { type Field, type Place, PolicyReader } from './policy-reader.ts'
+import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { readIdentity } from './read-identity.ts'
 import { readLimits } from './read-limits.ts'
 import { readPlans } from './read-plans.ts'
@@ -8,6 +8,8 @@ import { readRoutes } from './read-routes.ts'
 import { readSubjects } from './read-subjects.ts'
 import { readTokens } from './read-tokens.ts'
 import { readEndpoints, readUpstreams } from './read-upstreams.ts'
+import { TextReader } from './text-reader.ts'
+import { type PolicyValue, ValueReader } from './value-reader.ts'
 
 export { formatProblem, type PolicyProblem } from './policy-problem.ts'
 
@@ -32,7 +34,7 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
 
 /** As `parsePolicy`; limits and plans that are as they were in `before` are the same objects. */
 export function parseEdited(text: string, fileName: string, before: Policy): ParsedPolicy {
-  const reader = new PolicyReader(fileName)
+  const reader = new TextReader(fileName)
   const root = reader.open(text)
   const policy = root === undefined ? undefined : readPolicy(reader, root, before)
   const { problems } = reader
@@ -45,6 +47,13 @@ export function parseEdited(text: string, fileName: string, before: Policy): Par
   return { kind: 'policy', policy, written: entries }
 }
 
+/** As `parseEdited`, of what the text would say; undefined when something is wrong with it. */
+export function readEdited(value: PolicyValue, before: Policy): Policy | undefined {
+  const reader = new ValueReader()
+  const policy = readPolicy(reader, reader.open(value), before)
+  return reader.isRight ? policy : undefined
+}
+
 /** Nobody and nothing: what is in force before there is a policy. */
 export const emptyPolicy: Policy = {
   ...{ plans: new Map(), limits: new Map(), limitsForAll: [], routes: [], upstreams: new Map() },
@@ -55,7 +64,7 @@ function readPolicy(reader: PolicyReader, root: Place, before: Policy): Policy |
   const fields = reader.fields(root, 'a policy', sections, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')
-  if (version !== undefined && version.node?.toJSON() !== 1)
+  if (version !== undefined && reader.scalar(version) !== 1)
     reader.problem(version, 'must be 1, the only version there is')
   // A section that is empty, say because all of it is commented out, is as good as one left out.
   const section = <T>(name: string, read: (field: Field) => T, none: T): T => {

@@ -79,7 +79,10 @@ class Model implements PolicySource {
   }
   /** Whether a file that says the same is right. Keys of nobody cannot stand in a file. */
   get isRight(): boolean {
-    const orphans = this.list('key').some(({ body }) => this.get('subject', String(body.subject)) === undefined)
+    const keys = this.list('key')
+    const orphans = keys.some(({ body }) => this.get('subject', String(body.subject)) === undefined)
+    // A file may have a hash in capitals, the name of an entity may not.
+    if (keys.some(({ name }) => name !== name.toLowerCase())) return false
     return !orphans && parsePolicy(policyText(this), 'model').kind === 'policy'
   }
 }

@@ -77,7 +77,7 @@ function readAlgorithms(reader: PolicyReader, field: Field): readonly string[] |
   if (items.length === 0) return reader.problem(field, 'names no algorithm: no token could be right')
   const names = new Set<string>()
   for (const item of items) {
-    const written: unknown = item.node?.toJSON()
+    const written = reader.scalar(item)
     if (typeof written === 'string' && /^(?:none|HS\d+)$/i.test(written)) {
       reader.problem(item, `${written} does not show who has signed; take one of ${jwtAlgorithms.join(', ')}`)
       continue

@@ -93,8 +93,7 @@ interface Cost {
 const defaultCost: Cost = { cost: 1, costFrom: undefined }
 
 function readCost(reader: PolicyReader, field: Field): Cost | undefined {
-  const value: unknown = field.node?.toJSON()
-  if (typeof value === 'string') {
+  if (typeof reader.scalar(field) === 'string') {
     const costFrom = reader.text(field, `a whole number, or ${costSourceRule}`, parseCostSource)
     return costFrom === undefined ? undefined : { cost: 1, costFrom }
   }

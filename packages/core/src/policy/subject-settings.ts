@@ -1,7 +1,7 @@
 import type { JsonObject, PolicyFault } from './entities.ts'
 import { noOwnLimits, type Policy } from './policy.ts'
-import { PolicyReader } from './policy-reader.ts'
 import { knownTimeZone, SubjectReader, type SubjectSettings, subjectKeys } from './read-subjects.ts'
+import { TextReader } from './text-reader.ts'
 
 export type ReadSettings =
   | { readonly kind: 'settings'; readonly settings: SubjectSettings }
@@ -23,7 +23,7 @@ export function createSettingsReader({ plans, limits, routes }: Policy): (body: 
   }
 
   const readAll = (body: JsonObject): ReadSettings => {
-    const reader = new PolicyReader('')
+    const reader = new TextReader('')
     const root = reader.open(JSON.stringify(body))
     const fields = root === undefined ? undefined : reader.fields(root, 'a subject', subjectKeys, ['plan'])
     const settings = fields === undefined ? undefined : subjectReader.read(reader, fields)
