@@ -100,6 +100,15 @@ describe('what the upstream is told', () => {
     expect(seen[0]?.headers).toHaveProperty('x-users')
   })
 
+  it('is no credential in a header that the policy writes with _', async () => {
+    const identity =
+      '{ keyHeaders: [api_key], trustedHeaders: { from: [10.0.0.0/8], subject: x_user, planHeader: x_user_plan, plan: free } }'
+    const { ask, seen } = await openProxy({ identity })
+    const headers = { 'x-api-key': 'fine', x_user: 'globex', x_user_plan: 'top', 'x-user': 'globex' }
+    expect((await ask({ headers: { ...headers, api_key: 'acme-key' } })).status).toBe(200)
+    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toMatch(/acme-key|globex|top/)
+  })
+
   it('has a query without the key, where the policy lets keys stand there, and letter for letter the rest', async () => {
     const { ask, seen } = await openProxy({ identity: '{ keyQuery: api_key }' })
     const headers = { 'x-api-key': '' }

@@ -79,6 +79,20 @@ describe('a WebSocket', () => {
     expect(said.toLowerCase()).toContain('connection: close')
   })
 
+  it('asked for in HTTP/1.0 is not opened', async () => {
+    const { raw } = await openProxy({ onUpgrade: echo })
+    expect(await raw(`GET / HTTP/1.0\r\n${own}${upgrade}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('that the upstream answers with megabytes gets them all', async () => {
+    const { raw, outcomes } = await openProxy({
+      serve: (_request, response) => void response.end(Buffer.alloc(8_000_000)),
+    })
+    const said = await raw(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
+    expect(said.length - said.indexOf('\r\n\r\n') - 4).toBe(8_000_000)
+    expect(outcomes).toMatchObject([{ status: 200, error: '' }])
+  })
+
   it("that the upstream refuses gets the upstream's answer", async () => {
     const { raw, outcomes } = await openProxy({
       serve: (_request, response) => void response.writeHead(426, { 'x-why': 'old' }).end('no'),

@@ -1,14 +1,24 @@
 /**
+ * A member's name as the laxest reader has it: Go takes `ſ` for S and the Kelvin sign for K, some end a name at NUL, some
+ * drop control characters and halves of surrogate pairs.
+ */
+function laxName(name: string): string {
+  if (/^[\w-]*$/.test(name)) return name.toLowerCase()
+  const [begin = ''] = name.split('\0', 1)
+  return begin.replaceAll(/\p{C}/gu, '').toUpperCase().toLowerCase()
+}
+
+/**
  * Whether an object on the way of `steps` (member names and array indexes) through a JSON text has the next member more
- * than once, letters of either case taken for the same. JSON.parse keeps the last of them and says nothing, other readers
- * keep the first. `text` is valid JSON. Walks it once, without recursion.
+ * than once, names taken for the same that some reader takes so. JSON.parse keeps the last of them and says nothing, other
+ * readers keep the first. `text` is valid JSON. Walks it once, without recursion.
  */
 export function isAmbiguousOn(text: string, steps: readonly string[]): boolean {
   let at = skipBlanks(text, 0)
   for (const step of steps) {
     const first = text[at]
     if (first !== '{' && first !== '[') return false
-    const found = first === '{' ? findMember(text, at, step.toLowerCase()) : findItem(text, at, step)
+    const found = first === '{' ? findMember(text, at, laxName(step)) : findItem(text, at, step)
     if (found === 'twice') return true
     if (found === undefined) return false
     at = found
@@ -16,7 +26,7 @@ export function isAmbiguousOn(text: string, steps: readonly string[]): boolean {
   return false
 }
 
-/** Where the value of the member begins, whose name in small letters is `name`. */
+/** Where the value of the member begins, whose name is `name` to the laxest reader. */
 function findMember(text: string, open: number, name: string): number | 'twice' | undefined {
   let found: number | undefined
   let at = skipBlanks(text, open + 1)
@@ -24,7 +34,7 @@ function findMember(text: string, open: number, name: string): number | 'twice' 
     const end = skipString(text, at)
     const member: unknown = JSON.parse(text.slice(at, end))
     const valueAt = skipBlanks(text, skipBlanks(text, end) + 1)
-    if (typeof member === 'string' && member.toLowerCase() === name) {
+    if (typeof member === 'string' && laxName(member) === name) {
       if (found !== undefined) return 'twice'
       found = valueAt
     }

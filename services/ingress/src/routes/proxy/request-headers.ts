@@ -21,6 +21,9 @@ const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override
 /** The word of a proxy on the caller; of anybody else nobody should believe them. */
 const proxyWords = new Set(['x-real-ip', 'x-client-ip', 'true-client-ip'])
 
+/** Gateways of the CGI kind read `X_Weir_Subject` as `X-Weir-Subject`, so both are one name. `name` is in small letters. */
+const withHyphens = (name: string) => (name.includes('_') ? name.replaceAll('_', '-') : name)
+
 const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
 
 /** Names that are never forwarded: those above, and the ones in which trusted proxies name subjects. */
@@ -28,7 +31,7 @@ function droppedNames(identity: Identity): ReadonlySet<string> {
   const before = droppedBy.get(identity)
   if (before !== undefined) return before
   const { trustedHeaders } = identity
-  const names = [trustedHeaders?.subject ?? '', trustedHeaders?.planHeader ?? '']
+  const names = [trustedHeaders?.subject ?? '', trustedHeaders?.planHeader ?? ''].map(withHyphens)
   const dropped = new Set([...ofTheConnection, ...ours, ...alsoOurs, ...overrides, ...names])
   droppedBy.set(identity, dropped)
   return dropped
@@ -52,14 +55,12 @@ export function headersForUpstream(request: IncomingMessage, identity: Identity,
   const { rawHeaders, headers } = request
   const dropped = droppedNames(identity)
   const named = connectionNamed(headers.connection)
-  const credential = carriedIn?.kind === 'header' ? carriedIn.name : undefined
+  const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
   const fromProxy = isTrustedProxy(request.socket, identityRules(identity))
   const forwarded: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
-    let known = name.toLowerCase()
-    // Gateways of the CGI kind read `X_Weir_Subject` as `X-Weir-Subject`.
-    if (known.includes('_')) known = known.replaceAll('_', '-')
+    const known = withHyphens(name.toLowerCase())
     if (dropped.has(known) || known === credential || known.startsWith('x-weir-') || named?.has(known)) continue
     if (!fromProxy && known.startsWith('x-forwarded-')) continue
     if (!fromProxy && proxyWords.has(known)) continue
