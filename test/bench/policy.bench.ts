@@ -23,6 +23,8 @@ const shown: readonly (readonly [keyof StateFigures, string, string])[] = [
   ['putSubjectMicros', 'a subject edited', 'µs'],
   ['putLimitMillis', 'a limit edited', 'ms'],
   ['pageMillis', 'a page of 100 subjects by name', 'ms'],
+  ['putLimitOfRoutesMillis', 'a limit of 5,000 among 10,000 routes edited', 'ms'],
+  ['putRouteMillis', 'a route among 10,000 edited', 'ms'],
 ]
 
 /** A policy of a million subjects with a key each in one process: what it takes to hold, to start with and to change. */

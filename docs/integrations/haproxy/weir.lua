@@ -91,6 +91,8 @@ core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
       local value = first(answer, name)
       if value and value ~= "" then txn.http:req_set_header(name, value) end
     end
+    local credential = first(answer, "x-weir-credential") -- the header that carried the key: between the client and Weir
+    if credential and credential ~= "" then txn.http:req_del_header(credential) end
     txn:set_var("txn.weir_ratelimit", first(answer, "ratelimit"))
     txn:set_var("txn.weir_ratelimit_policy", first(answer, "ratelimit-policy"))
     txn:set_var("txn.weir_decision", first(answer, "weir-decision"))

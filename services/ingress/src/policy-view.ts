@@ -1,4 +1,4 @@
-import { createRouteMatcher } from '@weir/core/policy/match-route.ts'
+import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/core/policy/match-route.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/core/policy/resolve-upstream.ts'
@@ -7,6 +7,7 @@ import { createAttributeScopes, createRequestScopes } from './http/named-scopes.
 /** A policy with everything that is worked out from it once, not once per request. */
 export interface PolicyView {
   readonly policy: Policy
+  readonly findRoute: RouteFinder
   readonly matchRoute: ReturnType<typeof createRouteMatcher>
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
@@ -26,12 +27,18 @@ export interface LivePolicy {
   replace(policy: Policy): void
 }
 
-function viewOf(policy: Policy): PolicyView {
+/** What is worked out from parts of the policy that have stayed the same is kept: requests wait for the rest. */
+function viewOf(policy: Policy, before?: PolicyView): PolicyView {
+  const { routes, upstreams } = policy
+  const isFound = before !== undefined && findAlike(before.policy.routes, routes)
+  const findRoute = isFound ? before.findRoute : createRouteFinder(routes)
   return {
     policy,
-    matchRoute: createRouteMatcher(policy.routes),
+    findRoute,
+    matchRoute: createRouteMatcher(routes, findRoute),
     resolveLimits: createLimitResolver(policy),
-    resolveUpstream: createUpstreamResolver(policy),
+    resolveUpstream:
+      before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
     requestScopes: createRequestScopes(policy),
     attributeScopes: createAttributeScopes(policy),
   }
@@ -45,7 +52,7 @@ export function createLivePolicy(policy: Policy, isStale: () => boolean = () => 
     },
     isStale,
     replace(next) {
-      view = viewOf(next)
+      view = viewOf(next, view)
     },
   }
 }

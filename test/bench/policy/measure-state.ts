@@ -2,7 +2,16 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { putEntity } from '@weir/core/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
-import { decodedEntities, encodedEntities, entities, entity, keyHash, subjectName, subjects } from './million.ts'
+import {
+  decodedEntities,
+  encodedEntities,
+  entities,
+  entity,
+  keyHash,
+  manyRoutes,
+  subjectName,
+  subjects,
+} from './million.ts'
 
 /** What one process start with a million subjects is like. */
 export interface StateFigures {
@@ -16,6 +25,8 @@ export interface StateFigures {
   readonly putSubjectMicros: number
   readonly putLimitMillis: number
   readonly pageMillis: number
+  readonly putLimitOfRoutesMillis: number
+  readonly putRouteMillis: number
 }
 
 setFlagsFromString('--expose-gc')
@@ -30,6 +41,18 @@ function timed(times: number, act: (n: number) => void): number {
 function change(state: PolicyState, ...changed: readonly ReturnType<typeof entity>[]): void {
   const answer = state.apply(changed.map(putEntity))
   if (answer.kind === 'problems') throw new Error(JSON.stringify(answer.problems))
+}
+
+/** A limit and a route edited among 10,000 routes, which is as many as a policy has. */
+function measureRoutes(): Pick<StateFigures, 'putLimitOfRoutesMillis' | 'putRouteMillis'> {
+  const state = createPolicyState()
+  state.load(manyRoutes())
+  return {
+    putLimitOfRoutesMillis: timed(10, (n) =>
+      change(state, entity('limit', 'day', { algorithm: 'fixed_window', size: 100 + n, period: 'day' })),
+    ),
+    putRouteMillis: timed(10, (n) => change(state, entity('route', `GET /v1/${n}/:id`, { cost: 2 }))),
+  }
 }
 
 function measure(source: string): StateFigures {
@@ -62,6 +85,7 @@ function measure(source: string): StateFigures {
       change(state, entity('limit', 'day', { algorithm: 'fixed_window', size: 100 + n, period: 'day' })),
     ),
     pageMillis: timed(10, () => state.page('subject', 'customer-05', 101)),
+    ...measureRoutes(),
   }
 }
 

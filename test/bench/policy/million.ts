@@ -19,6 +19,12 @@ export const entity = (kind: EntityKind, name: string, body: JsonObject): Entity
   ...{ kind, name, origin: 'admin', position: undefined, body },
 })
 
+/** The same plans and limits with as many routes as a policy has. */
+export function* manyRoutes(): Iterable<Entity> {
+  for (const [kind, name, body] of definitions) yield entity(kind, name, body)
+  for (let n = 0; n < 10_000; n += 1) yield entity('route', `GET /v1/${n}/:id`, n % 2 === 0 ? {} : { limits: ['day'] })
+}
+
 /** Two plans, two limits, and a million subjects with one key each, made one by one. */
 export function* entities(): Iterable<Entity> {
   for (const [kind, name, body] of definitions) yield entity(kind, name, body)

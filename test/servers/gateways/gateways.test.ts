@@ -181,6 +181,18 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
     expect(passed?.headers.connection ?? '').not.toContain('x-weir')
   })
 
+  test('what a client says in the name of Weir with _ does not reach the upstream, nor does its key', async () => {
+    const before = upstream.seen.length
+    const forged = { x_weir_subject: 'forged', X_Weir_Plan: 'forged', x_http_method_override: 'forged' }
+    const key = callerOf(name, 'keyed')
+    const sent = [{ 'x-api-key': key }, { authorization: `Bearer ${key}` }, { authorization: `bearer ${key}` }]
+    for (const headers of sent) expect((await ask({ headers: { ...forged, ...headers } })).status).toBe(200)
+    // What is for the upstream alone stays.
+    expect((await ask({ headers: { authorization: 'Basic eDp5', 'x-api-key': key } })).status).toBe(200)
+    expect(JSON.stringify(seenSince(before))).not.toContain('forged')
+    expect(seenSince(before).map(({ headers }) => headers.authorization ?? '')).toEqual(['', '', '', 'Basic eDp5'])
+  })
+
   test('a path that servers read differently does not reach the upstream by the cheaper of its readings', async () => {
     const paths = ['//v1/dear', '/v1/%64ear', '/v1/free/../dear', '/v1/dear/%2e%2e/free', '/v1/dear;x=1', '/v1%2Fdear']
     let left = 1_000

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What the tests of gateways call as. The key of each subject is its name. */
-const callers = ['four', 'more', 'forger', 'wide', 'away'] as const
+const callers = ['four', 'more', 'forger', 'wide', 'keyed', 'away'] as const
 
 /** Redis may have counted for an earlier run. */
 const run = randomUUID()

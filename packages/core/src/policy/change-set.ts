@@ -1,4 +1,4 @@
-import { type DefinitionKind, type Definitions, definitionKinds, isDefinitionKind } from './compile-definitions.ts'
+import { type DefinitionKind, type Definitions, isDefinitionKind } from './compile-definitions.ts'
 import { canonicalJson, type Entity, type EntityChange, type EntityOrigin, type JsonObject } from './entities.ts'
 
 /** Changes sorted by what they touch; of several for one entity the last. */
@@ -25,7 +25,7 @@ export function changeSet(changes: readonly EntityChange[]): ChangeSet {
   return { definitions: [...definitions.values()], subjects, keys }
 }
 
-/** What definitions become, and which kinds of them mean something else then. */
+/** What definitions become, and which kinds of them mean something else then. Kinds without a change keep their map. */
 export interface EditedDefinitions {
   readonly definitions: Definitions
   readonly edited: ReadonlySet<DefinitionKind>
@@ -34,12 +34,13 @@ export interface EditedDefinitions {
 export function editDefinitions(before: Definitions, changes: readonly EntityChange[]): EditedDefinitions {
   const edited = new Set<DefinitionKind>()
   if (changes.length === 0) return { definitions: before, edited }
-  const copies = Object.fromEntries(definitionKinds.map((kind) => [kind, new Map(before[kind])]))
+  const copies: Partial<Record<DefinitionKind, Map<string, Entity>>> = {}
   for (const { kind, name, entity } of changes) {
     if (!isDefinitionKind(kind)) continue
     const known = before[kind].get(name)
-    if (entity === undefined) copies[kind]?.delete(name)
-    else copies[kind]?.set(name, entity)
+    copies[kind] ??= new Map(before[kind])
+    if (entity === undefined) copies[kind].delete(name)
+    else copies[kind].set(name, entity)
     if (!meansTheSame(known, entity)) edited.add(kind)
   }
   return { definitions: { ...before, ...copies }, edited }

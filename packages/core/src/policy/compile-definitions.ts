@@ -7,7 +7,7 @@ import { textLengthMax } from './text-reader.ts'
 import type { PolicyValue } from './value-reader.ts'
 
 /** Everything but subjects and keys, in the order in which one may refer to the other. */
-export const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'identity', 'token'] as const
+const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'identity', 'token'] as const
 export type DefinitionKind = (typeof definitionKinds)[number]
 
 export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
@@ -36,9 +36,14 @@ export type CompiledDefinitions =
 
 /**
  * Reads definitions as if they stood in weir.yaml, so that every rule is the file's rule. As values they are read a hundred
- * times as fast; only when something is wrong they are written out as text, whose reader words it.
+ * times as fast; only when something is wrong they are written out as text, whose reader words it. `edited` are the kinds
+ * that are not as they were in `before`.
  */
-export function compileDefinitions(definitions: Definitions, before: Policy): CompiledDefinitions {
+export function compileDefinitions(
+  definitions: Definitions,
+  before: Policy,
+  edited: ReadonlySet<DefinitionKind> = new Set(definitionKinds),
+): CompiledDefinitions {
   const misnamed = [...definitions.identity.keys()].find((name) => name !== 'identity')
   if (misnamed !== undefined) {
     return {
@@ -46,18 +51,20 @@ export function compileDefinitions(definitions: Definitions, before: Policy): Co
       problems: [{ path: sectionOf.identity, message: 'there is one, and its name is identity' }],
     }
   }
-  const value = valuesOf(definitions)
-  const policy = value === undefined ? undefined : readEdited(value, before)
+  const isKept = (kind: DefinitionKind) => (kind === 'upstream' || kind === 'route') && !edited.has(kind)
+  const value = valuesOf(definitions, isKept)
+  const kept = { upstreams: isKept('upstream'), routes: isKept('route') }
+  const policy = value === undefined ? undefined : readEdited(value, before, kept)
   return policy === undefined ? compileText(definitions, before) : { kind: 'compiled', policy }
 }
 
-/** Undefined for what only a text shows to be wrong: a `match` that is there twice, and a length beyond all bounds. */
-function valuesOf(definitions: Definitions): PolicyValue | undefined {
+/** Of kinds that are not kept. Undefined for what only a text shows to be wrong: `match` in a body, and too great a length. */
+function valuesOf(definitions: Definitions, isKept: (kind: DefinitionKind) => boolean): PolicyValue | undefined {
   const value = new Map<string, PolicyValue>([['version', 1]])
   let textLength = 0
   for (const kind of definitionKinds) {
-    const entities = inOrder(definitions[kind].values())
-    for (const entity of entities) textLength += textLengthOf(entity)
+    for (const entity of definitions[kind].values()) textLength += textLengthOf(entity)
+    const entities = isKept(kind) ? [] : inOrder(definitions[kind].values())
     const [first] = entities
     if (first === undefined) continue
     if (kind === 'identity') value.set(sectionOf[kind], first.body)

@@ -1,10 +1,10 @@
-import { defaultIdentity, type Policy, type Token } from './policy.ts'
+import { defaultIdentity, type Policy, type Route, type Token } from './policy.ts'
 import type { PolicyProblem } from './policy-problem.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { readIdentity } from './read-identity.ts'
 import { readLimits } from './read-limits.ts'
 import { readPlans } from './read-plans.ts'
-import { readRoutes } from './read-routes.ts'
+import { keepRoutes, type RouteReferences, readRoutes } from './read-routes.ts'
 import { readSubjects } from './read-subjects.ts'
 import { readTokens } from './read-tokens.ts'
 import { readEndpoints, readUpstreams } from './read-upstreams.ts'
@@ -36,7 +36,7 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
 export function parseEdited(text: string, fileName: string, before: Policy): ParsedPolicy {
   const reader = new TextReader(fileName)
   const root = reader.open(text)
-  const policy = root === undefined ? undefined : readPolicy(reader, root, before)
+  const policy = root === undefined ? undefined : readPolicy(reader, root, before, {})
   const { problems } = reader
   if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
   const written = reader.map(root, 'a policy')
@@ -47,11 +47,26 @@ export function parseEdited(text: string, fileName: string, before: Policy): Par
   return { kind: 'policy', policy, written: entries }
 }
 
-/** As `parseEdited`, of what the text would say; undefined when something is wrong with it. */
-export function readEdited(value: PolicyValue, before: Policy): Policy | undefined {
+/**
+ * As `parseEdited`, of what the text would say; undefined when something is wrong with it. Sections that are kept say
+ * what they said in `before`, and are not in `value`.
+ */
+export function readEdited(
+  value: PolicyValue,
+  before: Policy,
+  kept: { readonly upstreams: boolean; readonly routes: boolean },
+): Policy | undefined {
   const reader = new ValueReader()
-  const policy = readPolicy(reader, reader.open(value), before)
+  const policy = readPolicy(reader, reader.open(value), before, {
+    upstreams: kept.upstreams ? before.upstreams : undefined,
+    routes: kept.routes ? (known) => keepRoutes(reader, before.routes, known) : undefined,
+  })
   return reader.isRight ? policy : undefined
+}
+
+interface Kept {
+  readonly upstreams?: Policy['upstreams'] | undefined
+  readonly routes?: ((known: RouteReferences) => readonly Route[]) | undefined
 }
 
 /** Nobody and nothing: what is in force before there is a policy. */
@@ -60,7 +75,7 @@ export const emptyPolicy: Policy = {
   ...{ subjects: new Map(), keys: new Map(), endpoints: new Map(), identity: defaultIdentity, tokens: new Map() },
 }
 
-function readPolicy(reader: PolicyReader, root: Place, before: Policy): Policy | undefined {
+function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kept): Policy | undefined {
   const fields = reader.fields(root, 'a policy', sections, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')
@@ -73,8 +88,9 @@ function readPolicy(reader: PolicyReader, root: Place, before: Policy): Policy |
   }
   const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
   const plans = section('plans', (field) => readPlans(reader, field, limits, before.plans), new Map())
-  const upstreams = section('upstreams', (field) => readUpstreams(reader, field), new Map())
-  const routes = section('routes', (field) => readRoutes(reader, field, { upstreams, limits, plans }), [])
+  const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
+  const known = { upstreams, limits, plans }
+  const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
   const none = { subjects: new Map(), keys: new Map() }
   const { subjects, keys } = section(
     'subjects',
@@ -90,7 +106,7 @@ function readPolicy(reader: PolicyReader, root: Place, before: Policy): Policy |
     limits: whole,
     limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
     routes,
-    upstreams: present(upstreams),
+    upstreams: kept.upstreams ?? present(upstreams),
     subjects,
     keys,
     endpoints,

@@ -171,6 +171,29 @@ test('an edited limit leaves other limits, and plans without it, the same object
   expect(createLimitResolver(policy)(subject, route).map(({ size }) => size)).toEqual([100, 9])
 })
 
+test('an edited limit or plan leaves routes without it the same objects, and the array too when there are no others', () => {
+  const state = stateOf(text.replace('routes: [', 'routes: [{ match: GET /b }, '))
+  const { routes, upstreams } = state.policy
+  const minute = put('limit', 'minute', { algorithm: 'fixed_window', size: 9, window: '1m' })
+  const { policy } = applied(state, minute, put('plan', 'free', { limits: ['minute', 'day'] }))
+  expect([policy.routes === routes, policy.upstreams === upstreams]).toEqual([true, true])
+  const next = applied(state, put('limit', 'day', { algorithm: 'fixed_window', size: 9, period: 'day' })).policy.routes
+  expect(next.map((route, at) => route === routes[at])).toEqual([true, false])
+  expect(next[1]).toEqual({ ...routes[1], limits: [state.policy.limits.get('day')] })
+})
+
+test('a route that is not edited is held to the definitions that are', () => {
+  const state = stateOf()
+  const names = Array.from({ length: 16 }, (_, at) => `l${at}`)
+  const more = names.map((name) => put('limit', name, { algorithm: 'fixed_window', size: 9, window: '1m' }))
+  expect(refused(state, ...more, put('plan', 'wide', { limits: names }))).toEqual([
+    'routes["GET /a"].limits: makes 17 limits with those of plan wide and those that apply to all; a decision has at most 16',
+  ])
+  expect(refused(state, ...more, put('route', 'GET /a', { match: 'GET /a' }))).toEqual([
+    'routes["GET /a"].match: is written twice, first at routes["GET /a"]',
+  ])
+})
+
 test('a request that began under the policy before a change ends under it', () => {
   const state = stateOf()
   const before = state.policy

@@ -165,7 +165,7 @@ class EntityState implements PolicyState {
     if (faults.list.length > 0) return { kind: 'problems', problems: faults.list }
     let compiled = this.#compiled
     if (edited.size > 0) {
-      const read = compileDefinitions(definitions, this.#compiled.policy)
+      const read = compileDefinitions(definitions, this.#compiled.policy, edited)
       if (read.kind === 'problems') return read
       const refers = subjectsReferTo.some((kind) => edited.has(kind))
       const rules = refers ? createSubjectRules(read.policy) : this.#compiled.subjects

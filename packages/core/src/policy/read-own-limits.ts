@@ -21,8 +21,8 @@ export class OwnLimitsReader {
 
   constructor(limits: Limits, routes: readonly Route[]) {
     this.#limits = limits
-    const ofRoutes = new Set(routes.flatMap((route) => route.limits))
-    this.#everybodys = new Set([...namesForAll(limits), ...[...ofRoutes].map(({ name }) => name)])
+    const ofRoutes = [...new Set(routes.map((route) => route.limits))].flat()
+    this.#everybodys = new Set([...namesForAll(limits), ...ofRoutes.map(({ name }) => name)])
   }
 
   /** The `limits` of a subject; undefined when something in them is wrong. */

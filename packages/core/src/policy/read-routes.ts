@@ -1,26 +1,27 @@
 import { normalizePath, pathToMatch } from '../http/normalize-path.ts'
+import type { Limit } from '../limits/limit.ts'
 import { costSourceRule, parseCostSource } from './cost-source.ts'
-import type { CostSource, Plan, Route, Upstream } from './policy.ts'
+import { type CostSource, noRouteLimits, type Plan, type Route, type Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
 import { RouteLimits } from './read-route-limits.ts'
 import { didYouMean } from './suggest.ts'
+import type { ValueReader } from './value-reader.ts'
 
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
 const routesMax = 10_000
 const templateLengthMax = 256
 const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
 
+/** What routes refer to. */
+export interface RouteReferences {
+  readonly upstreams: ReadonlyMap<string, Upstream | undefined>
+  readonly limits: Limits
+  readonly plans: ReadonlyMap<string, Plan | undefined>
+}
+
 /** The routes in the policy's order. No two match the same requests. */
-export function readRoutes(
-  reader: PolicyReader,
-  place: Place,
-  known: {
-    readonly upstreams: ReadonlyMap<string, Upstream | undefined>
-    readonly limits: Limits
-    readonly plans: ReadonlyMap<string, Plan | undefined>
-  },
-): readonly Route[] {
+export function readRoutes(reader: PolicyReader, place: Place, known: RouteReferences): readonly Route[] {
   const items = reader.list(place, 'a list of routes') ?? []
   if (items.length > routesMax) reader.problem(place, `has ${items.length} routes; a policy has at most ${routesMax}`)
   const routes: Route[] = []
@@ -43,6 +44,32 @@ export function readRoutes(
     if (cost !== undefined && limits !== undefined) routes.push({ ...match, ...cost, upstream, limits })
   }
   return routes
+}
+
+/**
+ * Routes that were right and read as they did, with what they refer to now: the same array if that is the same too, and
+ * whatever the answer, a problem if one could no longer be written so.
+ */
+export function keepRoutes(reader: ValueReader, routes: readonly Route[], known: RouteReferences): readonly Route[] {
+  const routeLimits = new RouteLimits(reader, known.limits, known.plans)
+  const lists = new Map<readonly Limit[], readonly Limit[]>([[noRouteLimits, noRouteLimits]])
+  const limitsOf = (before: readonly Limit[]) => {
+    const names = reader.open(before.map(({ name }) => name))
+    const limits = routeLimits.read(names) ?? before
+    const isSame = limits.every((limit, at) => limit === before[at])
+    lists.set(before, isSame ? before : limits)
+    return isSame ? before : limits
+  }
+  let isSame = true
+  const kept = routes.map((route) => {
+    const { upstream } = route
+    if (upstream !== undefined && !known.upstreams.has(upstream)) reader.problem()
+    const limits = lists.get(route.limits) ?? limitsOf(route.limits)
+    if (limits === route.limits) return route
+    isSame = false
+    return { ...route, limits }
+  })
+  return isSame ? routes : kept
 }
 
 type Match = Pick<Route, 'method' | 'path' | 'template'>

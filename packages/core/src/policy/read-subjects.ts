@@ -71,7 +71,7 @@ const zonesMax = 2_000
 const zones = new Map<string, string | undefined>()
 
 /** As `parseTimeZone`, which takes some microseconds, once for each. */
-export function knownTimeZone(text: string): string | undefined {
+function knownTimeZone(text: string): string | undefined {
   if (zones.has(text)) return zones.get(text)
   if (zones.size >= zonesMax) zones.clear()
   const zone = parseTimeZone(text)

@@ -152,8 +152,9 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
       headers: {
         ...noStore,
         ...verdictHeaders,
+        'X-Envoy-Auth-Headers-To-Remove': { schema: { type: 'string' }, description: 'X-Weir-Credential, for Envoy.' },
         ...Object.fromEntries(
-          ['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id'].map((name) => [
+          ['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id', 'X-Weir-Credential'].map((name) => [
             name,
             { required: true, schema: { type: 'string' } },
           ]),

@@ -64,7 +64,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
     })
     if (!verdict.decision.allowed) return refuse(verdict)
     setVerdictHeaders(reply, verdict, ports)
-    return sendCaller(reply, subject, keyId)
+    return sendCaller(reply, caller)
   }
 
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {

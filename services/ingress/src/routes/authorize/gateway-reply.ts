@@ -1,17 +1,26 @@
-import type { Subject } from '@weir/core/policy/policy.ts'
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
+import type { Caller } from '../../http/identify.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
 /**
  * Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. Each of
- * those headers is always there, even empty: where one is not, some gateways pass on the client's own.
+ * those headers is always there, even empty: where one is not, some gateways pass on the client's own. `x-weir-credential`
+ * names the header that carried the credential, which is between the client and Weir.
  */
-export function sendCaller(reply: FastifyReply, subject: Subject, keyId: string): FastifyReply {
+export function sendCaller(
+  reply: FastifyReply,
+  { subject, keyId, carriedIn }: Extract<Caller, { kind: 'known' }>,
+): FastifyReply {
+  const name = carriedIn?.kind === 'header' ? carriedIn.name : ''
+  // A gateway that names subjects by one of these gives it to its upstream as we say it.
+  const credential = name.startsWith('x-weir-') ? '' : name
+  // Envoy's own word for what must not go on to the upstream; to other gateways it is nothing.
+  if (credential !== '') reply.header('x-envoy-auth-headers-to-remove', credential)
   return reply
     .code(200)
     .headers({ 'x-weir-subject': subject.id, 'x-weir-plan': subject.plan.name, 'x-weir-key-id': keyId })
-    .header('cache-control', 'no-store')
+    .headers({ 'x-weir-credential': credential, 'cache-control': 'no-store' })
     .send()
 }
 

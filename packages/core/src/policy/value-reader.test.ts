@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { emptyPolicy, parsePolicy, readEdited } from './parse-policy.ts'
+
+const file = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
+const nothingKept = { upstreams: false, routes: false }
+const asValues = (text: string) => readEdited(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept)
+
+/** What values cannot have: they are there once, and no longer YAML. */
+const onlyInText = /is not valid YAML|is written twice|YAML alias/
+const bad = file('./bad-policies.txt')
+  .split(/^=== /m)
+  .slice(1)
+  .filter((block) => !onlyInText.test(block))
+  .map((block) => {
+    const [name = '', ...lines] = block.split('\n')
+    return { name, text: lines.filter((line) => !line.startsWith('! ')).join('\n') }
+  })
+
+test.each(bad)('$name is refused without its text too', ({ text }) => {
+  expect(asValues(text)).toBeUndefined()
+})
+
+test('the table holds what it seems to hold', () => {
+  expect(bad.length).toBeGreaterThanOrEqual(50)
+})
+
+const examples = file('../../../../docs/policy.md')
+  .split('```yaml\n')
+  .slice(1)
+  .map((text) => text.split('```')[0] ?? '')
+  .filter((text) => text.startsWith('version'))
+
+test.each([file('../../../../weir.yaml'), ...examples])('a right policy is the same without its text', (text) => {
+  const parsed = parsePolicy(text, 'weir.yaml')
+  expect(parsed.kind === 'policy' && parsed.policy).toEqual(asValues(text))
+})

@@ -1,0 +1,53 @@
+import { type Entity, putEntity } from '@weir/core/policy/entities.ts'
+import { entitiesOf } from '@weir/core/policy/entities-of.ts'
+import { createPolicyState } from '@weir/core/policy/policy-state.ts'
+import { expect, test } from 'vitest'
+import { createLivePolicy } from './policy-view.ts'
+
+const file = entitiesOf(
+  `
+version: 1
+limits:
+  minute: { algorithm: fixed_window, size: 100, window: 1m }
+  search: { algorithm: fixed_window, size: 10, window: 1m }
+plans: { free: { limits: [minute] } }
+upstreams: { api: { url: "http://a" } }
+routes: [{ match: "GET /a/:id" }, { match: GET /search, limits: [search] }]
+`,
+  'weir.yaml',
+)
+
+function live() {
+  const state = createPolicyState()
+  if (file.kind === 'problems' || state.load(file.entities).kind === 'problems') throw new Error('a wrong policy')
+  const policy = createLivePolicy(state.policy)
+  const put = (kind: Entity['kind'], name: string, body: Entity['body']) => {
+    const answer = state.apply([putEntity({ kind, name, origin: 'admin', position: undefined, body })])
+    if (answer.kind === 'problems') throw new Error(JSON.stringify(answer.problems))
+    policy.replace(answer.policy)
+    return policy.view
+  }
+  return { view: policy.view, put }
+}
+
+test('an edited limit leaves what is worked out from routes and upstreams as it was', () => {
+  const { view, put } = live()
+  const next = put('limit', 'minute', { algorithm: 'fixed_window', size: 9, window: '1m' })
+  expect(next.policy.routes).toBe(view.policy.routes)
+  expect([next.findRoute, next.resolveUpstream]).toEqual([view.findRoute, view.resolveUpstream])
+})
+
+test("an edited limit of a route is the route's, found as before", () => {
+  const { view, put } = live()
+  const next = put('limit', 'search', { algorithm: 'fixed_window', size: 9, window: '1m' })
+  expect(next.findRoute).toBe(view.findRoute)
+  expect(next.matchRoute('GET', '/search')?.limits.map(({ size }) => size)).toEqual([9])
+  expect(view.matchRoute('GET', '/search')?.limits.map(({ size }) => size)).toEqual([10])
+})
+
+test('an edited route or upstream is in force', () => {
+  const { put } = live()
+  expect(put('route', 'GET /a/:id', { cost: 7 }).matchRoute('GET', '/a/1')?.cost).toBe(7)
+  expect(put('route', 'GET /b', { cost: 3 }).matchRoute('GET', '/b')?.cost).toBe(3)
+  expect(put('upstream', 'api', { url: 'http://b' }).resolveUpstream('', undefined)?.url).toBe('http://b')
+})
