@@ -24,6 +24,11 @@ export interface RecordLog {
    * bound is reached: then nothing was taken.
    */
   append(key: string, openLine: string): boolean
+  /**
+   * Resolves once all that was appended before stands in the journal: to false if the disk did not take it in time. Nothing may be
+   * answered before. All who ask in one turn of the event loop share one write and one promise.
+   */
+  written(): Promise<boolean>
   readonly backlog: Backlog
   readonly counters: RecordLogCounters
   /** Takes no more records and waits at most so long until Kafka has the rest; says how many it has not. */

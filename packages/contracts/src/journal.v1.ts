@@ -1,0 +1,114 @@
+import { jsonText } from './json-text.ts'
+import { formatTs, parseTs } from './timestamp.ts'
+
+/**
+ * Beside decisions or outcomes, their topics carry what journals say of themselves. Whoever reads such a topic tells the three
+ * apart by `kindOf` and passes over what it does not need.
+ */
+export type RecordKind = 'record' | 'mark' | 'gap'
+
+/**
+ * "Of this journal, all that belongs before `mark` in time stands before this record in this partition, and it was numbered up
+ * to, but not including, `seq`." Written about once a second per partition. Not numbered itself.
+ */
+export interface MarkV1 {
+  readonly v: 1
+  /** `YYYY-MM-DD hh:mm:ss.SSS`, UTC, by the clock of the journal's process. */
+  readonly mark: string
+  readonly journal: string
+  readonly seq: number
+  /** Nothing of this journal comes after it in any partition of the topic. */
+  readonly end: boolean
+}
+
+/** `journal_full`: decisions answered without a record because the journal was full. `refused`: a record that Kafka refused for good. */
+export type GapCause = 'journal_full' | 'refused'
+
+/** Takes the place of records that will never come, under a number of its own. */
+export interface GapV1 {
+  readonly v: 1
+  readonly gap: GapCause
+  /** Decisions that it stands for. */
+  readonly count: number
+  /** First and last of them, as `mark`. */
+  readonly from: string
+  readonly to: string
+  /** For people: where the record is kept, what Kafka said. */
+  readonly detail: string
+  readonly journal: string
+  readonly seq: number
+}
+
+export function encodeMark(tsMs: number, journal: string, seq: number, end: boolean): string {
+  return `{"v":1,"mark":"${formatTs(tsMs)}","journal":"${journal}","seq":${seq},"end":${end}}`
+}
+
+/** Like `encodeDecisionOpen`: `journal`, `seq` and the closing brace are added by whoever numbers it. */
+export function encodeGapOpen(gap: {
+  readonly cause: GapCause
+  readonly count: number
+  readonly fromMs: number
+  readonly toMs: number
+  readonly detail: string
+}): string {
+  return `{"v":1,"gap":"${gap.cause}","count":${gap.count},"from":"${formatTs(gap.fromMs)}","to":"${formatTs(gap.toMs)}","detail":${jsonText(gap.detail)}`
+}
+
+const markStart = Buffer.from('{"v":1,"mark":')
+const gapStart = Buffer.from('{"v":1,"gap":')
+
+const startsWith = (value: Buffer, start: Buffer) =>
+  value.length > start.length && value.compare(start, 0, start.length, 0, start.length) === 0
+
+/** By the first bytes, as our own encoders write them; whatever else it is counts as a record, for its own reader to judge. */
+export function kindOf(value: Buffer): RecordKind {
+  if (startsWith(value, markStart)) return 'mark'
+  return startsWith(value, gapStart) ? 'gap' : 'record'
+}
+
+/** The number that a record ends with. */
+export interface Numbered {
+  /** A UUID in lower case. */
+  readonly journal: string
+  readonly seq: number
+}
+
+const tail = /,"journal":"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})","seq":(\d{1,15})\}$/
+/** The pattern above is at most so long. */
+const tailBytesMax = 80
+
+/** Journal and number, read from the last bytes without parsing the rest; undefined when it does not end as our encoders end it. */
+export function numberOf(value: Buffer): Numbered | undefined {
+  const found = tail.exec(value.toString('latin1', Math.max(0, value.length - tailBytesMax)))
+  const [, journal, seq] = found ?? []
+  return journal === undefined || seq === undefined ? undefined : { journal, seq: Number(seq) }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function fieldsOf(value: Buffer): Fields | undefined {
+  try {
+    const parsed: unknown = JSON.parse(value.toString('utf8'))
+    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isTs = (value: unknown): value is string => typeof value === 'string' && parseTs(value) !== undefined
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+
+/** Undefined when it is none, or malformed. */
+export function parseMark(value: Buffer): MarkV1 | undefined {
+  const { mark, journal, seq, end } = fieldsOf(value) ?? {}
+  if (!isTs(mark) || typeof journal !== 'string' || !isCount(seq) || typeof end !== 'boolean') return undefined
+  return { v: 1, mark, journal, seq, end }
+}
+
+/** Undefined when it is none, or malformed. */
+export function parseGap(value: Buffer): GapV1 | undefined {
+  const { gap, count, from, to, detail, journal, seq } = fieldsOf(value) ?? {}
+  if ((gap !== 'journal_full' && gap !== 'refused') || !isCount(count) || !isTs(from) || !isTs(to)) return undefined
+  if (typeof detail !== 'string' || typeof journal !== 'string' || !isCount(seq)) return undefined
+  return { v: 1, gap, count, from, to, detail, journal, seq }
+}

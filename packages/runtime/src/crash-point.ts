@@ -1,0 +1,19 @@
+/**
+ * Ends this process as `kill -9` would, at the step that `WEIR_CRASH_AT` names as `service.step`, or `service.step:N` for the
+ * N-th time it is passed. Does nothing where the variable names another step. For the tests that kill at every numbered step
+ * of an order of effects; main.ts hands the variable's value over.
+ */
+export type CrashPoint = (step: string) => void
+
+export const noCrash: CrashPoint = () => undefined
+
+export function createCrashPoint(service: string, crashAt: string | undefined): CrashPoint {
+  const [name, times = '1'] = (crashAt ?? '').split(':')
+  if (name === undefined || !name.startsWith(`${service}.`)) return noCrash
+  let left = Number(times)
+  return (step) => {
+    if (name !== `${service}.${step}`) return
+    left -= 1
+    if (left === 0) process.kill(process.pid, 'SIGKILL')
+  }
+}
