@@ -5,7 +5,7 @@ import { reasonOf } from './kafka-errors.ts'
 import { batchBytesMax, Lane, type LaneBatch } from './lane.ts'
 import { partitionOf } from './partition.ts'
 import { createProducer, type ReconnectingProducer } from './reconnecting-producer.ts'
-import type { RecordLog } from './record-log.ts'
+import type { OpenSum, RecordLog } from './record-log.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 export interface PublisherOptions extends KafkaOptions {
@@ -86,6 +86,11 @@ class Publisher implements RecordLog {
     if (lane.isRipe && !lane.busy) this.#wake(0)
     else if (this.#timer === undefined) this.#wake(lingerMs)
     return true
+  }
+
+  /** Not summed here: one record for each that is counted. */
+  openSum(key: string, beforeCount: string, afterCount: string): OpenSum {
+    return { add: () => this.append(key, `${beforeCount}1${afterCount}`) }
   }
 
   /** Memory is all there is here. */
