@@ -27,6 +27,9 @@ const input: fc.Arbitrary<DecisionInput> = fc.record({
   limits: fc.array(fc.record({ name: text, size: count, used: count, remaining: count, resetMs: count }), {
     maxLength: 16,
   }),
+  correction: fc.option(fc.record({ corrects: fc.uuid({ version: 7 }), adjustment: fc.maxSafeInteger() }), {
+    nil: undefined,
+  }),
 })
 
 const closed = (line: string) => `${line},"journal":"j","seq":7}`
@@ -50,6 +53,7 @@ function byStringify(d: DecisionInput): string {
     charged: d.charged,
     denied_by: d.deniedBy,
     limits: d.limits.map(({ resetMs, ...rest }) => ({ ...rest, reset_ms: resetMs })),
+    ...d.correction,
     journal: 'j',
     seq: 7,
   })
@@ -76,6 +80,16 @@ test('no field can end the line or forge another record', () => {
   fc.assert(
     fc.property(input, (d) => {
       expect(encodeDecisionOpen(d)).not.toMatch(/[\n\r]/)
+    }),
+  )
+})
+
+test('a correction has both of its fields, or it is unreadable', () => {
+  fc.assert(
+    fc.property(input, fc.constantFrom('corrects', 'adjustment'), (d, missing) => {
+      const whole = JSON.parse(byStringify({ ...d, correction: { corrects: d.id, adjustment: -3 } }))
+      const parsed = parseDecision(Buffer.from(JSON.stringify({ ...whole, [missing]: undefined })))
+      expect(parsed).toEqual({ kind: 'unreadable', reason: `field ${missing} is missing or wrong` })
     }),
   )
 })

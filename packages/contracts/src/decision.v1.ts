@@ -37,10 +37,27 @@ export interface DecisionRecordV1 {
   readonly denied_by: string
   /** Those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
+  /** Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`. */
+  readonly corrects?: string
+  /** Units by which it changes what that decision's requests count as used; 0 when only Redis's counters were corrected. */
+  readonly adjustment?: number
   /** Process start that wrote the record. */
   readonly journal: string
   /** Contiguous per journal and partition. */
   readonly seq: number
+}
+
+/**
+ * What makes a decision record a correction of an earlier one. Caller, route and `ts` of such a record are the corrected
+ * decision's, so that usage is corrected where it was counted; its `count` and `cost` are 0, its outcome is allow, and
+ * `charged` says whether the corrected decision's units stand in Redis now. `limits` are those whose counts were changed,
+ * with `reset_ms` from `ts` on.
+ */
+export interface Correction {
+  /** Id of the corrected decision, a UUID. */
+  readonly corrects: string
+  /** A safe integer. */
+  readonly adjustment: number
 }
 
 /** What the ingress knows of a decision. Texts are bounded and numbers are safe integers by the time they come here. */
@@ -60,6 +77,7 @@ export interface DecisionInput {
   readonly charged: Charged
   readonly deniedBy: string
   readonly limits: readonly LimitState[]
+  readonly correction?: Correction | undefined
 }
 
 function encodeLimits(limits: readonly LimitState[]): string {
@@ -71,12 +89,15 @@ function encodeLimits(limits: readonly LimitState[]): string {
   return text
 }
 
+const encodeCorrection = (correction: Correction | undefined) =>
+  correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
+
 /**
  * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without the closing brace.
  * By a template: half the time of JSON.stringify, and it runs for every request.
  */
 export function encodeDecisionOpen(d: DecisionInput): string {
-  return `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":${d.count},"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]`
+  return `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":${d.count},"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]${encodeCorrection(d.correction)}`
 }
 
 /** What became of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */
@@ -91,6 +112,7 @@ const isFields = (value: unknown): value is Fields =>
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+const isWhole = (value: unknown) => Number.isSafeInteger(value)
 const isOneOf = (known: readonly string[]) => (value: unknown) => isText(value) && known.includes(value)
 
 const limitFields = { name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount }
@@ -123,8 +145,14 @@ function wrongField(value: unknown, checks: Readonly<Record<string, (value: unkn
   return undefined
 }
 
+const correctionFields = { ...fields, corrects: isText, adjustment: isWhole }
+
+/** Both fields of a correction, or none. */
+const fieldsOf = (value: unknown) =>
+  isFields(value) && ('corrects' in value || 'adjustment' in value) ? correctionFields : fields
+
 function isDecision(value: unknown): value is DecisionRecordV1 {
-  return wrongField(value, fields) === undefined
+  return wrongField(value, fieldsOf(value)) === undefined
 }
 
 /** Reads one record's value. Never throws. */
@@ -136,6 +164,6 @@ export function parseDecision(value: Buffer): ParsedDecision {
     return { kind: 'unreadable', reason: 'not JSON' }
   }
   if (!isDecision(parsed))
-    return { kind: 'unreadable', reason: `field ${wrongField(parsed, fields)} is missing or wrong` }
+    return { kind: 'unreadable', reason: `field ${wrongField(parsed, fieldsOf(parsed))} is missing or wrong` }
   return { kind: 'decision', decision: parsed, tsMs: parseTs(parsed.ts) ?? 0 }
 }
