@@ -5,6 +5,7 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -24,14 +25,14 @@ tokens: { reader: { sha256: "${sha256('read-token')}", scopes: [read] } }
 async function open(dialect: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
-  const state = { isFull: false }
+  const decisions = createMemoryDecisionLog()
   const apps = await buildApps(
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
       identifier: createIdentifier({ clock, log }),
       outcomes: { append: () => true },
       store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-      log: { append: () => !state.isFull },
+      log: decisions,
       clock,
       dialect,
     },
@@ -39,7 +40,7 @@ async function open(dialect: RateLimitDialect) {
     sha256('root'),
   )
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
-  return { ...apps, state, document, checks: createAnswerChecks(document) }
+  return { ...apps, decisions, document, checks: createAnswerChecks(document) }
 }
 
 const key = { 'x-api-key': 'acme-key' }
@@ -72,7 +73,7 @@ it.each(rateLimitDialects)(
   '200 allowed and 200 denied answers of every door are as described, in %s',
   async (dialect) => {
     for (const door of ['check', 'batch', 'authorize', 'proxy'] as const) {
-      const { api, proxy, state, checks } = await open(dialect)
+      const { api, proxy, decisions, checks } = await open(dialect)
       const doors: Record<typeof door, readonly [(headers: Record<string, string>) => Promise<Answer>, AnswerCheck]> = {
         check: [
           (headers) => api.inject({ method: 'POST', url: '/v1/check', headers, payload: {} }),
@@ -100,7 +101,7 @@ it.each(rateLimitDialects)(
       for (let n = 0; n < 200; n += 1) expectRight(await ask(key), isQuestion ? 200 : 429)
       expectRight(await ask({}), 401)
       expectRight(await ask({ ...root, 'x-api-key': 'wrong' }), isQuestion ? (door === 'check' ? 400 : 200) : 401)
-      state.isFull = true
+      decisions.isFull = true
       expectRight(await ask(key), isQuestion ? 200 : 503)
       if (isQuestion) expectRight(await ask({ authorization: 'Bearer read-token' }), 403)
     }

@@ -11,6 +11,7 @@ import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { buildApps } from './app.ts'
 import { createIdentifier } from './http/identify.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -38,15 +39,13 @@ subjects:
 
 let upstream: Server
 let apps: { proxy: FastifyInstance; api: FastifyInstance }
-let records: { key: string; [field: string]: unknown }[]
+let decisions: MemoryDecisionLog
 let upstreamSaw: { method: string | undefined; url: string | undefined; headers: object; body: string }[]
-let logIsFull: boolean
 let upstreamStatus: number
 
 beforeEach(async () => {
   upstreamSaw = []
-  records = []
-  logIsFull = false
+  decisions = createMemoryDecisionLog()
   upstreamStatus = 201
   upstream = createServer(async (request, response) => {
     const { method, url, headers } = request
@@ -62,12 +61,7 @@ beforeEach(async () => {
     identifier: createIdentifier({ clock, log: createLogger('test', 'silent') }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: {
-      append(key: string, openLine: string) {
-        if (!logIsFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
-        return !logIsFull
-      },
-    },
+    log: decisions,
     clock,
   }
   apps = await buildApps(ports, createLogger('test', 'silent'), sha256('admin-token'))
@@ -139,7 +133,7 @@ describe('the reverse proxy', () => {
     expect([refused?.headers['retry-after'], blocked?.headers['retry-after']]).toEqual(['120', '120'])
     expect(blocked?.json()).toMatchObject({ status: 429, 'violated-policies': ['region'] })
     expect(blocked?.json().detail).toContain('shuts out')
-    expect(records.map(({ mode, reason }) => [mode, reason])).toEqual([
+    expect(decisions.records.map(({ mode, reason }) => [mode, reason])).toEqual([
       ['enforce', 'ok'],
       ['shadow', 'limit'],
       ['shadow', 'limit'],
@@ -148,17 +142,17 @@ describe('the reverse proxy', () => {
     ])
   })
 
-  it('records every decision, allowed or denied, with the route and never the path', async () => {
+  it('decisions.records every decision, allowed or denied, with the route and never the path', async () => {
     await apps.proxy.inject({ method: 'POST', url: '/v1/search?secret=1', headers: { host: 'api.test', ...acme } })
     await apps.proxy.inject({ method: 'POST', url: '/v1/search', headers: { host: 'api.test', ...acme } })
     await get({})
-    expect(records).toMatchObject([
+    expect(decisions.records).toMatchObject([
       { key: 'acme', subject: 'acme', key_id: 'k1', plan: 'free', route: 'POST /v1/search', cost: 5, outcome: 'allow' },
       { key: 'acme', outcome: 'deny', reason: 'limit', denied_by: 'minute', charged: 'no' },
       { subject: '_unauthenticated', key_id: '', outcome: 'deny', reason: 'unauthorized', route: '*' },
     ])
-    expect(JSON.stringify(records)).not.toContain('secret')
-    expect(records[2]?.key).not.toContain('127.0.0.1')
+    expect(JSON.stringify(decisions.records)).not.toContain('secret')
+    expect(decisions.records[2]?.key).not.toContain('127.0.0.1')
   })
 
   it('answers 404 where no upstream has the host, and 502 where it cannot be reached', async () => {
@@ -175,7 +169,7 @@ describe('the reverse proxy', () => {
   })
 
   it('admits nothing that cannot be recorded', async () => {
-    logIsFull = true
+    decisions.isFull = true
     const answer = await get()
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
     expect(upstreamSaw).toHaveLength(0)
@@ -219,7 +213,7 @@ describe('POST /v1/check', () => {
     const peek = await check({ subject: 'acme', peek: true })
     expect(peek.json()).toMatchObject({ id: null, allowed: true })
     expect(peek.headers).not.toHaveProperty('weir-decision')
-    expect(records).toEqual([])
+    expect(decisions.records).toEqual([])
     expect((await check({ subject: 'acme', cost: 6 })).json().allowed).toBe(true)
   })
 
@@ -230,12 +224,12 @@ describe('POST /v1/check', () => {
     expect(answers[2].limits).toEqual([{ name: 'region', size: 2, used: 2, remaining: 0, reset_ms: 60_000 }])
   })
 
-  it('answers a repeated idempotency key with the first id, and charges and records once', async () => {
+  it('answers a repeated idempotency key with the first id, and charges and decisions.records once', async () => {
     const ask = () => check({ subject: 'acme', idempotency_key: 'order 1' })
     const [first, again] = [await ask(), await ask()]
     expect(again.headers['weir-decision']).toBe(first.headers['weir-decision'])
     expect(again.json()).toEqual(first.json())
-    expect([records.length, first.json().limits[0].used]).toEqual([1, 1])
+    expect([decisions.records.length, first.json().limits[0].used]).toEqual([1, 1])
   })
 
   it('lets a key check its own subject only, and the admin token any', async () => {
@@ -247,7 +241,7 @@ describe('POST /v1/check', () => {
     expect((await check({ key: 'no such key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
     expect((await check({ key: 'old-key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
     const nobody = '_unauthenticated'
-    expect(records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', nobody, nobody])
+    expect(decisions.records.map(({ subject }) => subject)).toEqual(['acme', 'acme', 'globex', nobody, nobody])
   })
 
   it('says that a cost above the limit is never admitted, without a time to try again', async () => {

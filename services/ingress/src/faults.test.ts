@@ -6,6 +6,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
 import { createIdentifier } from './http/identify.ts'
+import { createMemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 
@@ -21,15 +22,16 @@ subjects: { acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] } }
 const broken = () => {
   throw new Error('broken')
 }
+const brokenLog = { append: broken, openSum: broken, written: broken }
 const later = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** What breaks, each as it can: at once or after a turn of the event loop. */
 const faults: Readonly<Record<string, (ports: Ports) => Partial<Ports>>> = {
-  'the log of decisions throws': () => ({ log: { append: broken } }),
-  'the limit store throws': ({ store }) => ({ store: { ...store, decide: broken }, log: { append: broken } }),
+  'the log of decisions throws': () => ({ log: brokenLog }),
+  'the limit store throws': ({ store }) => ({ store: { ...store, decide: broken }, log: brokenLog }),
   'the limit store rejects later': ({ store }) => ({
     store: { ...store, decide: () => later().then(broken) },
-    log: { append: broken },
+    log: brokenLog,
   }),
   'the identifier rejects': ({ identifier }) => ({
     identifier: { ...identifier, identify: () => later().then(broken) },
@@ -50,7 +52,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
     identifier: { ...known, identify: async (view, request) => known.identify(view, request) },
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: { append: () => true },
+    log: createMemoryDecisionLog(),
     clock,
   }
   return buildApps({ ...ports, ...fault(ports) }, log, sha256('root'))

@@ -4,6 +4,7 @@ import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import { type Ask, createGate, type Gate } from './gate.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
 
 const policy = requirePolicy(
@@ -23,27 +24,20 @@ subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { pla
 const { view } = createLivePolicy(policy)
 
 let gate: Gate
-let records: Record<string, unknown>[]
+let log: MemoryDecisionLog
 let nowMs: number
-let logIsFull: boolean
 let isStale: boolean
 
 beforeEach(() => {
-  records = []
+  log = createMemoryDecisionLog()
   nowMs = Date.parse('2026-11-21T12:00:10.000Z')
-  logIsFull = false
   const clock = { nowMs: () => nowMs }
   isStale = false
   gate = createGate({
     policy: createLivePolicy(policy, () => isStale),
     clock,
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: {
-      append(key, line) {
-        if (!logIsFull) records.push({ key, ...JSON.parse(`${line}}`) })
-        return !logIsFull
-      },
-    },
+    log,
   })
 })
 
@@ -59,16 +53,16 @@ test('what a shadow limit would have refused is allowed, and recorded under its 
   await gate.decide(ask())
   const second = await gate.decide(ask())
   expect(second.decision).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'trial' })
-  expect(records).toMatchObject([
+  expect(log.records).toMatchObject([
     { outcome: 'allow', reason: 'ok', mode: 'enforce', denied_by: '', charged: 'yes' },
     { outcome: 'allow', reason: 'limit', mode: 'shadow', denied_by: 'trial', charged: 'yes' },
   ])
-  expect(records[1]?.limits).toMatchObject([{ name: 'trial', used: 1 }, { name: 'minute' }])
+  expect(log.records[1]?.limits).toMatchObject([{ name: 'trial', used: 1 }, { name: 'minute' }])
 })
 
 test('a refusal is recorded as one, whatever a shadow limit thinks of it too', async () => {
   for (let n = 0; n < 4; n += 1) await gate.decide(ask())
-  expect(records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'limit', mode: 'enforce', denied_by: 'minute' })
+  expect(log.records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'limit', mode: 'enforce', denied_by: 'minute' })
 })
 
 test('whoever exceeds a limit with a block stays out for its time, also in the next window', async () => {
@@ -110,31 +104,31 @@ test('an idempotency key is charged and recorded once, and answered with the fir
   expect(again.id).toBe(first.id)
   expect(again.decision.allowed).toBe(true)
   expect(other.id).not.toBe(first.id)
-  expect(records.map(({ id }) => id)).toEqual([first.id, other.id])
+  expect(log.records.map(({ id }) => id)).toEqual([first.id, other.id])
   expect(other.decision.limits.find(({ name }) => name === 'minute')).toMatchObject({ used: 2 })
 })
 
 test('a repeat of what could not be recorded is recorded before it is admitted, and then once', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
-  logIsFull = true
+  log.isFull = true
   const refused = [await gate.decide(request), await gate.decide(request)]
   expect(refused.map(({ decision }) => decision.reason)).toEqual(['journal_full', 'journal_full'])
-  logIsFull = false
+  log.isFull = false
   const admitted = [await gate.decide(request), await gate.decide(request)]
   expect(admitted.map(({ decision }) => decision.allowed)).toEqual([true, true])
-  expect(records).toMatchObject([{ id: refused[0]?.id, outcome: 'allow', charged: 'yes' }])
+  expect(log.records).toMatchObject([{ id: refused[0]?.id, outcome: 'allow', charged: 'yes' }])
 })
 
 test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {
   isStale = true
   const [known, stranger] = [
     await gate.decide(ask()),
-    gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 }),
+    await gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 }),
   ]
   for (const { decision } of [known, stranger]) {
     expect(decision).toMatchObject({ allowed: false, reason: 'unavailable', charged: 'no', retryAfterMs: 5_000 })
   }
-  expect(records).toMatchObject([
+  expect(log.records).toMatchObject([
     { subject: 'globex', outcome: 'deny', reason: 'unavailable' },
     { subject: '_unauthenticated', outcome: 'deny', reason: 'unavailable' },
   ])

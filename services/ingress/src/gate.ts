@@ -38,11 +38,11 @@ export interface Verdict {
   readonly limits: readonly Limit[] | undefined
 }
 
-/** The one way to a decision: every door asks here, and what was decided is recorded before the door answers. */
+/** The one way to a decision: every door asks here, and a verdict is given out once its record is safe. */
 export interface Gate {
   decide(ask: Ask): Promise<Verdict>
   /** Records a caller without a valid key. Touches no limit. */
-  refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Verdict
+  refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Promise<Verdict>
 }
 
 /** A caller is told to come back after this long when the log of decisions is full; Kafka may be back by then. */
@@ -87,8 +87,9 @@ export function createGate(ports: {
     return rest
   }
 
-  const record = (id: string, key: string, decision: Decision, who: RecordedCaller, tsMs: number): boolean =>
-    log.append(key, encodeDecisionOpen({ id, tsMs, ...who, count: 1, ...recordedOutcome(decision) }))
+  /** False when the journal is full, or its disk does not answer. */
+  const record = async (id: string, key: string, decision: Decision, who: RecordedCaller, tsMs: number) =>
+    log.append(key, encodeDecisionOpen({ id, tsMs, ...who, count: 1, ...recordedOutcome(decision) })) && log.written()
 
   /** Of a repeat nothing is recorded again, unless the first could not be. */
   const needsRecord = ({ repeats }: Decision) => repeats === '' || unrecorded.has(repeats)
@@ -108,21 +109,21 @@ export function createGate(ports: {
       const id = decision.repeats || (idempotency?.id ?? uuidv7(tsMs))
       if (!needsRecord(decision)) return { id, decision, limits }
       const who = { subject: subject.id, keyId, plan: subject.plan.name, route: route.template, method, cost }
-      if (record(id, subject.id, decision, who, tsMs)) {
+      if (await record(id, subject.id, decision, who, tsMs)) {
         if (decision.repeats !== '') unrecorded.delete(id)
         return { id, decision, limits }
       }
       if (idempotency !== undefined && decision.allowed) unrecorded.add(id)
       return { id, limits, decision: journalFull(decision) }
     },
-    refuseStranger({ ip, route, method, retryAfterMs }) {
+    async refuseStranger({ ip, route, method, retryAfterMs }) {
       const tsMs = clock.nowMs()
       const id = uuidv7(tsMs)
       const { template, cost } = route
       const who = { subject: '_unauthenticated', keyId: '', plan: '', route: template, method, cost }
       // Spread by address, so that a flood of wrong keys does not pile up on one partition. The address itself stays out.
       const refused = policy.isStale() ? policyStale : unauthorized
-      record(id, hash('sha256', ip, 'hex').slice(0, 16), refused, who, tsMs)
+      await record(id, hash('sha256', ip, 'hex').slice(0, 16), refused, who, tsMs)
       const decision = retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }
       return { id, decision, limits: undefined }
     },

@@ -1,13 +1,15 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
+import type { RecordLog } from '@weir/kafka/record-log.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LivePolicy } from './policy-view.ts'
 
-/** Where decisions are recorded. Never waits; false means that the bound is reached and nothing was taken. */
-export interface DecisionLog {
-  append(key: string, openLine: string): boolean
-}
+/** Where decisions are recorded; see `RecordLog`. */
+export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written'>
+
+/** Where it is enough that a record is taken, and nobody waits for the disk. */
+export type OutcomeLog = Pick<RecordLog, 'append'>
 
 /** What the doors of the ingress work with. */
 export interface Ports {
@@ -16,7 +18,7 @@ export interface Ports {
   readonly identifier: Identifier
   readonly log: DecisionLog
   /** What upstreams answered. No count depends on it: what is not taken is only missed. */
-  readonly outcomes: DecisionLog
+  readonly outcomes: OutcomeLog
   readonly clock: Clock
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined

@@ -25,7 +25,7 @@ const store = createRedisLimitStore({
   periodBoundaries: createBoundaryCache(),
   deadlineMs: config.decisionDeadlineMs,
 })
-const log = { append: () => true }
+const log = { append: () => true, openSum: () => ({ add: () => true }), written: () => Promise.resolve(true) }
 const { api, proxy } = await buildApps(
   {
     policy: createLivePolicy(policy),

@@ -71,6 +71,8 @@ export async function openProxy(options: ProxyOptions = {}) {
       lines.push({ key, ...JSON.parse(`${openLine}}`) })
       return true
     },
+    openSum: () => undefined,
+    written: () => Promise.resolve(true),
   })
   const identifier = createIdentifier({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })

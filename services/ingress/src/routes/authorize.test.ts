@@ -9,6 +9,7 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createIdentifier } from '../http/identify.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from '../memory-decision-log.ts'
 import { createLivePolicy } from '../policy-view.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -34,12 +35,10 @@ subjects:
 `
 
 let apps: { proxy: FastifyInstance; api: FastifyInstance }
-let records: Record<string, unknown>[]
-let logIsFull: boolean
+let decisions: MemoryDecisionLog
 
 beforeEach(async () => {
-  records = []
-  logIsFull = false
+  decisions = createMemoryDecisionLog()
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const ports = {
@@ -47,12 +46,7 @@ beforeEach(async () => {
     identifier: createIdentifier({ clock, log }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: {
-      append(key: string, openLine: string) {
-        if (!logIsFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
-        return !logIsFull
-      },
-    },
+    log: decisions,
     clock,
   }
   apps = await buildApps(ports, log, sha256('admin-token'))
@@ -104,7 +98,7 @@ it('denies with 429, problem+json and Retry-After, to HEAD without the body', as
   expect(answer.statusCode).toBe(429)
   expect(answer.headers).toMatchObject({ 'retry-after': '50', ratelimit: '"minute";r=1;t=50, "per-ip";r=45;t=50' })
   expect(answer.json()).toMatchObject({ status: 429, 'violated-policies': ['minute'] })
-  expect(records.map(({ route, method, cost, outcome }) => [route, method, cost, outcome])).toEqual([
+  expect(decisions.records.map(({ route, method, cost, outcome }) => [route, method, cost, outcome])).toEqual([
     ['POST /v1/search', 'POST', 5, 'allow'],
     ['POST /v1/search', 'POST', 5, 'deny'],
   ])
@@ -126,7 +120,7 @@ it('gives a gateway that asked for deny_status=403 what it cannot read: the stat
   expect([refused.statusCode, refused.headers['x-limit-status']]).toEqual([403, '400'])
   const stranger = await ask('GET', '/', {}, '?deny_status=403')
   expect([stranger.statusCode, stranger.headers['www-authenticate']]).toEqual([401, 'Bearer'])
-  logIsFull = true
+  decisions.isFull = true
   const unavailable = await ask('GET', '/', acme, '?deny_status=403')
   expect([unavailable.statusCode, unavailable.headers['x-limit-status']]).toEqual([503, '503'])
 })
@@ -137,7 +131,7 @@ it.each(METHODS.filter((method) => method !== 'CONNECT'))('answers %s on every p
     const answer = await askByPath(method, url, { ...acme, 'content-type': 'odd', 'content-length': '0' })
     expect([url, answer.statusCode]).toEqual([url, 200])
   }
-  expect(records.map((record) => record.method)).toEqual(urls.map(() => method))
+  expect(decisions.records.map((record) => record.method)).toEqual(urls.map(() => method))
 })
 
 it('answers without a look at the body, before it has come, and takes nothing after it for a request', async () => {
@@ -155,7 +149,7 @@ it('normalizes what routes are matched by, and refuses what the gateway would pa
   for (const uri of ['/v1//search', '/v1/%73earch', '/v1/search/?x=1']) {
     await ask('POST', uri, { 'x-api-key': uri === '/v1//search' ? 'zoe-key' : 'acme-key' })
   }
-  expect(records.map(({ route }) => route)).toEqual(Array.from({ length: 3 }, () => 'POST /v1/search'))
+  expect(decisions.records.map(({ route }) => route)).toEqual(Array.from({ length: 3 }, () => 'POST /v1/search'))
   for (const uri of ['/v1/search/../x', '/v1/search/%2E%2e/x', '/v1/search;x=1', '/v1%2Fsearch', '/v1/search%00']) {
     const answer = await ask('POST', uri)
     expect([uri, answer.statusCode]).toEqual([uri, 400])
@@ -180,7 +174,7 @@ it('takes the address of the caller from the gateway', async () => {
   const from = async (address: string) =>
     (await ask('GET', '/', { 'x-api-key': 'wrong', 'x-forwarded-for': `9.9.9.9, ${address}` })).statusCode
   expect([await from('192.0.2.1'), await from('192.0.2.2')]).toEqual([401, 401])
-  expect(new Set(records.map(({ key }) => key)).size).toBe(2)
+  expect(new Set(decisions.records.map(({ key }) => key)).size).toBe(2)
 })
 
 it('refuses headers of a peer that is no trusted proxy, and says which setting names those', async () => {
@@ -188,7 +182,7 @@ it('refuses headers of a peer that is no trusted proxy, and says which setting n
   expect([answer.statusCode, answer.json().type]).toEqual([403, 'urn:weir:problem:untrusted-proxy'])
   expect(answer.json().detail).toContain('192.0.2.7')
   expect(answer.json().detail).toContain('identity.trustedProxies')
-  expect(records).toEqual([])
+  expect(decisions.records).toEqual([])
 })
 
 it('charges a request that the gateway asks about twice once, under the id that its configuration sends', async () => {
@@ -239,5 +233,5 @@ it.each(Object.entries(recorded))('understands what %s sent', async (_, text) =>
   const headers = Object.fromEntries(lines.map((line) => line.split(': ')))
   const answer = await askByPath(method ?? '', url, headers)
   expect([answer.statusCode, answer.headers['x-weir-subject']]).toEqual([200, 'acme'])
-  expect(records).toMatchObject([{ route: 'POST /v1/search', method: 'POST', cost: 5, subject: 'acme' }])
+  expect(decisions.records).toMatchObject([{ route: 'POST /v1/search', method: 'POST', cost: 5, subject: 'acme' }])
 })

@@ -53,7 +53,9 @@ function createAuthorize(ports: Ports, gate: Gate) {
     }
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
-    if (caller.kind === 'stranger') return refuse(gate.refuseStranger({ ...who, retryAfterMs: caller.retryAfterMs }))
+    if (caller.kind === 'stranger') {
+      return refuse(await gate.refuseStranger({ ...who, retryAfterMs: caller.retryAfterMs }))
+    }
     const cost = readCost(route, origin)
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
     const { subject, keyId } = caller

@@ -7,6 +7,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createIdentifier } from '../http/identify.ts'
+import { createMemoryDecisionLog } from '../memory-decision-log.ts'
 import { createLivePolicy } from '../policy-view.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -29,13 +30,13 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}`, 'content-
 async function open(dialect?: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
-  const records: string[] = []
+  const decisions = createMemoryDecisionLog()
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     identifier: createIdentifier({ clock, log }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
-    log: { append: (_: string, line: string) => records.push(line) > 0 },
+    log: decisions,
     clock,
     dialect,
   }
@@ -46,7 +47,7 @@ async function open(dialect?: RateLimitDialect) {
     api,
     ask,
     batch: (checks: unknown, token?: string) => ask({ checks } as object, token, '/v1/check/batch'),
-    records,
+    records: decisions.records,
   }
 }
 

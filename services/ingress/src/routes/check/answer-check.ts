@@ -58,7 +58,7 @@ export function answerCheck(
   const who = whoIsAsked(view, asker, body, nowMs)
   if (who.kind === 'problem') return who
   if (who.kind === 'stranger') {
-    return { kind: 'verdict', verdict: gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }) }
+    return gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }).then(decided)
   }
   if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
   const verdict = gate.decide({
@@ -68,8 +68,10 @@ export function answerCheck(
     named: view.attributeScopes(body.attributes ?? {}),
     idempotencyKey: body.idempotency_key,
   })
-  return verdict.then((given) => ({ kind: 'verdict', verdict: given }))
+  return verdict.then(decided)
 }
+
+const decided = (verdict: Verdict) => ({ kind: 'verdict', verdict }) as const
 
 const costMissing = ({ template }: Route) =>
   costUnreadable(`Requests to ${template} say themselves what they cost; a check of it must give cost.`)

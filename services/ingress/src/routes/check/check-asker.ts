@@ -34,10 +34,10 @@ const scopeMissing = (name: string): Problem => ({
 export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: string | undefined) {
   const isRoot = createAdminCheck(adminTokenSha256)
 
-  const refuse = (view: PolicyView, request: FastifyRequest, reply: FastifyReply, retryAfterMs: number) => {
+  const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, retryAfterMs: number) => {
     const ip = ports.identifier.addressOf(view, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
-    const verdict = gate.refuseStranger({ ...asked, retryAfterMs })
+    const verdict = await gate.refuseStranger({ ...asked, retryAfterMs })
     setVerdictHeaders(reply, verdict, ports)
     sendProblem(reply, denialProblem(reply, verdict))
   }
@@ -56,16 +56,16 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
       sendProblem(reply, scopeMissing(token.name))
       return
     }
-    const settle = (caller: Caller) => {
+    const settle = (caller: Caller): void | Promise<void> => {
       if (caller.kind === 'stranger') return refuse(view, request, reply, caller.retryAfterMs)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, 0)
       request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId }
       done()
     }
     const found = ports.identifier.identify(view, origin(request))
+    const settled = found instanceof Promise ? found.then(settle) : settle(found)
     // Without an answer the caller would wait for ever, and the process would end over it.
-    if (found instanceof Promise) found.then(settle).catch(done)
-    else settle(found)
+    if (settled instanceof Promise) settled.catch(done)
   }
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeOutcomeOpen, type OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Upstream } from '@weir/core/policy/policy.ts'
-import type { DecisionLog } from '../../ports.ts'
+import type { OutcomeLog } from '../../ports.ts'
 
 /** An allowed request on its way to the upstream and back. */
 export interface Passage {
@@ -27,7 +27,7 @@ export interface Ending {
 }
 
 /** Records how passages end. One that the log does not take is only missed. */
-export function createOutcomeRecorder(outcomes: DecisionLog, clock: Clock): (passage: Passage, ending: Ending) => void {
+export function createOutcomeRecorder(outcomes: OutcomeLog, clock: Clock): (passage: Passage, ending: Ending) => void {
   return function recordOutcome(passage, ending) {
     const { subjectId, routeTemplate, decisionId, request, upstream, startedAt } = passage
     const line = encodeOutcomeOpen({

@@ -26,7 +26,8 @@ export function createServe(
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'stranger') {
-      return refuse(arrival, isClosing, gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs }), ports)
+      const verdict = await gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs })
+      return refuse(arrival, isClosing, verdict, ports)
     }
     const said = readCost(route, origin)
     const costed = said === 'body' ? await readBodyCost(arrival, route) : { cost: said, body: undefined }

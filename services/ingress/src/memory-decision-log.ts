@@ -1,0 +1,42 @@
+import type { DecisionLog } from './ports.ts'
+
+type Line = Readonly<Record<string, unknown>> & { readonly key: string }
+
+/** A log that keeps what it takes, and can be full or have a stalled disk: for tests of what stands before one. */
+export interface MemoryDecisionLog extends DecisionLog {
+  /** In the order in which they were taken. */
+  readonly records: Line[]
+  /** Takes nothing. */
+  isFull: boolean
+  /** Takes what it is given, but the disk does not. */
+  isStalled: boolean
+}
+
+export function createMemoryDecisionLog(): MemoryDecisionLog {
+  const records: Line[] = []
+  return {
+    records,
+    isFull: false,
+    isStalled: false,
+    append(key, openLine) {
+      if (!this.isFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
+      return !this.isFull
+    },
+    openSum(key, beforeCount, afterCount) {
+      if (this.isFull) return undefined
+      const at = records.length
+      let count = 0
+      const add = () => {
+        count += 1
+        records[at] = { key, ...JSON.parse(`${beforeCount}${count}${afterCount}}`) }
+        return true
+      }
+      // Where records are, so that none is put in its place before it counts anything.
+      records.push({ key })
+      return { add }
+    },
+    written() {
+      return Promise.resolve(!this.isStalled)
+    },
+  }
+}
