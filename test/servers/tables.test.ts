@@ -48,8 +48,8 @@ describe('migrations', () => {
       code: 'MIGRATION_CHANGED',
       message: expect.stringContaining('1 decisions'),
     })
-    await writeFile(join(copy, '0009_hole.sql'), 'SELECT 1;\n')
-    await expect(readMigrations(copy)).rejects.toThrow('0009_hole.sql')
+    await writeFile(join(copy, '9999_hole.sql'), 'SELECT 1;\n')
+    await expect(readMigrations(copy)).rejects.toThrow('9999_hole.sql')
     await rm(copy, { recursive: true })
     expect(await rows("SELECT name FROM system.tables WHERE database = 'weir' AND name = 'schema_lock'")).toEqual([])
   })

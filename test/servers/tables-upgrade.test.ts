@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { migrate } from '@weir/clickhouse/migrate.ts'
+import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { projectRoot } from '../support/weir-up.ts'
+
+// The database's name is fixed, so these tests have a server of their own.
+let server: RunningServer
+let client: ClickHouseClient
+beforeAll(async () => {
+  server = await startServer(clickhouseServer)
+  client = connectClickhouse(server.address, 'test')
+})
+afterAll(async () => {
+  await client?.close()
+  await server?.close()
+})
+
+const rows = async <T>(query: string): Promise<T[]> => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
+const journal = randomUUID()
+
+/** A record as the first version of the tables took it. */
+const line = (seq: number, more: Readonly<Record<string, unknown>> = {}) =>
+  `${JSON.stringify({
+    ...{ v: 1, id: randomUUID(), ts: '2026-11-20 10:00:01.000', subject: 'acme', key_id: 'k1', plan: 'free' },
+    ...{ route: '/r', method: 'GET', cost: 5, count: 2, outcome: 'allow', reason: 'ok', mode: 'enforce' },
+    ...{ charged: 'yes', denied_by: '', limits: [], journal, seq, partition: 1, offset: seq + 100, ...more },
+  })}\n`
+
+const insert = (lines: readonly string[], token: string) =>
+  insertBlock(client, { table: 'weir.decisions', token, lines: Buffer.from(lines.join('')) })
+
+const sums = () =>
+  Promise.all(
+    ['usage_1m', 'usage_15m', 'usage_total_15m'].map(async (table) => {
+      const [row] = await rows(`SELECT toInt32(sum(count)) AS n, toInt32(sum(cost)) AS units FROM weir.${table} FINAL`)
+      return row
+    }),
+  )
+
+describe('tables of the first version that hold rows', () => {
+  it('keep them, and their sums go on from there, when they are brought to the newest', async () => {
+    const migrations = await readMigrations(join(projectRoot, 'infra/clickhouse/migrations'))
+    await migrate(client, migrations.slice(0, 4))
+    await insert([line(0), line(1)], 'first')
+    await insert([line(2)], 'second')
+
+    await migrate(client, migrations)
+    expect(await sums()).toEqual(Array(3).fill({ n: 6, units: 30 }))
+    const correction = line(4, { corrects: randomUUID(), adjustment: -45, cost: 0, count: 0 })
+    await insert([line(3), correction], 'third')
+    await insert([line(3), correction], 'third')
+    expect(await sums()).toEqual(Array(3).fill({ n: 8, units: -5 }))
+    // A block from before that is sent again is known by its token still.
+    await insert([line(2)], 'second')
+    expect(await sums()).toEqual(Array(3).fill({ n: 8, units: -5 }))
+
+    const numbers = await rows(
+      `SELECT topic, partition, toInt32(min(from_offset)) AS first, toInt32(max(to_offset)) AS last, toInt32(max(to_seq)) AS seq
+       FROM weir.numbers WHERE journal = '${journal}' GROUP BY topic, partition`,
+    )
+    expect(numbers).toEqual([{ topic: 'weir.decisions.v1', partition: 1, first: 100, last: 104, seq: 4 }])
+  })
+
+  it('are the same when a step that was broken off is taken again', async () => {
+    const migrations = await readMigrations(join(projectRoot, 'infra/clickhouse/migrations'))
+    for (const { number, statements } of migrations) {
+      for (const query of number > 4 ? statements : []) await client.command({ query })
+    }
+    expect(await sums()).toEqual(Array(3).fill({ n: 8, units: -5 }))
+    expect(await rows('SELECT toInt32(sum(count)) AS n FROM weir.decisions')).toEqual([{ n: 8 }])
+  })
+})
+
+describe('every table that is inserted into, or that a view writes', () => {
+  it('remembers the tokens of 10,000 inserts', async () => {
+    const tables = await rows<{ name: string; engine_full: string }>(
+      `SELECT name, engine_full FROM system.tables
+       WHERE database = 'weir' AND engine LIKE '%MergeTree' AND name != 'schema_migrations' ORDER BY name`,
+    )
+    const forgetful = tables.filter(({ engine_full: e }) => !e.includes('non_replicated_deduplication_window = 10000'))
+    expect(forgetful).toEqual([])
+    expect(tables.map(({ name }) => name)).toEqual(expect.arrayContaining(['decisions', 'gaps', 'marks', 'outcomes']))
+  })
+})
