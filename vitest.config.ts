@@ -8,7 +8,7 @@ const tier = (name: string, include: string[], timeoutMs: number, servers: strin
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
     // Whoever starts whole stacks or kills servers does it alone; two cores are few.
-    fileParallelism: !['servers', 'smoke'].includes(name),
+    fileParallelism: !['servers', 'smoke', 'failure', 'soak'].includes(name),
     globalSetup: servers.map((server) => `test/support/servers/provide-${server}.ts`),
   },
 })
@@ -20,6 +20,8 @@ export default defineConfig({
       tier('lua', ['test/lua/**/*.test.ts'], 30_000, ['redis']),
       tier('servers', ['test/servers/**/*.test.ts'], 120_000, ['redis', 'kafka', 'clickhouse']),
       tier('smoke', ['test/smoke/**/*.test.ts'], 300_000),
+      tier('failure', ['test/failure/**/*.test.ts'], 600_000),
+      tier('soak', ['test/soak/**/*.test.ts'], 7_200_000),
       tier('repo', ['test/repo/**/*.test.ts'], 60_000),
     ],
   },

@@ -5,6 +5,8 @@ import { inProject, projectRoot, type Surroundings } from '../project.ts'
 
 /** In the order in which a failure is cheapest to find. */
 const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
+/** Only when asked for: they take from half an hour to as long as one likes. */
+const tiersByName = ['failure', 'soak'] as const
 /** Not tests: the type checker, the linter and the repo's own rules. */
 const checkWord = 'check'
 
@@ -41,12 +43,10 @@ function tierStep(tier: string): Step {
 }
 
 function stepsFor(words: readonly string[]): Step[] {
-  const unknown = words.filter((word) => word !== checkWord && !tiers.some((tier) => tier === word))
+  const known: readonly string[] = [checkWord, ...tiers, ...tiersByName]
+  const unknown = words.filter((word) => !known.includes(word))
   if (unknown.length > 0) {
-    throw new WeirError(
-      'CONFIG_INVALID',
-      `There is no test tier ${unknown.join(', ')}; there are ${[checkWord, ...tiers].join(', ')}`,
-    )
+    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${known.join(', ')}`)
   }
   if (words.length === 0) return [...checks, ...tiers.map(tierStep)]
   return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))

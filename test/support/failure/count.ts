@@ -1,0 +1,79 @@
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { packId } from './ledger.ts'
+
+/** What ClickHouse holds, asked with a connection of the tests' own. Every number is of `sum(count)`, never of rows. */
+export interface Counter {
+  /** Decisions in the raw table; undefined while ClickHouse does not answer. */
+  rawTotal(): Promise<number | undefined>
+  hasId(uuid: string): Promise<boolean>
+  /** By decision, of rows since then. */
+  rawById(sinceTs: string): Promise<ReadonlyMap<string, { readonly rows: number; readonly count: number }>>
+  rollupTotals(): Promise<Readonly<Record<string, number>>>
+  /** Buckets of rollups that differ from the raw rows, in count or in units. */
+  rollupDifferences(): Promise<number>
+  /** Rows whose number, or whose place in Kafka, another row has too. */
+  repeatedRows(): Promise<number>
+  /** Numbers that no row has, up to the highest of each journal and partition. */
+  holes(): Promise<number>
+  close(): Promise<void>
+}
+
+const rollups = ['usage_1m', 'usage_15m', 'usage_total_15m'] as const
+const buckets = {
+  usage_1m: { start: 'toStartOfMinute', by: 'subject, key_id, plan, route, method, outcome, denied_by' },
+  usage_15m: { start: 'toStartOfFifteenMinutes', by: 'subject, key_id, plan, route, method, outcome, denied_by' },
+  usage_total_15m: { start: 'toStartOfFifteenMinutes', by: 'plan, route, method, outcome, denied_by' },
+} as const
+
+/** Raw rows and the rollup's, with opposite signs: what does not come to nothing differs. */
+const differenceQuery = (rollup: (typeof rollups)[number]) => {
+  const { start, by } = buckets[rollup]
+  return `SELECT count() AS n FROM (
+    SELECT bucket, ${by} FROM (
+      SELECT toDateTime(${start}(ts), 'UTC') AS bucket, ${by}, toInt64(count) AS c, toInt64(cost * count) AS u FROM weir.decisions
+      UNION ALL SELECT ts AS bucket, ${by}, -toInt64(count) AS c, -toInt64(cost) AS u FROM weir.${rollup}
+    ) GROUP BY bucket, ${by} HAVING sum(c) != 0 OR sum(u) != 0)`
+}
+
+const repeatedQuery = `SELECT greatest(
+  count() - uniqExact(journal, partition, seq), count() - uniqExact(partition, offset)) AS n FROM weir.decisions`
+
+const holesQuery = `SELECT sum(missing) AS n FROM (
+  SELECT max(seq) + 1 - uniqExact(seq) AS missing FROM weir.decisions GROUP BY journal, partition)`
+
+async function one(client: ClickHouseClient, query: string): Promise<number> {
+  const answer = await client.query({ query, format: 'JSONEachRow' })
+  const [row] = await answer.json<{ n: string | number }>()
+  return Number(row?.n ?? 0)
+}
+
+export function openCounter(url: string): Counter {
+  const client = connectClickhouse(url, 'failure-suite', 60_000)
+  const sum = (table: string) => one(client, `SELECT sum(count) AS n FROM weir.${table}`)
+  return {
+    rawTotal: () => sum('decisions').catch(() => undefined),
+    async hasId(uuid) {
+      const query = `SELECT count() AS n FROM weir.decisions WHERE id = '${uuid}'`
+      return (await one(client, query).catch(() => 0)) > 0
+    },
+    async rawById(sinceTs) {
+      const query = `SELECT id, count(), sum(count) FROM weir.decisions WHERE ts >= '${sinceTs}' AND count > 0 GROUP BY id`
+      const text = await (await client.query({ query, format: 'TabSeparated' })).text()
+      const found = new Map<string, { rows: number; count: number }>()
+      for (const line of text.split('\n')) {
+        const [id = '', rows, count] = line.split('\t')
+        if (id !== '') found.set(packId(id), { rows: Number(rows), count: Number(count) })
+      }
+      return found
+    },
+    rollupTotals: async () =>
+      Object.fromEntries(await Promise.all(rollups.map(async (name) => [name, await sum(name)] as const))),
+    async rollupDifferences() {
+      const found = await Promise.all(rollups.map((rollup) => one(client, differenceQuery(rollup))))
+      return found.reduce((all, few) => all + few, 0)
+    },
+    repeatedRows: () => one(client, repeatedQuery),
+    holes: () => one(client, holesQuery),
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+
+/** How many subjects of each kind there are. Those with a quota are used up, one after another. */
+const subjectCounts = { wide: 128, narrow: 8, quota: 400 } as const
+type SubjectKind = keyof typeof subjectCounts
+
+/** Units a day of a subject with a quota; its alerts are raised at 80 % and at 100 %. */
+export const quotaSize = 50
+
+export const subjectId = (kind: SubjectKind, index: number): string => `${kind}-${index % subjectCounts[kind]}`
+
+/** The key that such a subject sends. */
+export const keyOf = (subject: string): string => `weir_failure_${subject}_0123456789abcdef`
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/**
+ * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an unavailable
+ * Redis all are admitted.
+ */
+export function failurePolicy(): string {
+  const subjects = Object.entries(subjectCounts).flatMap(([kind, count]) =>
+    Array.from({ length: count }, (_, index) => {
+      const subject = `${kind}-${index}`
+      return `  ${subject}: { plan: ${kind}, keys: [{ sha256: "${sha256(keyOf(subject))}" }] }`
+    }),
+  )
+  return `version: 1
+plans:
+  wide: { limits: [wide-minute, wide-day] }
+  narrow: { limits: [narrow-second] }
+  quota: { limits: [quota-day] }
+limits:
+  wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }
+  wide-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }
+  narrow-second: { algorithm: fixed_window, size: 10, window: 1s, onUnavailable: allow }
+  quota-day: { algorithm: fixed_window, size: ${quotaSize}, period: day, thresholds: [80%, 100%], onUnavailable: allow }
+upstreams:
+  demo: { url: "http://127.0.0.1:8070", hosts: ["*"] }
+endpoints:
+  demo: { url: "http://127.0.0.1:8071/", secretEnv: WEIR_DEMO_WEBHOOK_SECRET, allowPrivate: true }
+subjects:
+${subjects.join('\n')}
+`
+}

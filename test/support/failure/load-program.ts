@@ -1,0 +1,116 @@
+/**
+ * A load that outlives whatever it loads, and keeps a ledger of what it was answered: a program of its own, so that no fault of the
+ * tests' process stalls it. `load-program.ts PLAN` (JSON, load-plan.ts). Ends when standard input does.
+ */
+import { openSync, writeSync } from 'node:fs'
+import { encodeEntry, packId, unpackId, type Verdict } from './ledger.ts'
+import { LedgerConnection, type RawAnswer } from './ledger-connection.ts'
+import type { LoadPlan, LoadProgress } from './load-plan.ts'
+
+/** Requests begin in groups at this pace, so that the rate does not hang on the precision of timers. */
+const tickMs = 5
+const reportMs = 100
+/** After a stand-still the rate is taken up again, not caught up on. */
+const arrearsMs = 250
+/** Answers under way at the end get so long; what is still missing then was cut off. */
+const lastAnswersMs = 15_000
+
+const plan: LoadPlan = JSON.parse(process.argv[2] ?? '')
+const ledger = openSync(plan.ledgerFile, 'a')
+const beganMs = performance.now()
+const elapsed = () => performance.now() - beganMs
+
+let unwritten: Buffer[] = []
+let [answered, cutOff, unrecorded, underWay, lastDecidedMs] = [0, 0, 0, 0, 0]
+let lastId = ''
+const undecided: Record<string, number> = {}
+const idle: number[] = []
+
+/** What was decided, from a check's body or a proxied answer's status. */
+function verdictOf({ status, body }: RawAnswer): Verdict {
+  if (body.includes('journal_full') || body.includes('journal-full')) return 'unrecorded'
+  if (body.includes('"reason":"unavailable"')) return 'unavailable'
+  const allowed = body.includes('"allowed":') ? body.includes('"allowed":true') : status === 200
+  return allowed ? 'allowed' : 'denied'
+}
+
+function keep(connection: number, answer: RawAnswer, latencyMs: number): void {
+  const { id, status } = answer
+  if (id === undefined) {
+    undecided[status] = (undecided[status] ?? 0) + 1
+    return
+  }
+  const verdict = verdictOf(answer)
+  const atMs = elapsed()
+  const packed = packId(id)
+  unwritten.push(encodeEntry({ id: packed, status, verdict, connection, atMs, latencyUs: latencyMs * 1_000 }))
+  if (verdict === 'unrecorded') unrecorded += 1
+  else {
+    answered += 1
+    lastId = packed
+    if (verdict !== 'unavailable') lastDecidedMs = atMs
+  }
+}
+
+const connections = plan.connections.map(({ port, requests, timesEach }, index) => {
+  const texts = requests.map((text) => Buffer.from(text, 'latin1'))
+  const connection = new LedgerConnection(port, {
+    onIdle: () => idle.push(index),
+    onGone: () => {
+      const at = idle.indexOf(index)
+      if (at !== -1) idle.splice(at, 1)
+    },
+  })
+  let sent = 0
+  return {
+    async ask() {
+      const request = texts[Math.floor(sent / timesEach) % texts.length]
+      sent += 1
+      if (request === undefined) return
+      underWay += 1
+      const startedMs = performance.now()
+      const answer = await connection.ask(request)
+      underWay -= 1
+      if (answer === undefined) cutOff += 1
+      else keep(index, answer, performance.now() - startedMs)
+    },
+  }
+})
+
+let due = 0
+let lastTickMs = elapsed()
+const ticks = setInterval(() => {
+  const now = elapsed()
+  due = Math.min(due + ((now - lastTickMs) / 1_000) * plan.perSecond, (arrearsMs / 1_000) * plan.perSecond)
+  lastTickMs = now
+  for (; due >= 1; due -= 1) {
+    const next = idle.shift()
+    if (next === undefined) break
+    void connections[next]?.ask()
+  }
+}, tickMs)
+
+function report(): void {
+  if (unwritten.length > 0) writeSync(ledger, Buffer.concat(unwritten))
+  unwritten = []
+  const progress: LoadProgress = {
+    ...{ answered, cutOff, undecided, unrecorded, lastDecidedMs, elapsedMs: elapsed() },
+    lastId: lastId === '' ? '' : unpackId(lastId),
+  }
+  process.stdout.write(`${JSON.stringify(progress)}\n`)
+}
+const reports = setInterval(report, reportMs)
+
+process.stdin.resume()
+process.stdin.once('end', () => {
+  clearInterval(ticks)
+  const endsAtMs = elapsed() + lastAnswersMs
+  const last = setInterval(() => {
+    if (underWay > 0 && elapsed() < endsAtMs) return
+    clearInterval(last)
+    clearInterval(reports)
+    cutOff += underWay
+    report()
+    process.exit(0)
+  }, tickMs)
+})

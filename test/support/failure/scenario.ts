@@ -1,0 +1,153 @@
+import { appendFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { formatTs } from '@weir/contracts/timestamp.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { createSeededRandom, type SeededRandom } from '../seeded-random.ts'
+import { projectRoot } from '../weir-up.ts'
+import { openCounter } from './count.ts'
+import { type RunningLoad, startLoad } from './drive-load.ts'
+import { answersById, type LedgerEntry } from './ledger.ts'
+import type { Stack } from './stack.ts'
+import { untilQuiet } from './until-quiet.ts'
+
+/** One line of the table in docs/reliability.md. */
+export interface FailureRow {
+  readonly fault: string
+  /** Answers that the client kept, those left out that said they could not be recorded. */
+  readonly answered: number
+  /** Requests whose answer the fault cut off, and whose decision is recorded nevertheless. */
+  readonly cutOff: number
+  /** Answered decisions that are not in the raw table. */
+  readonly missing: number
+  readonly raw: number
+  readonly rollups: Readonly<Record<string, number>>
+  /** Buckets of rollups that differ from raw. */
+  readonly rollupDifferences: number
+  readonly duplicates: number
+  readonly holes: number
+  /** From the end of the fault until all that was answered by then, and one request after it, could be queried. */
+  readonly recoverSeconds: number
+}
+
+export interface Scene {
+  readonly stack: Stack
+  readonly load: RunningLoad
+  readonly random: SeededRandom
+}
+
+export interface Played {
+  readonly row: FailureRow
+  readonly ledger: readonly LedgerEntry[]
+  readonly load: RunningLoad
+}
+
+/** A scenario begins when so many were answered: connections, code and caches are warm. */
+const warmAnswers = 1_000
+/** After the last fault all is worked off within this time. */
+const recoverDeadlineMs = 120_000
+
+const rowsFile = join(projectRoot, '.weir', 'tests', 'failure-table.jsonl')
+
+function keepRow(row: FailureRow): void {
+  mkdirSync(join(projectRoot, '.weir', 'tests'), { recursive: true })
+  appendFileSync(rowsFile, `${JSON.stringify(row)}\n`)
+  const { fault, ...figures } = row
+  process.stdout.write(`  ${fault}: ${JSON.stringify(figures)}\n`)
+}
+
+/** Whoever differs from the ledger: decisions of it that are not in raw, and what raw has beyond it. */
+function compare(
+  answers: ReadonlyMap<string, number>,
+  raw: ReadonlyMap<string, { readonly rows: number; readonly count: number }>,
+) {
+  let [missing, beyond, repeated] = [0, 0, 0]
+  for (const [id, count] of answers) missing += Math.max(0, count - (raw.get(id)?.count ?? 0))
+  for (const [id, { rows, count }] of raw) {
+    beyond += Math.max(0, count - (answers.get(id) ?? 0))
+    repeated += rows - 1
+  }
+  return { missing, beyond, repeated }
+}
+
+/**
+ * Loads the stack, lets the fault strike, waits until everything is worked off, and counts. `strike` resolves when its fault is over
+ * and what it broke was started again.
+ */
+export async function playScenario(
+  stack: Stack,
+  scenario: {
+    readonly fault: string
+    readonly perSecond: number
+    readonly strike: (scene: Scene) => Promise<void>
+  },
+): Promise<Played> {
+  const random = createSeededRandom()
+  process.stdout.write(`  ${scenario.fault}: seed ${random.seed}\n`)
+  const counter = openCounter(stack.addresses.clickhouse)
+  const load = startLoad(stack, scenario.perSecond)
+  let isStopped = false
+  try {
+    const before = (await counter.rawTotal()) ?? 0
+    const beforeRollups = await counter.rollupTotals()
+    const [repeatedBefore, holesBefore] = [await counter.repeatedRows(), await counter.holes()]
+    const sinceTs = formatTs(Date.now() - 1_000)
+    await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
+    await scenario.strike({ stack, load, random })
+    const overAtMs = performance.now()
+    const recoverSeconds = await untilRecovered(load, counter, before, overAtMs)
+    const ledger = await load.stop()
+    isStopped = true
+    const answers = answersById(ledger)
+    const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
+    await untilQuiet(stack, counter, before + answered)
+
+    const { missing, beyond, repeated } = compare(answers, await counter.rawById(sinceTs))
+    const raw = ((await counter.rawTotal()) ?? 0) - before
+    const after = await counter.rollupTotals()
+    const row: FailureRow = {
+      fault: scenario.fault,
+      answered,
+      cutOff: Math.min(beyond, load.progress.cutOff),
+      missing,
+      raw,
+      rollups: Object.fromEntries(Object.entries(after).map(([name, n]) => [name, n - (beforeRollups[name] ?? 0)])),
+      rollupDifferences: await counter.rollupDifferences(),
+      // What is beyond the ledger and was not cut off either was counted and never asked for.
+      duplicates: Math.max(repeated, (await counter.repeatedRows()) - repeatedBefore, beyond - load.progress.cutOff),
+      holes: (await counter.holes()) - holesBefore,
+      recoverSeconds,
+    }
+    keepRow(row)
+    return { row, ledger, load }
+  } finally {
+    if (!isStopped) await load.stop()
+    await counter.close()
+  }
+}
+
+async function untilRecovered(
+  load: RunningLoad,
+  counter: ReturnType<typeof openCounter>,
+  before: number,
+  overAtMs: number,
+): Promise<number> {
+  const { elapsedMs } = load.progress
+  await load.until('an answer by Redis after the fault', (now) => now.lastDecidedMs > elapsedMs, recoverDeadlineMs)
+  const { answered, lastId } = load.progress
+  const isThere = async () => ((await counter.rawTotal()) ?? 0) - before >= answered && (await counter.hasId(lastId))
+  const there = await waitUntil(isThere, { deadlineMs: recoverDeadlineMs, everyMs: 200 })
+  // Not there: what is missing is counted and shown by the row.
+  return there === true ? Math.round((performance.now() - overAtMs) / 100) / 10 : Number.NaN
+}
+
+/** What every row must say: answered = raw = every rollup, nothing twice, no number left out. */
+export function exactly(row: FailureRow) {
+  const total = row.answered + row.cutOff
+  return {
+    ...row,
+    missing: 0,
+    raw: total,
+    rollups: Object.fromEntries(Object.keys(row.rollups).map((name) => [name, total])),
+    ...{ rollupDifferences: 0, duplicates: 0, holes: 0 },
+  }
+}

@@ -1,0 +1,67 @@
+import { KeptPart, type Part, type PartSurroundings } from '@weir/cli/up/kept-part.ts'
+
+/**
+ * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started once with
+ * more variables.
+ */
+export class StackPart {
+  readonly base: Part
+  readonly #around: PartSurroundings
+  #kept: KeptPart
+  #once: Readonly<Record<string, string>> = {}
+
+  constructor(base: Part, around: PartSurroundings) {
+    this.base = base
+    this.#around = around
+    this.#kept = new KeptPart(this.#part(), around)
+  }
+
+  get pid(): number | undefined {
+    return this.#kept.pid
+  }
+
+  start(signal: AbortSignal): Promise<void> {
+    return this.#kept.start(signal)
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    const { pid } = this
+    if (pid !== undefined) process.kill(pid, signal)
+  }
+
+  killIntoOnce(environment: Readonly<Record<string, string>>): void {
+    this.#once = environment
+    this.kill('SIGKILL')
+  }
+
+  async hold(): Promise<void> {
+    this.kill('SIGKILL')
+    await this.#kept.stop()
+  }
+
+  async release(signal: AbortSignal): Promise<void> {
+    this.#kept = new KeptPart(this.#part(), this.#around)
+    await this.#kept.start(signal)
+  }
+
+  stop(): Promise<void> {
+    this.kill('SIGCONT')
+    return this.#kept.stop()
+  }
+
+  /** The supervisor reads `env` at each start. */
+  #part(): Part {
+    const takeOnce = () => {
+      const once = this.#once
+      this.#once = {}
+      return once
+    }
+    const { base } = this
+    return {
+      ...base,
+      get env() {
+        return { ...base.env, ...takeOnce() }
+      },
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { applyMigrations } from '@weir/cli/commands/migrate.ts'
+import { createTopics } from '@weir/cli/commands/topics.ts'
+import { openDataDir } from '@weir/cli/up/data-dir.ts'
+import { effectivePolicy } from '@weir/cli/up/effective-policy.ts'
+import type { Part } from '@weir/cli/up/kept-part.ts'
+import { choosePorts, opsPortsOf, type Ports } from '@weir/cli/up/ports.ts'
+import { putPolicyInForce } from '@weir/cli/up/put-policy-in-force.ts'
+import { planServers } from '@weir/cli/up/servers.ts'
+import { demoParts, serviceParts } from '@weir/cli/up/services.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { failurePolicy } from './failure-policy.ts'
+import { StackPart } from './stack-part.ts'
+
+/** A killed part is started again within 5 s (kept-part.ts) and may need half a minute on a busy machine. */
+const backDeadlineMs = 90_000
+
+export interface StackOptions {
+  /** Beside `ingress`; each is named and held like the first. */
+  readonly moreMetering?: number
+  /** For every service; the group's session is 6 s unless it says otherwise. */
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+/** All of Weir as `./weir up` runs it, every part a process of its own that can be killed, held, and started again otherwise. */
+export interface Stack {
+  readonly dir: string
+  readonly ports: Ports
+  readonly addresses: { readonly redis: string; readonly kafka: string; readonly clickhouse: string }
+  readonly adminToken: string
+  readonly names: readonly string[]
+  pid(name: string): number | undefined
+  opsAddress(name: string): string
+  /** Sends a signal to its process. After SIGKILL it is started again by itself, as in production. */
+  signal(name: string, signal: NodeJS.Signals): void
+  /** Kills it now and has it started again with more variables, this once: the start after that is as ever. */
+  killIntoOnce(name: string, environment: Readonly<Record<string, string>>): void
+  /** Waits until it does its work again, in another process than `before`. */
+  backAfter(name: string, before: number | undefined): Promise<void>
+  /** Kills it and keeps it down. */
+  hold(name: string): Promise<void>
+  /** Starts what was held. */
+  release(name: string): Promise<void>
+  /** What the supervisor said, a line per death. */
+  readonly said: readonly string[]
+  /** Stops all, and removes the data unless it is to be looked at (`WEIR_TEST_KEEP`). */
+  close(): Promise<void>
+}
+
+/** The further metering processes, each as the first but for its ops port. */
+async function moreMetering(parts: readonly Part[], count: number): Promise<{ part: Part; port: number }[]> {
+  const first = parts.find(({ name }) => name === 'metering')
+  if (first === undefined || count === 0) return []
+  return (await freePorts(count)).map((port, index) => ({
+    port,
+    part: {
+      ...first,
+      name: `metering-${index + 2}`,
+      env: { ...first.env, WEIR_OPS_PORT: String(port) },
+      ready: async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.status === 200,
+    },
+  }))
+}
+
+/** What is decided before anything runs. */
+async function planStack(options: StackOptions) {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-failure-'))
+  const environment = { ...process.env, WEIR_KAFKA_SESSION_MS: '6000', ...options.environment }
+  const data = openDataDir(dir)
+  const said: string[] = []
+  const say = (line: string) => void said.push(`${new Date().toISOString()} ${line}`)
+  const ports = await choosePorts('auto', new Set())
+  const servers = await planServers({ environment, dir, ports, progress: say })
+  const origins = { upstream: `http://127.0.0.1:${ports.upstream}`, receiver: `http://127.0.0.1:${ports.receiver}` }
+  const policy = effectivePolicy(failurePolicy(), { secrets: data.secrets, ...origins })
+  const policyFile = join(dir, 'policy.yaml')
+  writeFileSync(policyFile, policy.text)
+  const opsPorts = await opsPortsOf(ports, 1)
+  const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
+  const services = serviceParts(serviceOptions)
+  const more = await moreMetering(services, options.moreMetering ?? 0)
+  for (const { part, port } of more) opsPorts[part.name] = port
+  const demo = demoParts(serviceOptions)
+  return { dir, environment, data, said, say, ports, servers, policy, opsPorts, demo, services, more }
+}
+
+type Plan = Awaited<ReturnType<typeof planStack>>
+
+/** In the order of `./weir up`: whoever is needed is there first. */
+async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise<void>): Promise<void> {
+  const { servers, say, ports, data, policy, demo, services, more } = plan
+  await start(servers.parts)
+  await createTopics(servers.addresses.kafka, say)
+  await applyMigrations(servers.addresses.clickhouse, say)
+  const isConsole = ({ name }: Part) => name === 'console'
+  await start([...demo, ...services.filter(isConsole)])
+  const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }
+  await putPolicyInForce({ console, policy, before: undefined, say })
+  await start([...services.filter((part) => !isConsole(part)), ...more.map(({ part }) => part)])
+}
+
+/** Starts all of it on free ports and empty data. */
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  const plan = await planStack(options)
+  const { dir, environment, data, said, say, ports, servers, opsPorts } = plan
+  const stopping = new AbortController()
+  const parts = new Map<string, StackPart>()
+  const start = async (base: Part) => {
+    const logFile = join(dir, 'logs', `${base.name}.log`)
+    const part = new StackPart(base, { logFile, environment, say, onPid: () => undefined })
+    parts.set(base.name, part)
+    await part.start(stopping.signal)
+  }
+  const get = (name: string) => {
+    const part = parts.get(name)
+    if (part === undefined) throw new Error(`the stack has no ${name}, but ${[...parts.keys()].join(', ')}`)
+    return part
+  }
+  const close = async () => {
+    stopping.abort()
+    await Promise.all([...parts].filter(([name]) => name.startsWith('ingress')).map(([, part]) => part.stop()))
+    await Promise.all([...parts.values()].map((part) => part.stop()))
+    data.release()
+    if (!process.env.WEIR_TEST_KEEP) rmSync(dir, { recursive: true, force: true })
+  }
+  try {
+    await startParts(plan, async (bases) => void (await Promise.all(bases.map(start))))
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return {
+    dir,
+    ports,
+    addresses: servers.addresses,
+    adminToken: data.secrets.adminToken,
+    names: [...parts.keys()],
+    said,
+    pid: (name) => get(name).pid,
+    opsAddress: (name) => `http://127.0.0.1:${opsPorts[name] ?? 0}`,
+    signal: (name, signal) => get(name).kill(signal),
+    killIntoOnce: (name, once) => get(name).killIntoOnce(once),
+    async backAfter(name, before) {
+      const part = get(name)
+      const isBack = async () => part.pid !== undefined && part.pid !== before && (await part.base.ready())
+      const back = await waitUntil(isBack, { deadlineMs: backDeadlineMs })
+      if (back !== true) throw new Error(`${name} did not come back: ${said.slice(-5).join('\n')}`)
+    },
+    hold: (name) => get(name).hold(),
+    release: (name) => get(name).release(stopping.signal),
+    close,
+  }
+}

@@ -1,0 +1,43 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Counter } from './count.ts'
+import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
+import type { Stack } from './stack.ts'
+
+/** All that was answered is in ClickHouse within this time after the last fault. */
+const drainDeadlineMs = 120_000
+/** Nothing new for so long: what is not there by now does not come. Longer than dead journals wait to be adopted. */
+const stillMs = 25_000
+
+const meteringGroup = 'weir-metering'
+
+/** Metering has gone past all that stood in Kafka when this was called. */
+async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
+  const ends = await kafka.ends()
+  const isRead = async () => {
+    const committed = await kafka.committed(meteringGroup)
+    return [...ends].every(([partition, end]) => (committed.get(partition) ?? 0n) >= end)
+  }
+  return (await waitUntil(isRead, { deadlineMs: drainDeadlineMs, everyMs: 250 })) === true
+}
+
+/**
+ * Waits until the raw table has so many, or until nothing comes any more; and then until what Kafka has is read, so that also what
+ * came too often is there.
+ */
+export async function untilQuiet(stack: Stack, counter: Counter, wanted: number): Promise<void> {
+  const kafka = await openKafkaOffsets(stack.addresses.kafka)
+  try {
+    let last = -1
+    let changedAtMs = performance.now()
+    const isQuiet = async () => {
+      const total = (await counter.rawTotal()) ?? 0
+      if (total !== last) changedAtMs = performance.now()
+      last = total
+      return total >= wanted || performance.now() - changedAtMs > stillMs
+    }
+    await waitUntil(isQuiet, { deadlineMs: drainDeadlineMs, everyMs: 250 })
+    if (!(await untilRead(kafka))) throw new Error('metering has not read all that is in Kafka')
+  } finally {
+    await kafka.close()
+  }
+}
