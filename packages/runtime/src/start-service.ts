@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { WeirError } from '@weir/core/errors.ts'
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import { type CrashPoint, createCrashPoint } from './crash-point.ts'
 import { createLogger, type Logger, type LogLevel, logLevels } from './logger.ts'
 import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
 import { choice, port, text } from './read-config.ts'
@@ -11,12 +12,14 @@ export const serviceVariables = (opsPort: number) => ({
   logLevel: choice({ name: 'WEIR_LOG_LEVEL', about: 'least severe log line written', fallback: 'info', of: logLevels }),
   opsHost: text({ name: 'WEIR_OPS_HOST', about: 'address of /livez, /readyz and /metrics', fallback: '127.0.0.1' }),
   opsPort: port({ name: 'WEIR_OPS_PORT', about: 'port of /livez, /readyz and /metrics', fallback: String(opsPort) }),
+  crashAt: text({ name: 'WEIR_CRASH_AT', about: 'for tests: the step at which to end as kill -9 would', fallback: '' }),
 })
 
 export interface ServiceConfig {
   readonly logLevel: LogLevel
   readonly opsHost: string
   readonly opsPort: number
+  readonly crashAt: string
 }
 
 /** What a service's wiring works with. */
@@ -24,6 +27,8 @@ export interface Service {
   readonly run: Run
   readonly log: Logger
   readonly metrics: Registry
+  /** Called at every numbered step of the service's orders of effects. */
+  readonly crash: CrashPoint
   /** Adds a part that /readyz asks. */
   readonly checkReady: (part: string, check: ReadinessCheck) => void
 }
@@ -49,6 +54,7 @@ export async function startService<C extends ServiceConfig>(
   const run = createRun(log)
   const metrics = new Registry()
   collectDefaultMetrics({ register: metrics, prefix: 'weir_' })
+  const crash = createCrashPoint(name, config.crashAt)
   let wired = false
   const stage = () => (run.stopping.aborted ? 'stopping' : wired ? undefined : 'still starting')
   const readiness: Record<string, ReadinessCheck> = { process: stage }
@@ -59,7 +65,7 @@ export async function startService<C extends ServiceConfig>(
     const { opsHost: host, opsPort } = config
     const ops = startOpsServer({ host, port: opsPort, metrics, readiness })
     await run.own('ops server', ops, (server: Server) => closeHttpServer(server))
-    await wire(config, { run, log, metrics, checkReady })
+    await wire(config, { run, log, metrics, crash, checkReady })
     wired = true
     log.info({ opsPort }, 'started')
   }

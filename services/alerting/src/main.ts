@@ -28,7 +28,7 @@ await startService(
   'alerting',
   () => readConfig(alertingVariables, process.env),
   async (config, service) => {
-    const { run, log, metrics, checkReady } = service
+    const { run, log, metrics, crash, checkReady } = service
     const feed = await ownPolicyFeed(config, 'weir-alerting', service)
     const first = await feed.firstPolicy()
     const policyInForce = () => feed.policy ?? first
@@ -57,7 +57,7 @@ await startService(
 
     const watch = createWatcher(policyInForce, counters)
     const claims = createClaimStore(redis)
-    const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters })
+    const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters, crash })
     const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 
     const wait = (ms: number) => pause(ms, undefined, { signal: run.stopping })
@@ -65,6 +65,7 @@ await startService(
       const crossings = watch(batch.records)
       await patiently(() => raise(crossings), { heartbeat: batch.heartbeat, pause: wait, log })
       await commitAll(batch)
+      crash('commit')
     }
     const dispatchBatch = async (batch: RecordBatch) => {
       for (const record of batch.records) {
@@ -72,7 +73,10 @@ await startService(
         if (alert.kind === 'alert') await dispatcher.enqueue(alert.alert)
         else log.error({ offset: record.offset, partition: batch.partition, why: alert.reason }, 'alert unreadable')
       }
+      // 1. All jobs are in Redis. A crash before the commit enqueues them again, under the same ids.
+      crash('enqueue')
       await commitAll(batch)
+      crash('enqueue_commit')
     }
     for (const { groupId, topic, minBytes, onBatch } of [
       { groupId: 'weir-alerting', topic: topics.decisions, minBytes: 1_000_000, onBatch: watchBatch },

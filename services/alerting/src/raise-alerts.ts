@@ -1,6 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { LRUCache } from 'lru-cache'
 import type { Crossing } from './crossings.ts'
 import type { AlertTopic, ClaimStore } from './ports.ts'
@@ -44,8 +45,9 @@ export function createAlertRaiser(options: {
   readonly topic: AlertTopic
   readonly clock: Clock
   readonly counters: AlertCounters
+  readonly crash?: CrashPoint
 }): (crossings: readonly Crossing[]) => Promise<void> {
-  const { claims, topic, clock, counters } = options
+  const { claims, topic, clock, counters, crash = noCrash } = options
   const remembered = new LRUCache<string, true>({ max: rememberedMax })
 
   const raise = async (crossing: Crossing) => {
@@ -54,16 +56,20 @@ export function createAlertRaiser(options: {
     const { lifetimeMs } = crossing
     // 1. Claim. A crash after it leaves `pending`, and whoever reads the decision again goes on from there.
     const states = await claims.claim(open.map(({ key }) => ({ key, lifetimeMs })))
+    crash('claim')
     const ours = open.filter((_, at) => states[at] !== 'done')
     const [highest, ...lower] = ours
     if (highest !== undefined) {
       // 2. Close the lower ones. Closed after the publish, a crash in between would raise them as well.
       if (lower.length > 0) await claims.finish(lower.map(({ key }) => key))
+      crash('supersede')
       counters.superseded += lower.length
       // 3. Publish. A crash after it publishes again, under the same id.
       await topic.publish(alertOf(crossing, highest.percent, highest.key, clock.nowMs()))
+      crash('publish')
       // 4. Done. The batch's offset is committed after all of this.
       await claims.finish([highest.key])
+      crash('done')
       counters.raised += 1
     }
     for (const { key } of open) remembered.set(key, true)
