@@ -1,0 +1,77 @@
+import type { ClickHouseClient } from './connect.ts'
+
+/** One partition in one life of its topic: a topic that is deleted and made again counts its offsets from 0 again. */
+export interface PartitionLife {
+  /** `weir.decisions.v1` or `weir.outcomes.v1`. */
+  readonly topic: string
+  /** Kafka's id of the topic, a UUID. */
+  readonly topicId: string
+  readonly partition: number
+}
+
+/** The raw table that a topic's records become rows of. */
+const rawTables: Readonly<Record<string, string>> = {
+  'weir.decisions.v1': 'weir.decisions',
+  'weir.outcomes.v1': 'weir.outcomes',
+}
+
+interface JournalRow {
+  readonly journal: string
+  readonly seq: string
+  readonly known: boolean
+  readonly straddles: boolean
+}
+
+async function ask<Row>(client: ClickHouseClient, query: string, params: Record<string, unknown>): Promise<Row[]> {
+  const answer = await client.query({ query, query_params: params, format: 'JSONEachRow' })
+  return answer.json<Row>()
+}
+
+const inPartition = 'topic = {topic:String} AND partition = {partition:UInt16}'
+const ofAnotherLife = 'topic_id != {topicId:UUID}'
+
+/**
+ * The highest number of every journal among the partition's rows before an offset, and among all rows of the topic's other
+ * lives. The rows from that offset on are left out even if they are there. Reads one row per block, and raw rows only
+ * where a block that was inserted reaches over the offset.
+ */
+export async function readNumbers(
+  client: ClickHouseClient,
+  life: PartitionLife,
+  beforeOffset: bigint,
+): Promise<Map<string, number>> {
+  const params = { ...life, before: beforeOffset.toString() }
+  const isBefore = `(${ofAnotherLife} OR to_offset < {before:UInt64})`
+  const journals = await ask<JournalRow>(
+    client,
+    `SELECT journal, maxIf(to_seq, ${isBefore}) AS seq, countIf(${isBefore}) > 0 AS known,
+       countIf(NOT ${isBefore} AND from_offset < {before:UInt64}) > 0 AS straddles
+     FROM weir.numbers WHERE ${inPartition} GROUP BY journal`,
+    params,
+  )
+  const highest = new Map<string, number>()
+  for (const { journal, seq, known } of journals) if (known) highest.set(journal, Number(seq))
+
+  const cut = journals.filter(({ straddles }) => straddles).map(({ journal }) => journal)
+  const table = rawTables[life.topic]
+  if (cut.length === 0 || table === undefined) return highest
+  const rows = await ask<JournalRow>(
+    client,
+    `SELECT r.journal AS journal, max(r.seq) AS seq FROM ${table} AS r
+     WHERE r.journal IN {cut:Array(UUID)} AND r.partition = {partition:UInt16} AND r.topic_id = {topicId:UUID}
+       AND r.offset < {before:UInt64} GROUP BY journal`,
+    { ...params, cut },
+  )
+  for (const { journal, seq } of rows) highest.set(journal, Math.max(Number(seq), highest.get(journal) ?? 0))
+  return highest
+}
+
+/** The last offset of the partition that is a row, in this life of the topic; undefined when none is. */
+export async function readLastOffset(client: ClickHouseClient, life: PartitionLife): Promise<bigint | undefined> {
+  const [row] = await ask<{ last: string; blocks: string }>(
+    client,
+    `SELECT max(to_offset) AS last, count() AS blocks FROM weir.numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,
+    { ...life },
+  )
+  return row === undefined || row.blocks === '0' ? undefined : BigInt(row.last)
+}
