@@ -92,12 +92,28 @@ function encodeLimits(limits: readonly LimitState[]): string {
 const encodeCorrection = (correction: Correction | undefined) =>
   correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
 
+type BeforeCount = Omit<DecisionInput, 'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'limits'>
+
+const beforeCount = (d: BeforeCount) =>
+  `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":`
+
+const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
+  `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]`
+
 /**
  * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without the closing brace.
  * By a template: half the time of JSON.stringify, and it runs for every request.
  */
 export function encodeDecisionOpen(d: DecisionInput): string {
-  return `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":${d.count},"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]${encodeCorrection(d.correction)}`
+  return `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
+}
+
+/** What stands around the count of such a record while it is still being counted. */
+export function encodeSumOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
+  readonly beforeCount: string
+  readonly afterCount: string
+} {
+  return { beforeCount: beforeCount(d), afterCount: afterCount(d) }
 }
 
 /** What became of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */

@@ -1,7 +1,7 @@
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
-import { createGate } from './gate.ts'
+import { createGate, type Gate } from './gate.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
@@ -23,7 +23,7 @@ export async function buildApps(
   ports: Ports,
   logger: Logger,
   adminTokenSha256: string | undefined,
-): Promise<{ proxy: FastifyInstance; api: FastifyInstance }> {
+): Promise<{ proxy: FastifyInstance; api: FastifyInstance; denials: Gate['denials'] }> {
   const gate = createGate(ports)
   const reverse = createProxy(ports, gate, logger)
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
@@ -47,5 +47,7 @@ export async function buildApps(
   addCheckRoute(api, ports, gate, checkAsker)
   addCheckBatchRoute(api, ports, gate, checkAsker)
   await addAuthorizeRoute(api, ports, gate)
-  return { proxy, api }
+  // Each knows of what the other still answers; the last to close leaves nothing behind.
+  for (const app of [proxy, api]) app.addHook('onClose', () => gate.denials.close())
+  return { proxy, api, denials: gate.denials }
 }

@@ -3,7 +3,8 @@ import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
-import { type Ask, createGate, type Gate } from './gate.ts'
+import type { AdmissionRecord, Admissions } from './admissions.ts'
+import { type Ask, createGate, type Gate, type GateParts } from './gate.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
 
@@ -24,6 +25,7 @@ subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { pla
 const { view } = createLivePolicy(policy)
 
 let gate: Gate
+let parts: GateParts
 let log: MemoryDecisionLog
 let nowMs: number
 let isStale: boolean
@@ -33,12 +35,13 @@ beforeEach(() => {
   nowMs = Date.parse('2026-11-21T12:00:10.000Z')
   const clock = { nowMs: () => nowMs }
   isStale = false
-  gate = createGate({
+  parts = {
     policy: createLivePolicy(policy, () => isStale),
     clock,
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log,
-  })
+  }
+  gate = createGate(parts)
 })
 
 function ask(given: Partial<Ask> & { readonly id?: string } = {}): Ask {
@@ -108,6 +111,51 @@ test('an idempotency key is charged and recorded once, and answered with the fir
   expect(other.decision.limits.find(({ name }) => name === 'minute')).toMatchObject({ used: 2 })
 })
 
+test('what cannot be recorded is refused and its charge given back; the refusal is recorded once there is room', async () => {
+  log.isFull = true
+  const refused = [await gate.decide(ask()), await gate.decide(ask())]
+  expect(refused.map(({ decision }) => [decision.reason, decision.charged])).toEqual([
+    ['journal_full', 'no'],
+    ['journal_full', 'no'],
+  ])
+  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 0 }, { used: 0 }])
+  log.isFull = false
+  const { id } = await gate.decide(ask())
+  expect(log.records).toMatchObject([
+    { id: refused[1]?.id, outcome: 'deny', reason: 'journal_full', charged: 'no', count: 2, limits: [] },
+    { id, outcome: 'allow', count: 1 },
+  ])
+  expect(refused[0]?.id).toBe(refused[1]?.id)
+})
+
+test('who is over a limit is told so also while the journal is full', async () => {
+  for (let n = 0; n < 3; n += 1) await gate.decide(ask())
+  log.isFull = true
+  expect((await gate.decide(ask())).decision).toMatchObject({ allowed: false, reason: 'limit' })
+})
+
+test('nothing is admitted whose record the disk did not take in time, and it stays charged, since it may yet be counted', async () => {
+  log.isStalled = true
+  const { id, decision } = await gate.decide(ask())
+  expect(decision).toMatchObject({ allowed: false, reason: 'journal_full', charged: 'yes' })
+  expect(log.records).toMatchObject([{ id, outcome: 'allow', charged: 'yes' }])
+  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 1 }, { used: 1 }])
+})
+
+test('callers who are nobody are counted in one record a second, whatever their addresses', async () => {
+  const stranger = (ip: string, method = 'GET') =>
+    gate.refuseStranger({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
+  const ids = [await stranger('192.0.2.1'), await stranger('192.0.2.2'), await stranger('192.0.2.1', 'PUT')]
+  nowMs += 1_000
+  ids.push(await stranger('192.0.2.1'))
+  expect(log.records).toMatchObject([
+    { id: ids[1]?.id, subject: '_unauthenticated', method: 'GET', count: 2, charged: 'no' },
+    { id: ids[2]?.id, method: 'PUT', count: 1 },
+    { id: ids[3]?.id, method: 'GET', count: 1, ts: '2026-11-21 12:00:11.000' },
+  ])
+  expect(ids[0]?.id).toBe(ids[1]?.id)
+})
+
 test('a repeat of what could not be recorded is recorded before it is admitted, and then once', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
   log.isFull = true
@@ -116,7 +164,43 @@ test('a repeat of what could not be recorded is recorded before it is admitted, 
   log.isFull = false
   const admitted = [await gate.decide(request), await gate.decide(request)]
   expect(admitted.map(({ decision }) => decision.allowed)).toEqual([true, true])
-  expect(log.records).toMatchObject([{ id: refused[0]?.id, outcome: 'allow', charged: 'yes' }])
+  expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([
+    { id: admitted[0]?.id, charged: 'yes', count: 1 },
+  ])
+  expect(admitted[1]?.id).toBe(admitted[0]?.id)
+  expect(admitted[1]?.decision.limits[1]).toMatchObject({ used: 1 })
+})
+
+test('of one key asked twice at the same time one is recorded, and both are answered with its id', async () => {
+  const request = ask({ idempotencyKey: 'order-1' })
+  const [first, again] = await Promise.all([gate.decide(request), gate.decide(request)])
+  expect(first.decision.allowed && again.decision.allowed).toBe(true)
+  expect(log.records.map(({ id }) => id)).toEqual([first.id])
+  expect(again.id).toBe(first.id)
+})
+
+test('another process records what the first did not, and refuses for a moment what the first may be recording', async () => {
+  const request = ask({ idempotencyKey: 'order-1' })
+  log.isFull = true
+  await gate.decide(request)
+  log.isFull = false
+  const claims: AdmissionRecord[] = [
+    { kind: 'unknown' },
+    { kind: 'ours' },
+    { kind: 'recorded', recordId: 'its record' },
+  ]
+  const marked: string[] = []
+  const admissions: Admissions = {
+    mark: (_subject, _admissionId, recordId) => void marked.push(recordId),
+    claim: async () => claims.shift() ?? { kind: 'unknown' },
+  }
+  const other = createGate({ ...parts, admissions })
+  const answers = [await other.decide(request), await other.decide(request), await other.decide(request)]
+  expect(answers.map(({ decision }) => decision.reason)).toEqual(['unavailable', 'ok', 'ok'])
+  expect(answers[0]?.decision.retryAfterMs).toBe(1_000)
+  expect(answers[2]?.id).toBe('its record')
+  expect(marked).toEqual([answers[1]?.id])
+  expect(log.records.filter(({ outcome }) => outcome === 'allow').map(({ id }) => id)).toEqual(marked)
 })
 
 test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {

@@ -1,15 +1,16 @@
-import { hash } from 'node:crypto'
-import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
+import { type Admissions, createOwnAdmissions } from './admissions.ts'
+import { createDenials, type Denials } from './denials.ts'
 import type { NamedValues } from './http/named-scopes.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
-import { createUnrecorded } from './unrecorded.ts'
+import { admissionOf, denialOf, strangerOf } from './recorded.ts'
 
 /** Who asks for what, however the request came in. */
 export interface Ask {
@@ -31,7 +32,7 @@ export interface Ask {
 
 /** What a door answers from. */
 export interface Verdict {
-  /** Id of the decision's record; undefined for a peek, which leaves none. */
+  /** Id of the record that counts the decision, alone or with its like; undefined for a peek, which leaves none. */
   readonly id: string | undefined
   readonly decision: Decision
   /** The limits that were asked, in order; undefined for a caller that is nobody. */
@@ -43,6 +44,7 @@ export interface Gate {
   decide(ask: Ask): Promise<Verdict>
   /** Records a caller without a valid key. Touches no limit. */
   refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Promise<Verdict>
+  readonly denials: Pick<Denials, 'counters' | 'waiting' | 'close'>
 }
 
 /** A caller is told to come back after this long when the log of decisions is full; Kafka may be back by then. */
@@ -50,6 +52,9 @@ const journalFullRetryMs = 5_000
 
 /** A stale policy may be confirmed at any second. */
 const staleRetryMs = 5_000
+
+/** Another process is about to record the first request of this repeat, or has just died with it. */
+const repeatRetryMs = 1_000
 
 const unauthorized: Decision = {
   allowed: false,
@@ -62,20 +67,34 @@ const unauthorized: Decision = {
   atUs: 0,
   repeats: '',
   limits: [],
+  isRemembered: true,
 }
 
 /** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
 const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
 
-export function createGate(ports: {
+const repeatedTooSoon: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: repeatRetryMs }
+
+/** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
+const journalFull = (decision: Decision, charged = decision.charged): Decision => ({
+  ...decision,
+  ...{ allowed: false, reason: 'journal_full', shadowedBy: '', charged, isRemembered: true },
+  retryAfterMs: journalFullRetryMs,
+})
+
+export interface GateParts {
   readonly policy: Pick<LivePolicy, 'isStale'>
   readonly store: LimitStore
   readonly log: DecisionLog
   readonly clock: Clock
-}): Gate {
-  const { policy, store, log, clock } = ports
+  readonly admissions?: Admissions | undefined
+}
+
+export function createGate({ policy, store, log, clock, admissions = createOwnAdmissions() }: GateParts): Gate {
+  const denials = createDenials({ log, clock })
   const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
-  const unrecorded = createUnrecorded()
+  /** Admissions under idempotency keys that are being recorded; no more than requests are under way. */
+  const underWay = new Map<string, Promise<Verdict>>()
 
   const limitsOf = ({ view, subject, route, ip }: Ask): readonly Limit[] => {
     const limits = view.resolveLimits(subject, route)
@@ -87,75 +106,85 @@ export function createGate(ports: {
     return rest
   }
 
-  /** False when the journal is full, or its disk does not answer. */
-  const record = async (id: string, key: string, decision: Decision, who: RecordedCaller, tsMs: number) =>
-    log.append(key, encodeDecisionOpen({ id, tsMs, ...who, count: 1, ...recordedOutcome(decision) })) && log.written()
+  const refuse = async (ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict> => {
+    const id = denials.record(denialOf(ask, decision), decision.isRemembered === true)
+    // Whoever is turned away is so whatever the disk does.
+    await log.written()
+    return { id, decision, limits }
+  }
 
-  /** Of a repeat nothing is recorded again, unless the first could not be. */
-  const needsRecord = ({ repeats }: Decision) => repeats === '' || unrecorded.has(repeats)
+  const append = (id: string, ask: Ask, decision: Decision): boolean =>
+    log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, clock.nowMs(), ask, decision)), true)
+
+  /** The disk did not take the record in time. It may do so yet and then counts, so the charge stands and there is no other record. */
+  const unanswered = (id: string, limits: readonly Limit[], decision: Decision): Verdict => ({
+    ...{ id, limits },
+    decision: journalFull(decision),
+  })
+
+  /** An admission that a repeat may ask about. Turned away it stays charged: the next attempt is admitted by it. */
+  const admitMarked = async (asked: Asked, id: string, admissionId: string): Promise<Verdict> => {
+    const { ask, limits, decision } = asked
+    if (!append(id, ask, decision)) return refuse(ask, limits, journalFull(decision))
+    if (!(await log.written())) return unanswered(id, limits, decision)
+    admissions.mark(ask.subject.id, admissionId, id)
+    return { id, decision, limits }
+  }
+
+  const admitOnce = async (asked: Asked, ownId: string): Promise<Verdict> => {
+    const { ask, limits, decision } = asked
+    const { repeats } = decision
+    if (repeats === '') {
+      const admitted = admitMarked(asked, ownId, ownId)
+      underWay.set(ownId, admitted)
+      return admitted.finally(() => underWay.delete(ownId))
+    }
+    await underWay.get(repeats)
+    const found = await admissions.claim(ask.subject.id, repeats)
+    if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
+    return found.kind === 'ours'
+      ? admitMarked(asked, ownId, repeats)
+      : refuse(ask, limits, { ...repeatedTooSoon, charged: 'yes' })
+  }
 
   return {
+    denials,
     async decide(ask) {
-      const { subject, keyId, route, method, cost, peek, idempotencyKey } = ask
       const limits = limitsOf(ask)
-      const { timeZone, anchor } = subject
+      const { subject, peek, idempotencyKey } = ask
       const key = peek ? undefined : idempotencyKey
       const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
-      const decision = policy.isStale()
-        ? policyStale
-        : await store.decide({ scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency })
+      const { timeZone, anchor } = subject
+      const request = { scope: scopeOf(ask), cost: ask.cost, peek, limits, timeZone, anchor, idempotency }
+      const decision = policy.isStale() ? policyStale : await store.decide(request)
       if (peek) return { id: undefined, decision, limits }
-      const tsMs = clock.nowMs()
-      const id = decision.repeats || (idempotency?.id ?? uuidv7(tsMs))
-      if (!needsRecord(decision)) return { id, decision, limits }
-      const who = { subject: subject.id, keyId, plan: subject.plan.name, route: route.template, method, cost }
-      if (await record(id, subject.id, decision, who, tsMs)) {
-        if (decision.repeats !== '') unrecorded.delete(id)
-        return { id, decision, limits }
+      if (!decision.allowed) return refuse(ask, limits, decision)
+      if (denials.waiting > 0) denials.flush()
+      if (idempotency !== undefined) return admitOnce({ ask, limits, decision }, idempotency.id)
+      const id = uuidv7(clock.nowMs())
+      if (append(id, ask, decision)) {
+        return (await log.written()) ? { id, decision, limits } : unanswered(id, limits, decision)
       }
-      if (idempotency !== undefined && decision.allowed) unrecorded.add(id)
-      return { id, limits, decision: journalFull(decision) }
+      const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
+      return refuse(ask, limits, journalFull(decision, isBack ? 'no' : decision.charged))
     },
-    async refuseStranger({ ip, route, method, retryAfterMs }) {
-      const tsMs = clock.nowMs()
-      const id = uuidv7(tsMs)
-      const { template, cost } = route
-      const who = { subject: '_unauthenticated', keyId: '', plan: '', route: template, method, cost }
-      // Spread by address, so that a flood of wrong keys does not pile up on one partition. The address itself stays out.
+    async refuseStranger(ask) {
+      const { retryAfterMs } = ask
       const refused = policy.isStale() ? policyStale : unauthorized
-      await record(id, hash('sha256', ip, 'hex').slice(0, 16), refused, who, tsMs)
-      const decision = retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }
-      return { id, decision, limits: undefined }
+      const id = denials.record(strangerOf(ask, refused), true)
+      await log.written()
+      return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
   }
+}
+
+interface Asked {
+  readonly ask: Ask
+  readonly limits: readonly Limit[]
+  readonly decision: Decision
 }
 
 function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {
   const scope = { subject: subject.id, keyId, ip, route: route.template, method }
   return named === undefined ? scope : { ...scope, named }
 }
-
-/**
- * What of a decision is recorded. One that a shadow limit would have refused says so with `mode: shadow`, the reason and
- * the name that the refusal would have had, and the outcome that it really had. A repeat was charged when it was first
- * decided.
- */
-function recordedOutcome(decision: Decision): RecordedOutcome {
-  const { allowed, reason, charged, deniedBy, shadowedBy, repeats, limits } = decision
-  const rest = { charged: repeats === '' ? charged : 'yes', limits } as const
-  if (shadowedBy !== '') {
-    return { outcome: 'allow', reason: 'limit', mode: 'shadow', deniedBy: shadowedBy, ...rest }
-  }
-  return { outcome: allowed ? 'allow' : 'deny', reason, mode: 'enforce', deniedBy, ...rest }
-}
-
-type RecordedOutcome = Pick<DecisionInput, 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'limits'>
-type RecordedCaller = Pick<DecisionInput, 'subject' | 'keyId' | 'plan' | 'route' | 'method' | 'cost'>
-
-/** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
-const journalFull = (decision: Decision): Decision => ({
-  ...decision,
-  allowed: false,
-  reason: 'journal_full',
-  retryAfterMs: journalFullRetryMs,
-})

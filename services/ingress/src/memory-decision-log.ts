@@ -10,10 +10,13 @@ export interface MemoryDecisionLog extends DecisionLog {
   isFull: boolean
   /** Takes what it is given, but the disk does not. */
   isStalled: boolean
+  /** As the journal does with every sum after a second. */
+  closeSums(): void
 }
 
 export function createMemoryDecisionLog(): MemoryDecisionLog {
   const records: Line[] = []
+  let closed = 0
   return {
     records,
     isFull: false,
@@ -26,7 +29,9 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       if (this.isFull) return undefined
       const at = records.length
       let count = 0
+      const opened = closed
       const add = () => {
+        if (opened !== closed) return false
         count += 1
         records[at] = { key, ...JSON.parse(`${beforeCount}${count}${afterCount}}`) }
         return true
@@ -34,6 +39,9 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       // Where records are, so that none is put in its place before it counts anything.
       records.push({ key })
       return { add }
+    },
+    closeSums() {
+      closed += 1
     },
     written() {
       return Promise.resolve(!this.isStalled)

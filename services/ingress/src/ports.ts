@@ -2,6 +2,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import type { RecordLog } from '@weir/kafka/record-log.ts'
+import type { Admissions } from './admissions.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LivePolicy } from './policy-view.ts'
 
@@ -20,6 +21,8 @@ export interface Ports {
   /** What upstreams answered. No count depends on it: what is not taken is only missed. */
   readonly outcomes: OutcomeLog
   readonly clock: Clock
+  /** Shared with the other processes; of this one alone if left out. */
+  readonly admissions?: Admissions | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
 }

@@ -51,9 +51,11 @@ test('who was refused is refused from memory for a second, with the times that a
   await use(request, 2)
   const refused = await store.decide(request)
   expect(refused).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
+  expect(refused.isRemembered).toBeUndefined()
   pass(999)
   expect(await store.decide(request)).toEqual({
     ...refused,
+    isRemembered: true,
     ...{ atUs: 0, retryAfterMs: 59_001, limits: [{ name: 'minute', size: 2, used: 2, remaining: 0, resetMs: 59_001 }] },
   })
   expect(asked()).toBe(3)

@@ -159,6 +159,7 @@ function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Deci
   return {
     ...decision,
     ...{ charged: 'no', atUs: 0, refusedBits: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },
+    isRemembered: true,
     limits: known.map((state): LimitState => ({ ...state, resetMs: left(state.resetMs) })),
   }
 }

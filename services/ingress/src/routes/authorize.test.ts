@@ -171,9 +171,9 @@ it("reads costs and scopes from the client's request, and says that a body's cos
 })
 
 it('takes the address of the caller from the gateway', async () => {
-  const from = async (address: string) =>
-    (await ask('GET', '/', { 'x-api-key': 'wrong', 'x-forwarded-for': `9.9.9.9, ${address}` })).statusCode
-  expect([await from('192.0.2.1'), await from('192.0.2.2')]).toEqual([401, 401])
+  const from = async (method: string, address: string) =>
+    (await ask(method, '/', { 'x-api-key': 'wrong', 'x-forwarded-for': `9.9.9.9, ${address}` })).statusCode
+  expect([await from('GET', '192.0.2.1'), await from('PUT', '192.0.2.2')]).toEqual([401, 401])
   expect(new Set(decisions.records.map(({ key }) => key)).size).toBe(2)
 })
 

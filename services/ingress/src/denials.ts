@@ -1,0 +1,179 @@
+import { type DecisionInput, encodeDecisionOpen, encodeSumOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import type { OpenSum } from '@weir/kafka/record-log.ts'
+import type { DecisionLog } from './ports.ts'
+
+/*
+ * How denials are recorded. A denial that cost nothing to give (from memory, or of a caller who is nobody) comes in floods, and
+ * equal ones of a second are one record with a count. What the journal has no room for waits here, summed in the same way but
+ * for as long as it takes; that alone dies with the process. Whatever is beyond that is counted in a gap.
+ */
+
+/** Sums of one second. A sum takes about a kilobyte of journal; so many a second are still far below what single records take. */
+const sumsMaxDefault = 1_000
+/** Kinds of denials that wait for room: 10 MB at most, and more subjects than are refused at once in a bad hour. */
+const waitingMaxDefault = 10_000
+/** Taken from what waits at a time, so that nobody waits for it: about half a millisecond. */
+const flushedAtOnce = 200
+/** While something waits the journal is asked this often whether it has room; requests that are recorded ask too. */
+const flushEveryMs = 1_000
+
+/** A denial as it is recorded, but for its id, time and count. */
+export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction'> {
+  /** Of its record in Kafka; a sum has that of its first. */
+  readonly key: string
+}
+
+/** Since the process started. */
+export interface DenialCounters {
+  /** Told of by a sum's record. */
+  summed: number
+  /** In the gap record only. */
+  uncounted: number
+}
+
+export interface Denials {
+  /** Takes the denial; the id of the record that counts it, or undefined when only a gap does. */
+  record(denial: Denial, isOneOfMany: boolean): string | undefined
+  /** Writes what waits for room, as far as there is some. */
+  flush(): void
+  /** The last try: after this nothing is kept. */
+  close(): void
+  /** Kinds of denials that wait for room in the journal. */
+  readonly waiting: number
+  readonly counters: Readonly<DenialCounters>
+}
+
+export interface DenialOptions {
+  readonly log: DecisionLog
+  readonly clock: Clock
+  /** Given by tests. */
+  readonly sumsMax?: number
+  readonly waitingMax?: number
+}
+
+export const createDenials = (options: DenialOptions): Denials => new DenialRecorder(options)
+
+interface Waiting {
+  readonly id: string
+  readonly denial: Denial
+  count: number
+}
+
+class DenialRecorder implements Denials {
+  readonly #log: DecisionLog
+  readonly #clock: Clock
+  readonly #sumsMax: number
+  readonly #waitingMax: number
+  readonly #sums = new Map<string, { readonly id: string; readonly sum: OpenSum }>()
+  /** Of the sums: a record stands in the minute in which it was counted. */
+  #second = 0
+  readonly #waiting = new Map<string, Waiting>()
+  #gap: { count: number; readonly fromMs: number; toMs: number } | undefined
+  #timer: NodeJS.Timeout | undefined
+  readonly counters = { summed: 0, uncounted: 0 }
+
+  constructor({ log, clock, sumsMax = sumsMaxDefault, waitingMax = waitingMaxDefault }: DenialOptions) {
+    this.#log = log
+    this.#clock = clock
+    this.#sumsMax = sumsMax
+    this.#waitingMax = waitingMax
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  record(denial: Denial, isOneOfMany: boolean): string | undefined {
+    const tsMs = this.#clock.nowMs()
+    const id = isOneOfMany ? this.#addToSum(denial, tsMs) : this.#append(denial, tsMs)
+    return id ?? this.#keepWaiting(denial, tsMs)
+  }
+
+  flush(): void {
+    let left = flushedAtOnce
+    const tsMs = this.#clock.nowMs()
+    for (const [kind, { id, denial, count }] of this.#waiting) {
+      // Dated by when it is written: what a mark has said to be complete must not be added to.
+      if (left === 0 || !this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, count)))) return
+      this.#waiting.delete(kind)
+      left -= 1
+    }
+    if (this.#gap !== undefined) {
+      const detail = 'denials of more kinds than are kept while the journal is full'
+      if (!this.#log.append('', encodeGapOpen({ cause: 'journal_full', detail, ...this.#gap }))) return
+      this.#gap = undefined
+    }
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  close(): void {
+    let before = Number.POSITIVE_INFINITY
+    while (this.#waiting.size < before) {
+      before = this.#waiting.size
+      this.flush()
+    }
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #append(denial: Denial, tsMs: number): string | undefined {
+    const id = uuidv7(tsMs)
+    return this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, 1))) ? id : undefined
+  }
+
+  #addToSum(denial: Denial, tsMs: number): string | undefined {
+    const second = Math.floor(tsMs / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#sums.clear()
+    }
+    const kind = kindOf(denial)
+    const known = this.#sums.get(kind)
+    if (known?.sum.add()) {
+      this.counters.summed += 1
+      return known.id
+    }
+    if (known === undefined && this.#sums.size >= this.#sumsMax) return this.#append(denial, tsMs)
+    const id = uuidv7(tsMs)
+    const { beforeCount, afterCount } = encodeSumOpen(inputOf(denial, id, tsMs, 0))
+    const sum = this.#log.openSum(denial.key, beforeCount, afterCount)
+    if (!sum?.add()) return undefined
+    this.#sums.set(kind, { id, sum })
+    this.counters.summed += 1
+    return id
+  }
+
+  #keepWaiting(denial: Denial, tsMs: number): string | undefined {
+    this.#timer ??= setInterval(() => this.flush(), flushEveryMs).unref()
+    const kind = kindOf(denial)
+    const known = this.#waiting.get(kind)
+    if (known !== undefined) {
+      known.count += 1
+      return known.id
+    }
+    if (this.#waiting.size < this.#waitingMax) {
+      const id = uuidv7(tsMs)
+      // What stood in the counts is of no use once it is old.
+      this.#waiting.set(kind, { id, denial: { ...denial, limits: [] }, count: 1 })
+      return id
+    }
+    this.counters.uncounted += 1
+    this.#gap ??= { count: 0, fromMs: tsMs, toMs: tsMs }
+    this.#gap.count += 1
+    this.#gap.toMs = tsMs
+    return undefined
+  }
+}
+
+/** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
+const kindOf = ({ subject, keyId, plan, route, method, cost, reason, deniedBy, charged }: Denial) =>
+  `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${cost}\n${reason}\n${deniedBy}\n${charged}`
+
+const inputOf = (denial: Denial, id: string, tsMs: number, count: number): DecisionInput => ({
+  ...denial,
+  ...{ id, tsMs, count, outcome: 'deny', mode: 'enforce' },
+})
