@@ -126,5 +126,24 @@ function fixed_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, end_ms, cost < used and used - cost or 0)
 end
 
+-- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the span that now runs, unless the
+-- one that the cost was charged in is over. Returns next_state and expires_ms as plan does; nil when nothing changes.
+function fixed_window.raise(state, arguments, units, at_us, now_us)
+  local now_ms = math.floor(now_us / 1000)
+  local charged_end_ms = current_span(0, arguments, math.floor(at_us / 1000))
+  if units == 0 or charged_end_ms <= now_ms then
+    return nil
+  end
+  local stored_end_ms, used, _ = 0, 0
+  if state then
+    _, stored_end_ms, used = unpack(layout, state)
+  end
+  local end_ms, counts = current_span(stored_end_ms, arguments, now_ms)
+  if counts then
+    return pack(layout, tag, end_ms, math.min(used + units, 9007199254740991))
+  end
+  return pack(layout, tag, charged_end_ms, units), charged_end_ms + clock.step_back_ms_max
+end
+
 -- Kept for the largest small step back beyond its end; from then on it means the same as no state.
 fixed_window.save = stored.save

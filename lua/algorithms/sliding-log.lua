@@ -204,6 +204,41 @@ function sliding_log.refund(state, arguments, cost, at_us)
   }
 end
 
+-- Puts `units` more stamps of that time among the others, as far as the log has room; one that is full takes no more. None if
+-- that time is out of the window. Returns next_state and expires_ms as plan does; nil when nothing changes.
+function sliding_log.raise(state, arguments, units, at_us, now_us)
+  state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }
+  local ring, kept, tail = state.ring, state.kept, state.tail
+  local count = kept + #tail / 8
+  local newest, window_us = state.newest, state.window_us
+  if count == 0 then
+    newest, window_us = 0, arguments.window_us
+  end
+  local added, latest = math.min(units, arguments.size - count), math.max(newest, now_us)
+  if added <= 0 or at_us <= latest - window_us then
+    return nil
+  end
+  at_us = math.min(at_us, latest) -- a clock that stepped back a little moves no other stamp out of the window
+  local stamps = string.rep(struct.pack('>d', at_us), added)
+  local in_ring = first_above(at_us, 0, kept - 1, nil, ring)
+  if in_ring < kept then
+    kept, tail = in_ring, stamps .. read_stamps(ring, in_ring, kept) .. tail
+  else
+    local at = first_above(at_us, 0, count - kept - 1, tail)
+    tail = string.sub(tail, 1, at * 8) .. stamps .. string.sub(tail, at * 8 + 1)
+  end
+  local expires_ms
+  if at_us > newest then
+    newest = at_us
+    expires_ms = math.max(state.expires_ms, math.ceil(newest / 1000) + arguments.window_ms + clock.step_back_ms_max + 1000)
+  end
+  local next_state = {
+    ring = ring, kept = kept, tail = tail, newest = newest,
+    expires_ms = expires_ms or state.expires_ms, window_us = window_us, size = arguments.size,
+  }
+  return next_state, expires_ms
+end
+
 -- The first write is one that Redis refuses when it is out of memory; those behind it then go through.
 function sliding_log.save(key, state, expires_ms, server_ahead_ms)
   local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / 8

@@ -151,5 +151,25 @@ function sliding_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, length_ms, last_ms, start_ms, current, previous, since_us)
 end
 
+-- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the cell that it was charged in, or
+-- was carried into by an edited window, while that has weight. Returns next_state and expires_ms as plan does; nil when nothing
+-- changes.
+function sliding_window.raise(state, arguments, units, at_us, now_us)
+  local length_ms, start_ms, current, previous, _, last_ms, since_us, stored_start_ms =
+    cells_at(state, arguments.window_ms, floor(now_us / 1000))
+  since_us = since_us or at_us
+  -- A clock that stepped back a little may have charged it ahead of the cell.
+  local after_ms = math.min(floor(math.max(at_us, since_us) / 1000) - start_ms, length_ms - 1)
+  if units == 0 or after_ms < -length_ms then
+    return nil
+  elseif after_ms < 0 then
+    previous = math.min(previous + units, units_max)
+  else
+    current, last_ms = math.min(current + units, units_max), math.max(last_ms, after_ms)
+  end
+  local expires_ms = start_ms ~= stored_start_ms and start_ms + 2 * length_ms + clock.step_back_ms_max or nil
+  return pack(layout, tag, length_ms, last_ms, start_ms, current, previous, since_us), expires_ms
+end
+
 -- Kept for the largest small step back beyond the end of its weight; from then on it means the same as no state.
 sliding_window.save = stored.save

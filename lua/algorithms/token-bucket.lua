@@ -188,5 +188,13 @@ function token_bucket.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, full_us, part, size, window_ms, low_us, low_after_us, since_us, last_us)
 end
 
+-- Takes `units` more out of the bucket now, as far as it has them: a bucket can be empty, and cannot owe. Returns next_state
+-- and expires_ms as plan does; nil when nothing changes.
+function token_bucket.raise(state, arguments, units, _, now_us)
+  local _, _, remaining = token_bucket.plan(state, arguments, 0, now_us)
+  local _, _, _, _, next_state, expires_ms = token_bucket.plan(state, arguments, math.min(units, remaining), now_us)
+  return next_state, expires_ms
+end
+
 -- Kept for the largest small step back beyond the time of fullness; from then on it means the same as no state.
 token_bucket.save = stored.save

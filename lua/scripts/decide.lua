@@ -2,8 +2,8 @@
 -- none. A request that is refused, only looks, or is malformed changes no count; a later request of the call sees what an
 -- earlier one charged. Each key is read once and written at most once, after everything is decided.
 --
--- KEYS[k]   the state of one limit for one subject, the block of one, or the marker of an idempotency key, each with the
---           subject's hash tag. At most 32 × 33.
+-- KEYS[k]   the state of one limit for one subject, the block of one, or the marker of an idempotency key or of a decision that
+--           is to be settled, each with the subject's hash tag. At most 32 × 34.
 -- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
 -- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, block_ms, size, …}: mode is 0 (enforce) or 1
 --           (shadow, never with a block), block_ms 0 or for how long whoever exceeds the limit is shut out, size in units; what follows is the
@@ -14,6 +14,10 @@
 --             {1, cost, limit, key[, block], …}              look, without charging
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
 --             {3, cost, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this attempt
+--             {4, cost, kept_ms, settling, text, limit, key[, block], …}  charge, and keep with that marker for so long, at most
+--                                                            a day, what was charged, and the text; here there may be no limits
+--             {5, cost, id, marker, kept_ms, settling, text, limit, key[, block], …}  3 and 4
+--             {6, cost, at_us, settling, limit, key, …}      2, and void the marker: there is nothing to settle any more
 --
 -- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do; if ids are part of it,
 -- a list of that string and those ids in their order. First the time used (microseconds) and how many limits were begun anew
@@ -33,10 +37,13 @@
 -- @include ../lib/keepers.lua
 
 local requests_max, limits_per_request_max = 32, 16
-local keys_max = requests_max * (2 * limits_per_request_max + 1)
-local charging, looking, refunding, charging_once = 0, 1, 2, 3
+local keys_max = requests_max * (2 * limits_per_request_max + 2)
+local charging, looking, refunding, charging_once, charging_for_now, charging_once_for_now, voiding = 0, 1, 2, 3, 4, 5, 6
 -- Where the limits of a request begin.
-local first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 5 }
+local first_limit_at = {
+  [charging] = 3, [looking] = 3, [refunding] = 4,
+  [charging_once] = 5, [charging_for_now] = 6, [charging_once_for_now] = 8, [voiding] = 5,
+}
 
 local function refuse_call(why)
   return redis.error_reply('DECIDEARGS ' .. why)
@@ -84,7 +91,7 @@ local keeper_at, named_by, limits_of, cost_maxes = {}, {}, {}, {}
 local all_whole = true
 
 local function counts(keeper)
-  return keeper ~= keepers.block and keeper ~= keepers.once
+  return keeper ~= keepers.block and keeper ~= keepers.once and keeper ~= keepers.settling
 end
 
 -- A cost above the size is refused whatever the log holds, which then need not be read for it.
@@ -116,6 +123,27 @@ local function name_key(position, number, keeper, limit, cost)
   return nil
 end
 
+-- Notes the markers of a request that has any. Returns what is wrong, or nil.
+local function name_markers(request, number)
+  local operation = request[1]
+  if operation == voiding then
+    return not integers.is_count(request[3]) and -1 or name_key(request[4], number, keepers.of('settling'))
+  end
+  if operation ~= charging_for_now then
+    local once = keepers.of('once')
+    local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
+    if problem or operation == charging_once then
+      return problem
+    end
+  end
+  local settling, after = keepers.of('settling'), first_limit_at[operation]
+  local kept_ms, position, text = request[after - 3], request[after - 2], request[after - 1]
+  if not integers.is_count(kept_ms) or kept_ms > settling.kept_ms_max or not settling.is_text(text) then
+    return -1
+  end
+  return name_key(position, number, settling)
+end
+
 -- Returns what is wrong with a request, or nil and the number of its limits.
 local function examine(request, number)
   local first = type(request) == 'table' and first_limit_at[request[1]]
@@ -128,11 +156,10 @@ local function examine(request, number)
   elseif operation == refunding and (length == 3 or not integers.is_count(request[3])) then
     -- Only shadow limits, none of which was charged: there is nothing to give back.
     return not integers.is_count(request[3]) and -1 or nil, 0
-  elseif operation == charging_once then
-    local once = keepers.of('once')
-    local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
-    if problem then
-      return problem
+  elseif operation > refunding then
+    local problem = name_markers(request, number)
+    if problem or operation > charging_once and length == first - 1 then
+      return problem, 0
     end
   end
   local at, count = first, 0
@@ -153,7 +180,7 @@ local function examine(request, number)
       end
     end
     at = at + 2
-    if limit.block_ms > 0 and operation ~= refunding then
+    if limit.block_ms > 0 and operation ~= refunding and operation ~= voiding then
       local problem = name_key(request[at], number, keepers.of('block'))
       if problem then
         return problem
@@ -320,7 +347,8 @@ end
 
 -- Returns the base of the next request's reply.
 local function decide(request, base, limit_count)
-  local once = request[1] == charging_once and keepers.once
+  local operation = request[1]
+  local once = (operation == charging_once or operation == charging_once_for_now) and keepers.once
   local marker = once and request[4]
   local repeated = once and once.read(state_of(marker, once), now_ms)
   if repeated then
@@ -342,12 +370,17 @@ local function decide(request, base, limit_count)
   if once then
     change(marker, once, answer, now_ms + once.kept_ms + clock.step_back_ms_max)
   end
+  if operation > charging_once then
+    local settling, after = keepers.settling, first_limit_at[operation]
+    local until_ms = now_ms + request[after - 3]
+    change(request[after - 2], settling, settling.state(until_ms, now_us, reply[base + 1], request[2], request[after - 1]), until_ms)
+  end
   return base + 3 + limit_count * 3
 end
 
 local function refund(request, base)
   local changed, length, places = 0, #request, {}
-  for at = first_limit_at[refunding], length, 2 do
+  for at = first_limit_at[request[1]], length, 2 do
     local limit, position = limits[request[at]], request[at + 1]
     local next_state, expires_ms =
       limit.algorithm.refund(state_of(position, limit.algorithm), limit.arguments, request[2], request[3], now_us)
@@ -360,6 +393,11 @@ local function refund(request, base)
     local at = places[number]
     change(request[at + 1], limits[request[at]].algorithm, next_states[number], next_expiries[number])
   end
+  local settling = request[1] == voiding and keepers.settling
+  local marked = settling and state_of(request[4], settling)
+  if marked then
+    change(request[4], settling, settling.void(marked))
+  end
   reply[base] = changed > 0 and 1 or 2
   return base + 1
 end
@@ -369,7 +407,7 @@ for number = 1, #requests do
   local request, problem = requests[number], wrong[number]
   local decided, after = false, nil
   if not problem then
-    decided, after = pcall(request[1] == refunding and refund or decide, request, base, limit_counts[number])
+    decided, after = pcall((request[1] == refunding or request[1] == voiding) and refund or decide, request, base, limit_counts[number])
   end
   if decided then
     base = after

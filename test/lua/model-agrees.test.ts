@@ -89,6 +89,17 @@ function drawRefund(random: SeededRandom, limits: EditedLimits, charged: Charged
   return { kind: 'refund', request: { ...request, limits: edited }, charge: decision }
 }
 
+/** Settled once, to more or less than it was charged, by the limits as they are by now. */
+function drawSettlement(random: SeededRandom, limits: EditedLimits, charged: Charged[]) {
+  const [settled] = charged.splice(random.integer(0, charged.length - 1), 1)
+  if (settled === undefined) return undefined
+  const { request, decision } = settled
+  const edited = request.limits.map(({ name }) => limits.draw(name))
+  const more = random.oneIn(20) ? 2 ** 53 - random.integer(1, 2_000) : random.integer(0, random.oneIn(3) ? 700 : 20)
+  const units = random.oneIn(2) ? more : -random.integer(0, request.cost)
+  return { request: { ...request, limits: edited }, units, atUs: decision.atUs }
+}
+
 /** Zones and anchors are edited, and ingresses disagree about the time: boundaries lie anywhere around now. */
 function drawBoundaries(random: SeededRandom, nowMs: number): PeriodBoundaries {
   const offsetMs = random.pick([0, 0, 0, 3_600_000, 20_700_000])
@@ -150,6 +161,11 @@ test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
       }
     }
     charged.splice(rememberedMax)
+    const settlement = random.oneIn(4) ? drawSettlement(random, limits, charged) : undefined
+    if (settlement === undefined) continue
+    const settleCall = { ...settlement, nowMs, boundaries: call.boundaries ?? drawBoundaries(random, nowMs) }
+    const settled = await script.settle(settleCall)
+    expect(settled, `WEIR_TEST_SEED=${random.seed}, settled after call ${at}`).toEqual(await model.settle(settleCall))
   }
   for (const key of await script.keys()) expect(await redis.pttl(key), `${key} expires`).toBeGreaterThan(-1)
 })

@@ -1,10 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { decideModel, type ModelCell, refundModel } from '@weir/core/algorithms/decide-model.ts'
+import {
+  decideModel,
+  type ModelCell,
+  refundModel,
+  type SettledState,
+  settleModel,
+} from '@weir/core/algorithms/decide-model.ts'
 import type { PeriodBoundaries } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import { decodeReply, encodeCall, type Operation, type Outcome } from '@weir/core/limits/script-codec.ts'
-import { readDecideScript } from '@weir/redis/decide-script.ts'
-import { blockKey, limitKey, markerKey } from '@weir/redis/keys.ts'
+import {
+  type CallParts,
+  decodeReply,
+  encodeCall,
+  type Operation,
+  type Outcome,
+} from '@weir/core/limits/script-codec.ts'
+import { readDecideScript, readSettleScript } from '@weir/redis/decide-script.ts'
+import { blockKey, limitKey, markerKey, settlementKey } from '@weir/redis/keys.ts'
 import type { Redis } from 'ioredis'
 
 interface CallTime {
@@ -26,12 +38,20 @@ export interface EngineResult {
   readonly rebased: number
 }
 
+/** A request that was charged at `atUs` is charged so many units more, or less below 0, on all of its limits. */
+export interface SettleCall extends CallTime {
+  readonly request: LimitRequest
+  readonly units: number
+  readonly atUs: number
+}
+
 /** One call decided by the script or by the model. Each engine has its own, empty state. */
 export interface DecideEngine {
   readonly name: string
   decide(call: EngineCall): Promise<EngineResult>
   /** The same for refunds among decisions. */
   run(call: OperationsCall): Promise<EngineResult>
+  settle(call: SettleCall): Promise<readonly SettledState[]>
 }
 
 /** Operations that only decide. */
@@ -60,9 +80,16 @@ export function createModelEngine(): DecideEngine {
     })
     return { outcomes, rebased }
   }
-  return { name: 'model', run, decide: (call) => run(decideAll(call)) }
+  const settle = async ({ request, nowMs, boundaries, ...change }: SettleCall) => {
+    const limits = request.limits.map((limit) => ({ limit, key: limitKey(limit, request.scope), boundaries }))
+    const { changes, states } = settleModel(cells, limits, change, Math.round(nowMs * 1_000))
+    for (const [key, cell] of changes) cells.set(key, cell)
+    return states
+  }
+  return { name: 'model', run, decide: (call) => run(decideAll(call)), settle }
 }
 
+const settleSource = readSettleScript().source
 export const decideSource = readDecideScript(7).source
 
 export interface RedisEngine extends DecideEngine {
@@ -75,21 +102,44 @@ export interface RedisEngine extends DecideEngine {
 export function createRedisEngine(redis: Redis): RedisEngine {
   const prefix = randomUUID()
   const keys = () => redis.keys(`${prefix}*`)
+  const partsOf = (nowMs: number, boundaries: PeriodBoundaries | undefined): CallParts => ({
+    keyOf: (limit, scope) => `${prefix}${limitKey(limit, scope)}`,
+    blockKeyOf: (limit, scope) => `${prefix}${blockKey(limit, scope)}`,
+    markerKeyOf: (subject, key) => `${prefix}${markerKey(subject, key)}`,
+    settlementKeyOf: ({ scope }, { id }) => `${prefix}${settlementKey(scope.subject, id)}`,
+    boundariesOf: () => boundaries,
+    nowMs,
+  })
   const run = async ({ operations, nowMs, boundaries }: OperationsCall): Promise<EngineResult> => {
-    const { keys, argv } = encodeCall(operations, {
-      keyOf: (limit, scope) => `${prefix}${limitKey(limit, scope)}`,
-      blockKeyOf: (limit, scope) => `${prefix}${blockKey(limit, scope)}`,
-      markerKeyOf: (subject, key) => `${prefix}${markerKey(subject, key)}`,
-      boundariesOf: () => boundaries,
-      nowMs,
-    })
+    const { keys, argv } = encodeCall(operations, partsOf(nowMs, boundaries))
     const reply = await redis.callBuffer('eval', decideSource, keys.length, ...keys, ...argv)
     const { outcomes, rebased } = decodeReply(reply, operations)
     return { outcomes, rebased }
   }
+  const settle = async ({ request, nowMs, boundaries, units, atUs }: SettleCall) => {
+    const peek = { kind: 'decide', request: { ...request, peek: true, idempotency: undefined } } as const
+    const limits = request.limits.map((limit) => {
+      const alone = { ...peek, request: { ...peek.request, limits: [limit] } }
+      const [, definitions] = encodeCall([alone], partsOf(nowMs, boundaries)).argv
+      return definitions.slice(1, -1)
+    })
+    const marker = `${prefix}${randomUUID()}`
+    await redis.set(marker, 'open')
+    const keys = [marker, ...request.limits.map((limit) => `${prefix}${limitKey(limit, request.scope)}`)]
+    const correction = `[${[Math.floor(nowMs), 0, units, atUs, ...limits].join(',')}]`
+    const time = String(Math.round(nowMs * 1_000))
+    const reply = await redis.callBuffer('eval', settleSource, keys.length, ...keys, time, 'open', 'was', correction)
+    await redis.del(marker)
+    if (!Buffer.isBuffer(reply)) throw new Error('settle.lua found another marker')
+    return request.limits.map((_, at): SettledState => {
+      const number = (which: number) => reply.readDoubleBE('was'.length + 8 * (1 + at * 4 + which))
+      return { changed: number(0) === 1, used: number(1), remaining: number(2), resetMs: number(3) }
+    })
+  }
   return {
     name: 'redis',
     run,
+    settle,
     decide: (call) => run(decideAll(call)),
     keys,
     async dump() {

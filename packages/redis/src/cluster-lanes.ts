@@ -1,11 +1,11 @@
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
 import { joinParts, type Part, type PartDecision, partCharge } from './join-parts.ts'
 import { keySlot } from './key-slot.ts'
-import { limitKey } from './keys.ts'
+import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
 import { Lane, type LaneOptions } from './lane.ts'
 import { within } from './within.ts'
 
@@ -176,7 +176,7 @@ function chargedBy(done: readonly PartDecision[]): Charged {
 /** Where the marker of an idempotency key goes when none of the limits is by subject: to the slot of those that there are. */
 function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRequest, 'scope' | 'idempotency'> {
   const { scope, idempotency } = request
-  if (idempotency === undefined || limits.some(countsBySubject)) return { scope, idempotency }
+  if (idempotency === undefined || limits.length === 0 || limits.some(countsBySubject)) return { scope, idempotency }
   const subject = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip')) ? `ip:${scope.ip}` : '_global'
   const key = `${scope.subject} ${idempotency.key}`
   return { scope: { ...scope, subject }, idempotency: { ...idempotency, key } }
@@ -194,11 +194,37 @@ function partsOf(request: LimitRequest): readonly Part[] {
   const groups = [...bySlot].map(([slot, positions]) => {
     return { slot, positions, limits: request.limits.filter((_, at) => positions.includes(at)) }
   })
-  const home = groups.find(({ limits }) => limits.some(countsBySubject)) ?? groups[0]
+  const { settleable, scope } = request
+  const counted = groups.find(({ limits }) => limits.some(countsBySubject))
+  // Whoever settles a decision knows its subject alone: something of it is kept there even if no limit is.
+  if (settleable !== undefined && counted === undefined) {
+    groups.unshift({ slot: keySlot(settlementKey(scope.subject, settleable.id)), positions: [], limits: [] })
+  }
+  const home = counted ?? groups[0]
   return groups.map((group) => {
     const { slot, positions, limits } = group
     const isHome = group === home
     const own = isHome ? inSlotOf(limits, request) : { idempotency: undefined }
-    return { slot, positions, isHome, request: { ...request, limits, ...own } }
+    const settled =
+      settleable === undefined ? {} : { settleable: settleableIn(group, groups, home, request, settleable) }
+    return { slot, positions, isHome, request: { ...request, limits, ...own, ...settled } }
   })
+}
+
+/** Every part keeps its own charge in its own slot; the home's says where the others are. */
+function settleableIn(
+  group: Pick<Part, 'positions'>,
+  groups: readonly { readonly limits: readonly Limit[] }[],
+  home: unknown,
+  { limits, scope }: LimitRequest,
+  settleable: Settleable,
+): Settleable {
+  const keyIn = ([limit]: readonly Limit[]) =>
+    limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), settleable.id)]
+  if (group === home) {
+    const beside = groups.filter((other) => other !== home).flatMap((other) => keyIn(other.limits))
+    return { ...settleable, key: settlementKey(scope.subject, settleable.id), beside }
+  }
+  const [key = ''] = keyIn(limits.filter((_, at) => group.positions.includes(at)))
+  return { ...settleable, key }
 }

@@ -12,8 +12,13 @@ export interface Script {
 }
 
 /** decide.lua for a server of this major version; 6 for one that has not said yet, which every version runs. */
-export function readDecideScript(redisMajor: number): Script {
-  const assembled = assemble('scripts/decide.lua', (file) => {
+export const readDecideScript = (redisMajor: number): Script => readScript('scripts/decide.lua', redisMajor)
+
+/** settle.lua, in the shape that every version of Redis runs. */
+export const readSettleScript = (): Script => readScript('scripts/settle.lua', 6)
+
+function readScript(entry: string, redisMajor: number): Script {
+  const assembled = assemble(entry, (file) => {
     try {
       return readFileSync(join(luaDir, file), 'utf8')
     } catch {

@@ -184,3 +184,11 @@ export function markerKey(subject: string, idempotencyKey: string): string {
   const hash = createHash('sha256').update(idempotencyKey).digest('base64url')
   return `weir:1:{${encode(subject)}}:_once:${hash}`
 }
+
+/** Where the charge of a decision is kept that will be settled; with other hash tags than the subject's only in a Cluster. */
+export const settlementKey = (subject: string, decisionId: string): string =>
+  `weir:1:{${encode(subject)}}:_settle:${encodeBounded(decisionId)}`
+
+/** The same in the slot of a limit's count. */
+export const settlementKeyBeside = (countKey: string, decisionId: string): string =>
+  `${countKey.slice(0, countKey.indexOf('}') + 1)}:_settle:${encodeBounded(decisionId)}`

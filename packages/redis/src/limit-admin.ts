@@ -4,7 +4,7 @@ import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import type { Redis } from 'ioredis'
 import { readDecideScript } from './decide-script.ts'
-import { blockKeyBeside, type CountKeys, countKeys, type KnownScope, markerKey } from './keys.ts'
+import { blockKeyBeside, type CountKeys, countKeys, type KnownScope, markerKey, settlementKey } from './keys.ts'
 
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
@@ -88,6 +88,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
         keyOf: () => key,
         blockKeyOf: () => blockKeyBeside(key),
         markerKeyOf: markerKey,
+        settlementKeyOf: ({ scope: { subject } }, { id }) => settlementKey(subject, id),
         boundariesOf: ({ span }) =>
           span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, Date.now()) : undefined,
         nowMs: undefined,

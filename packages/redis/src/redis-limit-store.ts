@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { ClusterLanes } from './cluster-lanes.ts'
 import { ClusterServers } from './cluster-servers.ts'
-import { blockKey, limitKey, markerKey } from './keys.ts'
+import { blockKey, limitKey, markerKey, settlementKey } from './keys.ts'
 import { Lane, type LaneOptions } from './lane.ts'
 import { type LimitStoreCounters, StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
@@ -126,7 +126,7 @@ class ScriptLimitStore implements RedisLimitStore {
   decide(request: LimitRequest): Promise<Decision> {
     try {
       checkLimitRequest(request)
-      if (request.limits.length === 0) return Promise.resolve(unlimitedDecision)
+      if (request.limits.length === 0 && request.settleable === undefined) return Promise.resolve(unlimitedDecision)
       return this.#servers.decide(request, performance.now())
     } catch (error) {
       return Promise.reject(error)
@@ -149,6 +149,7 @@ class ScriptLimitStore implements RedisLimitStore {
       keyOf: limitKey,
       blockKeyOf: blockKey,
       markerKeyOf: markerKey,
+      settlementKeyOf: ({ scope }, { id, key }) => key ?? settlementKey(scope.subject, id),
       boundariesOf: ({ span }: Limit, { timeZone, anchor }: LimitRequest) =>
         span.kind === 'period' ? this.#boundaries(span.unit, timeZone, anchor, nowMs) : undefined,
       nowMs: testMs,

@@ -18,6 +18,7 @@ interface CountCell {
   readonly algorithm: Algorithm
   plan(limit: ModelArguments, cost: number, nowUs: number): Plan<CountCell>
   refund(limit: ModelArguments, refund: Refund, nowUs: number): CountCell | undefined
+  raise(limit: ModelArguments, raise: Refund, nowUs: number): CountCell | undefined
 }
 
 interface BlockCell {
@@ -44,6 +45,10 @@ const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, st
   },
   refund(limit, refund, nowUs) {
     const next = model.refund(state, limit, refund, nowUs)
+    return next === undefined ? undefined : countCell(algorithm, model, next)
+  },
+  raise(limit, raise, nowUs) {
+    const next = model.raise(state, limit, raise, nowUs)
     return next === undefined ? undefined : countCell(algorithm, model, next)
   },
 })
@@ -215,4 +220,29 @@ export function refundModel(
     const next = countOf(cells, limit).refund(argumentsOf(limit), refund, nowUs)
     return next === undefined ? [] : [[limit.key, next]]
   })
+}
+
+/** How a limit of a settled decision stands afterwards. */
+export interface SettledState extends Omit<LimitState, 'name' | 'size'> {
+  readonly changed: boolean
+}
+
+/** What lua/scripts/settle.lua changes when a decision that was charged at `atUs` is charged `units` more, or less below 0. */
+export function settleModel(
+  cells: Cells,
+  limits: readonly ModelLimit[],
+  { units, atUs }: { readonly units: number; readonly atUs: number },
+  nowUs: number,
+): { readonly changes: readonly Change[]; readonly states: readonly SettledState[] } {
+  const changes: Change[] = []
+  const states = limits.map((limit): SettledState => {
+    const cell = countOf(cells, limit)
+    const change = { cost: Math.abs(units), atUs }
+    const isVoid = units > 0 && atUs - nowUs > stepBackMsMax * 1_000
+    const next = isVoid ? undefined : cell[units < 0 ? 'refund' : 'raise'](argumentsOf(limit), change, nowUs)
+    if (next !== undefined) changes.push([limit.key, next])
+    const { used, remaining, resetMs } = (next ?? cell).plan(argumentsOf(limit), 0, nowUs)
+    return { changed: next !== undefined, used, remaining, resetMs }
+  })
+  return { changes, states }
 }

@@ -83,4 +83,18 @@ function refund(
   return chargedEndMs === state.endMs ? { endMs: state.endMs, used: Math.max(0, state.used - cost) } : undefined
 }
 
-export const fixedWindow: AlgorithmModel<FixedWindowState> = { plan, refund }
+function raise(
+  state: FixedWindowState | undefined,
+  limit: ModelArguments,
+  { cost, atUs }: Refund,
+  nowUs: number,
+): FixedWindowState | undefined {
+  const nowMs = Math.floor(nowUs / 1_000)
+  const chargedEndMs = currentSpan(0, limit, Math.floor(atUs / 1_000)).endMs
+  if (cost === 0 || chargedEndMs <= nowMs) return undefined
+  const { endMs, counts } = currentSpan(state?.endMs ?? 0, limit, nowMs)
+  if (state === undefined || !counts) return { endMs: chargedEndMs, used: cost }
+  return { endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
+}
+
+export const fixedWindow: AlgorithmModel<FixedWindowState> = { plan, refund, raise }

@@ -22,6 +22,8 @@ export interface AlgorithmModel<State> {
   plan(state: State | undefined, limit: ModelArguments, cost: number, nowUs: number): Plan<State>
   /** What is left of the state when `cost` units charged at `atUs` are given back; undefined when nothing of them counts any more. */
   refund(state: State | undefined, limit: ModelArguments, refund: Refund, nowUs: number): State | undefined
+  /** The state with `cost` units more counted for what was charged at `atUs`, whether they fit or not; undefined when nothing changes. */
+  raise(state: State | undefined, limit: ModelArguments, raise: Refund, nowUs: number): State | undefined
 }
 
 /** What an algorithm sees of a limit. */

@@ -66,4 +66,22 @@ function refund(
   return { stampsUs: stampsUs.toSpliced(from, count), windowUs }
 }
 
-export const slidingLog: AlgorithmModel<SlidingLogState> = { plan, refund }
+function raise(
+  state: SlidingLogState | undefined,
+  limit: ModelArguments,
+  { cost, atUs }: Refund,
+  nowUs: number,
+): SlidingLogState | undefined {
+  const { stampsUs, newestUs, windowUs: liveUs } = liveStamps(state, limit, nowUs)
+  const isEmpty = stampsUs.length === 0
+  const windowUs = isEmpty ? windowUsOf(limit) : liveUs
+  const added = Math.min(cost, limit.size - stampsUs.length)
+  const latestUs = Math.max(isEmpty ? 0 : newestUs, nowUs)
+  if (added <= 0 || atUs <= latestUs - windowUs) return undefined
+  const stampedUs = Math.min(atUs, latestUs)
+  const later = stampsUs.findIndex((stampUs) => stampUs > stampedUs)
+  const at = later < 0 ? stampsUs.length : later
+  return { stampsUs: stampsUs.toSpliced(at, 0, ...Array<number>(added).fill(stampedUs)), windowUs }
+}
+
+export const slidingLog: AlgorithmModel<SlidingLogState> = { plan, refund, raise }

@@ -117,4 +117,25 @@ function refund(
   return inPrevious ? { ...state, previous: previous - givenBack } : { ...state, current: current - givenBack }
 }
 
-export const slidingWindow: AlgorithmModel<SlidingWindowState> = { plan, refund }
+function raise(
+  state: SlidingWindowState | undefined,
+  limit: ModelArguments,
+  { cost, atUs }: Refund,
+  nowUs: number,
+): SlidingWindowState | undefined {
+  const {
+    lengthMs,
+    startMs,
+    current,
+    previous,
+    lastMs,
+    sinceUs = atUs,
+  } = cellsAt(state, windowMsOf(limit), Math.floor(nowUs / 1_000))
+  const afterMs = Math.min(Math.floor(Math.max(atUs, sinceUs) / 1_000) - startMs, lengthMs - 1)
+  if (cost === 0 || afterMs < -lengthMs) return undefined
+  const cells = { lengthMs, startMs, sinceUs }
+  if (afterMs < 0) return { ...cells, lastMs, current, previous: Math.min(previous + cost, unitsMax) }
+  return { ...cells, lastMs: Math.max(lastMs, afterMs), current: Math.min(current + cost, unitsMax), previous }
+}
+
+export const slidingWindow: AlgorithmModel<SlidingWindowState> = { plan, refund, raise }

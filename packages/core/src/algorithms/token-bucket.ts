@@ -144,4 +144,14 @@ function refund(
   return { ...state, ...full, lowUs: lowUs === lowNone ? lowNone : Math.max(0, lowUs - upUs(back)) }
 }
 
-export const tokenBucket: AlgorithmModel<TokenBucketState> = { plan, refund }
+function raise(
+  state: TokenBucketState | undefined,
+  limit: ModelArguments,
+  { cost }: Refund,
+  nowUs: number,
+): TokenBucketState | undefined {
+  const { remaining } = plan(state, limit, 0, nowUs)
+  return plan(state, limit, Math.min(cost, remaining), nowUs).next
+}
+
+export const tokenBucket: AlgorithmModel<TokenBucketState> = { plan, refund, raise }

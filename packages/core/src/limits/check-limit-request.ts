@@ -6,11 +6,22 @@ import type { LimitRequest } from './limit-store.ts'
 const idempotencyKeyLengthMax = 256
 const idempotencyIdLengthMax = 64
 
+/** A day; what takes longer than its quota's period is not settled but counted anew. Also checked in lua/lib/settling.lua. */
+export const settleMsMax = 86_400_000
+/** What is told of a decision: names and ids of bounded length. */
+const aboutLengthMax = 8_192
+
 /** Throws for a request that no border should have let through; it must not take the others of its call with it. */
-export function checkLimitRequest({ cost, limits, idempotency }: LimitRequest): void {
+export function checkLimitRequest({ cost, limits, idempotency, settleable }: LimitRequest): void {
   if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost ${cost} is not a non-negative safe integer`)
   if (limits.length > limitsPerDecisionMax) {
     throw new RangeError(`${limits.length} limits in one decision, at most ${limitsPerDecisionMax}`)
+  }
+  if (settleable !== undefined) {
+    const { keptMs, about } = settleable
+    const isKept = Number.isSafeInteger(keptMs) && keptMs > 0 && keptMs <= settleMsMax
+    if (!isKept) throw new RangeError(`a decision to be settled in ${keptMs} ms, at most ${settleMsMax}`)
+    if (about.length > aboutLengthMax) throw new RangeError(`${about.length} characters about a decision`)
   }
   if (idempotency === undefined) return
   const { key, id } = idempotency

@@ -26,6 +26,8 @@ export interface LimitRequest {
   readonly anchor: number
   /** Under a key that was admitted in the last minutes, that first answer is given again and nothing is charged. */
   readonly idempotency?: Idempotency | undefined
+  /** What it costs will be settled later: what was charged is kept until then. */
+  readonly settleable?: Settleable | undefined
 }
 
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
@@ -36,6 +38,20 @@ export interface Idempotency {
   readonly key: string
   /** The id that this decision's record will have; a repeat is told the first one's. At most 64 printable ASCII characters. */
   readonly id: string
+}
+
+/** A decision whose cost is known only at its end. Its charge is kept for a while, and can be corrected once. */
+export interface Settleable {
+  /** The id that its record will have. */
+  readonly id: string
+  /** At most a day. */
+  readonly keptMs: number
+  /** Told again to whoever settles it. At most 8,192 characters. */
+  readonly about: string
+  /** Where the store keeps limits in several places: under which key this request's charge is kept, if not under its subject's. */
+  readonly key?: string
+  /** And under which keys the rest of the same decision's. */
+  readonly beside?: readonly string[]
 }
 
 /** Decides and charges in one step. A refusal charges nothing on any limit; see lua/scripts/decide.lua. */

@@ -38,6 +38,7 @@ const parts: CallParts = {
   keyOf: (limit, scope) => `${scope.subject}/${limit.name}`,
   blockKeyOf: (limit, scope) => `${scope.subject}/${limit.name}/blocked`,
   markerKeyOf: (subject, key) => `${subject}/once/${key}`,
+  settlementKeyOf: ({ scope }, { id }) => `${scope.subject}/settle/${id}`,
   boundariesOf: (_, { timeZone }) => (timeZone === 'UTC' ? [100, 200, 300] : [150, 250, 350]),
   nowMs: undefined,
 }

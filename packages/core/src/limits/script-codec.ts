@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from './decision.ts'
 import type { Limit, PeriodBoundaries } from './limit.ts'
-import type { Charge, LimitRequest, ScopeValues } from './limit-store.ts'
+import type { Charge, LimitRequest, ScopeValues, Settleable } from './limit-store.ts'
 import { decisionOf, verdicts } from './verdict.ts'
 
 /** The wire format of lua/scripts/decide.lua, whose header is its only description. */
@@ -26,6 +26,8 @@ export interface CallParts {
   blockKeyOf(limit: Limit, scope: ScopeValues): string
   /** Where the first answer under an idempotency key is kept. */
   markerKeyOf(subject: string, idempotencyKey: string): string
+  /** Where the charge of a decision that will be settled is kept. */
+  settlementKeyOf(request: LimitRequest, settleable: Settleable): string
   boundariesOf(limit: Limit, request: LimitRequest): PeriodBoundaries | undefined
   /** The test's time; undefined for Redis's own clock. */
   readonly nowMs: number | undefined
@@ -74,6 +76,16 @@ function positionOf(positions: Map<string, number>, text: string): number {
 export const chargedLimits = ({ limits }: LimitRequest, { refusedBits }: Charge): readonly Limit[] =>
   refusedBits === 0 ? limits : limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
 
+/** A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the script. */
+export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string]
+
+/** What decide.lua keeps, as JSON, of a decision that will be settled. */
+export interface SettlementText {
+  readonly about: string
+  readonly limits: readonly SettlementLimit[]
+  readonly beside?: readonly string[]
+}
+
 /** Collects one call's keys and limits; each is sent once, however many requests name it. */
 class CallWriter {
   readonly keys = new Map<string, number>()
@@ -85,12 +97,9 @@ class CallWriter {
   }
 
   decide(request: LimitRequest): string {
-    const { idempotency, scope, cost } = request
-    let text = `[${request.peek ? 1 : 0},${cost}`
-    if (idempotency !== undefined && !request.peek) {
-      const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
-      text = `[3,${cost},${JSON.stringify(idempotency.id)},${marker}`
-    }
+    const { idempotency, settleable, scope, cost } = request
+    const isMarked = !request.peek && (idempotency !== undefined || settleable !== undefined)
+    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${cost}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
       if (blockMsOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
@@ -98,17 +107,46 @@ class CallWriter {
     return `${text}]`
   }
 
+  /** What a request with an idempotency key, or one that will be settled, begins with. */
+  #marks(request: LimitRequest): string {
+    const { idempotency, settleable, scope, cost } = request
+    let text = ''
+    if (idempotency !== undefined) {
+      const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
+      text = `,${JSON.stringify(idempotency.id)},${marker}`
+    }
+    if (settleable === undefined) return `[3,${cost}${text}`
+    const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))
+    const kept = JSON.stringify(JSON.stringify(this.#charged(request, settleable)))
+    return `[${idempotency === undefined ? 4 : 5},${cost}${text},${settleable.keptMs},${marker},${kept}`
+  }
+
+  /** What settling needs to find the counts again, by the limits as they are now. */
+  #charged(request: LimitRequest, { about, beside }: Settleable): SettlementText {
+    const limits = request.limits.map((limit): SettlementLimit => {
+      return [limit.name, limit.capacity, this.#parts.keyOf(limit, request.scope), this.#definition(limit, request)]
+    })
+    return beside === undefined ? { about, limits } : { about, limits, beside }
+  }
+
   refund(request: LimitRequest, charge: Charge): string {
-    let text = `[2,${request.cost},${charge.atUs}`
+    const { settleable, cost } = request
+    let text = `[2,${cost},${charge.atUs}`
+    if (settleable !== undefined) {
+      text = `[6,${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`
+    }
     for (const limit of chargedLimits(request, charge)) text += this.#limit(limit, request)
     return `${text}]`
   }
 
+  #definition(limit: Limit, request: LimitRequest): string {
+    return limit.span.kind === 'window'
+      ? windowText(limit, limit.span.ms)
+      : periodText(limit, this.#parts.boundariesOf(limit, request))
+  }
+
   #limit(limit: Limit, request: LimitRequest): string {
-    const text =
-      limit.span.kind === 'window'
-        ? windowText(limit, limit.span.ms)
-        : periodText(limit, this.#parts.boundariesOf(limit, request))
+    const text = this.#definition(limit, request)
     return `,${positionOf(this.limits, text)},${positionOf(this.keys, this.#parts.keyOf(limit, request.scope))}`
   }
 }

@@ -19,7 +19,8 @@ import { LeasedUnits, type Taken } from './leased-units.ts'
  * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
  * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
  *
- * Put to Redis as they are: limits in shadow or with a block, requests with an idempotency key (its marker is in Redis), and
+ * Put to Redis as they are: limits in shadow or with a block, requests with an idempotency key or to be settled (their
+ * markers are in Redis), and
  * what is not fixed_window. Looking takes no lease; it may find too little where deciding would still put pieces together.
  */
 
@@ -82,7 +83,8 @@ class LeasingStore implements Leasing {
   }
 
   decide(request: LimitRequest): Promise<Decision> {
-    if (!someLeased(request.limits) || request.idempotency !== undefined) return this.#inner.decide(request)
+    const isMarked = request.idempotency !== undefined || request.settleable !== undefined
+    if (!someLeased(request.limits) || isMarked) return this.#inner.decide(request)
     return this.#decideLeased(request)
   }
 

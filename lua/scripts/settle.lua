@@ -1,0 +1,95 @@
+-- Settles a decision: replaces its marker and corrects the counts that it was charged to, if the marker still is what the caller
+-- read; else nothing. Whoever repeats it finds another marker. What a marker says is between decide.lua and
+-- packages/redis/src/settlement-marker.ts, which takes it apart.
+--
+-- KEYS[1]   the marker
+-- KEYS[k]   the counts to be corrected, in its slot. At most 16.
+-- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
+-- ARGV[2]   the marker as it was read
+-- ARGV[3]   what it becomes
+-- ARGV[4]   empty to replace only the marker, as it is; or JSON: {until_ms, repeated_ms, units, at_us, limit, …}. The new marker
+--           is kept until until_ms, and for repeated_ms at least. units: by how much more the decision was charged at at_us, less
+--           below 0. limit: of KEYS[2] and on, as in decide.lua.
+--
+-- Reply: nil if the marker is another; else the marker as it is now. With counts, behind ARGV[3]: the time used, and for each
+-- count whether it was changed (1, else 0), the units used, the units left, and the milliseconds until all are free, as
+-- big-endian doubles.
+--
+-- A wrong call is refused whole with SETTLEARGS. Any other error comes from a read or from the first write: nothing was written.
+-- @include ../lib/integers.lua
+-- @include ../lib/clock.lua
+-- @include ../lib/keepers.lua
+
+local limits_max = 16
+
+local function refuse_call(why)
+  return redis.error_reply('SETTLEARGS ' .. why)
+end
+
+local now_us, server_ahead_ms = clock.read(ARGV[1])
+if not now_us then
+  return refuse_call('the time is neither empty nor microseconds')
+elseif not ARGV[4] or ARGV[5] or #KEYS < 1 or #KEYS > limits_max + 1 then
+  return refuse_call('wanted a marker, at most ' .. limits_max .. ' counts, and four arguments')
+end
+local now_ms = math.floor(now_us / 1000)
+
+local marker = KEYS[1]
+if redis.call('GET', marker) ~= ARGV[2] then
+  return false
+elseif ARGV[4] == '' then
+  redis.call('SET', marker, ARGV[3], 'KEEPTTL')
+  return ARGV[3]
+end
+
+local decoded, settlement = pcall(cjson.decode, ARGV[4])
+if not decoded or type(settlement) ~= 'table' or #settlement ~= #KEYS + 3 then
+  return refuse_call('wanted a limit for every count')
+end
+local until_ms, repeated_ms, units, at_us = settlement[1], settlement[2], settlement[3], settlement[4]
+local change = type(units) == 'number' and math.abs(units)
+if not (integers.is_count(until_ms) and integers.is_count(repeated_ms) and integers.is_count(change) and integers.is_count(at_us)) then
+  return refuse_call('a number is none')
+end
+
+-- What becomes of one count: whether it changes, how it stands then, and what is to be saved.
+local function correct(key, definition)
+  local name = type(definition) == 'table' and definition[1]
+  local algorithm = keepers.algorithm(name)
+  local arguments = algorithm and algorithm.arguments(definition, now_ms)
+  if not arguments then
+    error('a limit is none')
+  end
+  local value = algorithm.whole and redis.call('GET', key)
+  local state = algorithm.load(value, key, arguments, math.min(change, arguments.size), now_us)
+  local next_state, expires_ms
+  if units < 0 then
+    next_state, expires_ms = algorithm.refund(state, arguments, change, at_us, now_us)
+  elseif units > 0 and at_us - now_us <= clock.step_back_ms_max * 1000 then -- else a clock was set back, and what it counted is void
+    next_state, expires_ms = algorithm.raise(state, arguments, change, at_us, now_us)
+  end
+  local _, used, remaining, reset_ms = algorithm.plan(next_state or state, arguments, 0, now_us, now_ms)
+  return { key = key, keeper = algorithm, state = next_state, expires_ms = expires_ms }, used, remaining, reset_ms
+end
+
+local numbers, corrections = { now_us }, {}
+for at = 2, #KEYS do
+  local done, correction, used, remaining, reset_ms = pcall(correct, KEYS[at], settlement[at + 3])
+  if not done then
+    return refuse_call('count ' .. at - 1 .. ' cannot be corrected')
+  end
+  corrections[at - 1] = correction
+  local base = #numbers
+  numbers[base + 1], numbers[base + 2] = correction.state and 1 or 0, used
+  numbers[base + 3], numbers[base + 4] = remaining, reset_ms
+end
+
+local settled = ARGV[3] .. struct.pack('>' .. string.rep('d', #numbers), unpack(numbers))
+local kept_until_ms = math.max(until_ms, now_ms + repeated_ms)
+redis.call('SET', marker, settled, 'PXAT', kept_until_ms + server_ahead_ms)
+for _, correction in ipairs(corrections) do
+  if correction.state then
+    correction.keeper.save(correction.key, correction.state, correction.expires_ms, server_ahead_ms)
+  end
+end
+return settled

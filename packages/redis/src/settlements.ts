@@ -1,0 +1,220 @@
+import type { LimitState } from '@weir/core/limits/decision.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import { readSettleScript } from './decide-script.ts'
+import { keySlot } from './key-slot.ts'
+import { settlementKey } from './keys.ts'
+import { readScriptError } from './script-error.ts'
+import { chargedIn, type Marker, parseMarker, recordedMarker, settledHead, takenMarker } from './settlement-marker.ts'
+import { within } from './within.ts'
+
+/** What a decision comes to. */
+export interface Settlement {
+  readonly subject: string
+  /** Of the decision. */
+  readonly id: string
+  /** Units, a non-negative safe integer. */
+  readonly cost: number
+}
+
+/** A decision whose cost was settled, now or before: whoever asks is told the same. */
+export interface Settled {
+  readonly kind: 'settled'
+  readonly cost: number
+  /** What was charged when it was decided. */
+  readonly chargedCost: number
+  /** As it was handed in with the decision. */
+  readonly about: string
+  /** Limits whose counts were corrected, as that left them. */
+  readonly limits: readonly LimitState[]
+  /** Redis's clock when it was settled. */
+  readonly settledAtUs: number
+  /** Its record is owed by the process that asks, which is to write it and then to say so. */
+  readonly isOwed: boolean
+}
+
+export type SettlementResult =
+  | Settled
+  /** No such decision of this subject, none that can be settled, or none any more. */
+  | { readonly kind: 'unknown' }
+  /** It was settled to another cost. */
+  | { readonly kind: 'conflict'; readonly cost: number }
+  /** Another process settled it a moment ago, and owes the record: it is waited for before it is given up as dead. */
+  | { readonly kind: 'busy'; readonly retryAfterMs: number }
+  /** Redis did not answer. What was done of it stands, and is found by a repeat. */
+  | { readonly kind: 'unavailable' }
+
+/** Settles decisions that were decided with `settleable`; each once, however often it is asked. */
+export interface Settlements {
+  settle(settlement: Settlement): Promise<SettlementResult>
+  /** The record of a settled decision is safe. False when Redis did not answer: a repeat then finds it owed still. */
+  recorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
+}
+
+export interface SettlementsOptions {
+  readonly redis: Redis | ClusterConnection
+  /** Names this process start. */
+  readonly owner: string
+  /** A process that owes a record for longer is taken for dead. Longer than any may be stopped between Redis's answer and its journal. */
+  readonly graceMs?: number
+  /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
+  readonly now?: () => number | undefined
+}
+
+/** Settling may wait longer than a decision, but its caller waits too. */
+const answerMsMax = 1_000
+const graceMsDefault = 60_000
+/** A repeat soon after is answered, also when it was settled at the last moment. */
+const repeatedMs = 900_000
+/** Somebody else was quicker, or a slot has moved: a few times in a row at most. */
+const attemptsMax = 5
+
+interface Read {
+  readonly bytes: Buffer
+  readonly marker: Marker
+}
+
+export const createSettlements = (options: SettlementsOptions): Settlements => new RedisSettlements(options)
+
+class RedisSettlements implements Settlements {
+  readonly #redis: Redis | ClusterConnection
+  readonly #owner: string
+  readonly #graceMs: number
+  readonly #now: () => number | undefined
+  readonly #script = readSettleScript()
+
+  constructor({ redis, owner, graceMs = graceMsDefault, now = () => undefined }: SettlementsOptions) {
+    this.#redis = redis
+    this.#owner = owner
+    this.#graceMs = graceMs
+    this.#now = now
+  }
+
+  async settle(settlement: Settlement): Promise<SettlementResult> {
+    const key = settlementKey(settlement.subject, settlement.id)
+    return (await within(answerMsMax, this.#settle(key, settlement))) ?? { kind: 'unavailable' }
+  }
+
+  async recorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
+    const key = settlementKey(subject, id)
+    return (await within(answerMsMax, this.#recorded(key))) ?? false
+  }
+
+  async #recorded(key: string): Promise<boolean> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const read = await this.#read(key)
+      if (read?.marker.phase !== 'owed') return read !== undefined
+      if ((await this.#replace(key, read.bytes, recordedMarker(read.bytes))) !== undefined) return true
+    }
+    return false
+  }
+
+  async #settle(key: string, { cost }: Settlement): Promise<SettlementResult> {
+    const home = await this.#settleOne(key, cost)
+    if (home === undefined) return { kind: 'unknown' }
+    const { marker } = home
+    const { settled } = marker
+    if (settled === undefined) return { kind: 'unavailable' }
+    if (settled.cost !== cost) return { kind: 'conflict', cost: settled.cost }
+    const isOwed = marker.phase === 'owed'
+    const waitMs = isOwed && settled.owner !== this.#owner ? await this.#takeOver(key, home) : 0
+    if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
+    const parts = [marker]
+    // Each by its own marker: what is there already is only read, so that a repeat completes what a death left half done.
+    for (const beside of marker.text.beside ?? []) {
+      const part = await this.#settleOne(beside, cost)
+      if (part !== undefined) parts.push(part.marker)
+    }
+    const limits = parts.flatMap(correctedLimits)
+    const { cost: chargedCost, text } = marker
+    return { kind: 'settled', cost, chargedCost, about: text.about, limits, settledAtUs: settled.atUs, isOwed }
+  }
+
+  /** The marker as it is once it has been settled, by this or before; undefined when there is none to settle. */
+  async #settleOne(key: string, cost: number): Promise<Read | undefined> {
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const read = await this.#read(key)
+      if (read === undefined || read.marker.phase === 'void') return undefined
+      if (read.marker.phase !== 'open') return read
+      const { bytes, marker } = read
+      const limits = chargedIn(marker)
+      const head = settledHead(bytes, marker, { cost, owner: this.#owner, takenUs: 0 })
+      const numbers = [marker.untilMs, repeatedMs, cost - marker.cost, marker.atUs]
+      const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join(',')}]`
+      const keys = limits.map(([, , count]) => count)
+      const settled = await this.#replace(key, bytes, head, keys, correction)
+      if (settled !== undefined) return settled
+    }
+    throw new Error(`${key} changed ${attemptsMax} times while it was settled`)
+  }
+
+  /** Milliseconds to wait before this process may take over what another owes; 0 when it has. */
+  async #takeOver(key: string, { bytes, marker }: Read): Promise<number> {
+    const { settled } = marker
+    if (settled === undefined) return this.#graceMs
+    const nowUs = await this.#nowUs(key)
+    const sinceUs = Math.max(settled.atUs, settled.takenUs)
+    const waitMs = Math.ceil(this.#graceMs - (nowUs - sinceUs) / 1_000)
+    if (waitMs > 0) return waitMs
+    const taken = takenMarker(bytes, marker, { cost: settled.cost, owner: this.#owner, takenUs: nowUs })
+    return (await this.#replace(key, bytes, taken)) === undefined ? this.#graceMs : 0
+  }
+
+  async #nowUs(key: string): Promise<number> {
+    const nowMs = this.#now()
+    if (nowMs !== undefined) return nowMs * 1_000
+    const [seconds, us] = await this.#on(key, (server) => server.time())
+    return Number(seconds) * 1_000_000 + Number(us)
+  }
+
+  async #read(key: string): Promise<Read | undefined> {
+    const bytes = await this.#on(key, (server) => server.getBuffer(key))
+    return bytes === null ? undefined : readBytes(bytes)
+  }
+
+  /** Undefined when the marker is not what it was, and nothing was done. */
+  async #replace(key: string, from: Buffer, to: Buffer, counts: readonly string[] = [], correction = '') {
+    const nowMs = this.#now()
+    const time = nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))
+    const keys = [key, ...counts]
+    const { source } = this.#script
+    const reply = await this.#on(key, (server) =>
+      server.callBuffer('eval', source, keys.length, ...keys, time, from, to, correction),
+    )
+    if (reply === null) return undefined
+    if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua replied with ${typeof reply} instead of bytes`)
+    return readBytes(reply)
+  }
+
+  /** Whatever is sent again is harmless: it changes nothing unless the marker still is what was read. */
+  async #on<T>(key: string, ask: (server: Redis) => Promise<T>): Promise<T> {
+    const connection = this.#redis
+    if (!('serverOf' in connection)) return await ask(connection)
+    const slot = keySlot(key)
+    let server = connection.serverOf(slot)
+    for (let attempt = 1; ; attempt += 1) {
+      if (server === undefined) throw new Error('no master of the Cluster is known to hold this key')
+      try {
+        return await ask(server)
+      } catch (error) {
+        const { code, address } = readScriptError(error)
+        if (code !== 'MOVED' || attempt >= attemptsMax) throw error
+        server = connection.moved(slot, address, server)
+      }
+    }
+  }
+}
+
+function readBytes(bytes: Buffer): Read | undefined {
+  const marker = parseMarker(bytes)
+  return marker === undefined ? undefined : { bytes, marker }
+}
+
+function correctedLimits(marker: Marker): readonly LimitState[] {
+  return chargedIn(marker).flatMap(([name, size], at) => {
+    const count = marker.settled?.counts[at]
+    if (count?.changed !== true) return []
+    const { used, remaining, resetMs } = count
+    return [{ name, size, used, remaining, resetMs }]
+  })
+}

@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { settlementKey } from '@weir/redis/keys.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { createSettlements } from '@weir/redis/settlements.ts'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const minuteMs = 60_000
+const dayMs = 86_400_000
+const quarterMs = 900_000
+
+/** A store and two processes that settle, all by the test's clock. */
+async function open() {
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const clock = { ms: 1_790_000_000_000 - (1_790_000_000_000 % dayMs) + 30_000 }
+  const now = () => clock.ms
+  const periodBoundaries = createBoundaryCache()
+  const store = createRedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 2_000, now })
+  onTestFinished(() => store.close())
+  const subject = `settled-${randomUUID()}`
+  const ask = (overrides: Partial<LimitRequest>, settle: Partial<Settleable> = {}) => {
+    const settleable = { id: uuidv7(now()), keptMs: quarterMs, about: '{"route":"POST /v1/ü"}', ...settle }
+    return { ...buildLimitRequest({ scope: buildScope({ subject }), ...overrides }), settleable }
+  }
+  const used = async (request: LimitRequest) =>
+    (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
+  const processOf = (owner: string) => createSettlements({ redis, owner, now })
+  return { redis, clock, store, subject, ask, used, processOf, settlements: processOf('one') }
+}
+
+const limitOf = (algorithm: Limit['algorithm'], overrides: Partial<Limit> = {}) =>
+  buildLimit({
+    name: algorithm,
+    algorithm,
+    size: 100,
+    capacity: 100,
+    span: { kind: 'window', ms: dayMs },
+    ...overrides,
+  })
+
+const everyLimit = algorithms.map((algorithm) => limitOf(algorithm))
+
+test('a decision is settled to less or to more on every limit that it was charged to, of every algorithm', async () => {
+  const { store, subject, ask, used, settlements, clock } = await open()
+  const shadow = buildLimit({
+    name: 'shadow',
+    size: 5,
+    capacity: 5,
+    mode: 'shadow',
+    span: { kind: 'window', ms: dayMs },
+  })
+  const first = ask({ cost: 40, limits: [...everyLimit, shadow] })
+  const second = ask({ cost: 2, limits: [...everyLimit, shadow] })
+  expect(await store.decide(first)).toMatchObject({ allowed: true, charged: 'yes', shadowedBy: 'shadow' })
+  await store.decide(second)
+  clock.ms += 1
+  const lower = await settlements.settle({ subject, id: first.settleable.id, cost: 10 })
+  expect(lower).toMatchObject({
+    ...{ kind: 'settled', cost: 10, chargedCost: 40, about: '{"route":"POST /v1/ü"}', isOwed: true },
+    ...{
+      settledAtUs: clock.ms * 1_000,
+      limits: everyLimit.map(({ name }) => ({ name, size: 100, used: 12, remaining: 88 })),
+    },
+  })
+  expect(await used(first)).toEqual([12, 12, 12, 12, 2])
+  await settlements.settle({ subject, id: second.settleable.id, cost: 32 })
+  expect(await used(first)).toEqual([42, 42, 42, 42, 32])
+})
+
+test('what was used beyond a limit counts: windows hold all of it, a log and a bucket are full', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const request = ask({ cost: 60, limits: everyLimit })
+  await store.decide(request)
+  await settlements.settle({ subject, id: request.settleable.id, cost: 250 })
+  expect(await used(request)).toEqual([250, 250, 100, 100])
+  expect(await store.decide({ ...request, cost: 1 })).toMatchObject({ allowed: false })
+})
+
+test('a decision that was charged nothing is settled, also one without any limit', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const free = ask({ cost: 0, limits: everyLimit })
+  await store.decide(free)
+  expect(await settlements.settle({ subject, id: free.settleable.id, cost: 7 })).toMatchObject({ chargedCost: 0 })
+  expect(await used(free)).toEqual([7, 7, 7, 7])
+  const unlimited = ask({ cost: 3, limits: [] })
+  expect(await store.decide(unlimited)).toMatchObject({ allowed: true, reason: 'ok' })
+  const settled = await settlements.settle({ subject, id: unlimited.settleable.id, cost: 9 })
+  expect(settled).toMatchObject({ kind: 'settled', chargedCost: 3, limits: [], isOwed: true })
+})
+
+test('a repeat gets the same answer and changes nothing; another cost is a conflict', async () => {
+  const { redis, store, subject, ask, used, settlements, clock } = await open()
+  const request = ask({ cost: 40, limits: everyLimit })
+  await store.decide(request)
+  const { id } = request.settleable
+  const first = await settlements.settle({ subject, id, cost: 10 })
+  const bytes = await redis.getBuffer(settlementKey(subject, id))
+  clock.ms += 5_000
+  const racing = await Promise.all(Array.from({ length: 8 }, () => settlements.settle({ subject, id, cost: 10 })))
+  expect(racing).toEqual(Array(8).fill(first))
+  expect(await redis.getBuffer(settlementKey(subject, id))).toEqual(bytes)
+  expect(await settlements.settle({ subject, id, cost: 11 })).toEqual({ kind: 'conflict', cost: 10 })
+  expect(await used(request)).toEqual([10, 10, 10, 10])
+})
+
+test('many who settle one decision to different costs at once: one wins, all others are told its cost', async () => {
+  const { store, subject, ask, used, processOf } = await open()
+  const request = ask({ cost: 50, limits: everyLimit })
+  await store.decide(request)
+  const { id } = request.settleable
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, at) => processOf('same').settle({ subject, id, cost: at })),
+  )
+  const winner = answers.findIndex(({ kind }) => kind === 'settled')
+  expect(answers.filter(({ kind }) => kind === 'settled')).toHaveLength(1)
+  expect(answers.filter(({ kind }) => kind === 'conflict')).toEqual(Array(11).fill({ kind: 'conflict', cost: winner }))
+  expect(await used(request)).toEqual(Array(4).fill(winner))
+})
+
+test('only what asked for it, was charged, and is not over can be settled', async () => {
+  const { redis, store, subject, ask, settlements } = await open()
+  const settle = (id: string, of = subject) => settlements.settle({ subject: of, id, cost: 1 })
+  const limits = [limitOf('fixed_window', { size: 10, capacity: 10 })]
+  const plain = ask({ limits })
+  await store.decide({ ...plain, settleable: undefined })
+  expect(await settle(plain.settleable.id)).toEqual({ kind: 'unknown' })
+  const refused = ask({ limits, cost: 11 })
+  expect(await store.decide(refused)).toMatchObject({ allowed: false })
+  expect(await settle(refused.settleable.id)).toEqual({ kind: 'unknown' })
+  const peeked = ask({ limits, peek: true })
+  await store.decide(peeked)
+  expect(await settle(peeked.settleable.id)).toEqual({ kind: 'unknown' })
+  const charged = ask({ limits }, { keptMs: 5_000 })
+  await store.decide(charged)
+  expect(await settle(charged.settleable.id, 'somebody-else')).toEqual({ kind: 'unknown' })
+  const leftMs = await redis.pttl(settlementKey(subject, charged.settleable.id))
+  expect(leftMs).toBeGreaterThan(3_000)
+  expect(leftMs).toBeLessThanOrEqual(5_000)
+})
+
+test('a charge that was given back is not settled any more', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const request = ask({ cost: 5, limits: everyLimit })
+  const decision = await store.decide(request)
+  expect(await store.refund(request, decision)).toBe(true)
+  expect(await settlements.settle({ subject, id: request.settleable.id, cost: 90 })).toEqual({ kind: 'unknown' })
+  expect(await used(request)).toEqual([0, 0, 0, 0])
+})
+
+test('a span that is over is left as it is, and the limits whose counts were corrected are named', async () => {
+  const { store, subject, ask, used, settlements, clock } = await open()
+  const minute = buildLimit({ name: 'minute', size: 100 })
+  const day = buildLimit({ name: 'day', size: 100, span: { kind: 'period', unit: 'day' } })
+  const request = ask({ cost: 20, limits: [minute, day] })
+  await store.decide(request)
+  clock.ms += 2 * minuteMs
+  await store.decide({ ...request, cost: 1, settleable: undefined })
+  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 50 })
+  expect(settled).toMatchObject({ limits: [{ name: 'day', used: 51 }] })
+  expect(await used(request)).toEqual([1, 51])
+})
+
+test('under an idempotency key a decision is charged once and settled once, by the id of the first', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const [first, again] = [ask({ cost: 8, limits: everyLimit }), ask({ cost: 8, limits: everyLimit })].map(
+    (request) => ({
+      ...request,
+      idempotency: { key: 'order 1', id: request.settleable.id },
+    }),
+  )
+  if (first === undefined || again === undefined) throw new Error('two requests were made')
+  await store.decide(first)
+  expect(await store.decide(again)).toMatchObject({ repeats: first.settleable.id })
+  expect(await settlements.settle({ subject, id: again.settleable.id, cost: 1 })).toEqual({ kind: 'unknown' })
+  expect(await settlements.settle({ subject, id: first.settleable.id, cost: 1 })).toMatchObject({ chargedCost: 8 })
+  expect(await used(first)).toEqual([1, 1, 1, 1])
+})
+
+test('a record is owed until it is safe, to the process that settled; another takes it over a minute later, once', async () => {
+  const { store, subject, ask, processOf, settlements, clock } = await open()
+  const request = ask({ cost: 5, limits: everyLimit })
+  await store.decide(request)
+  const settlement = { subject, id: request.settleable.id, cost: 2 }
+  expect(await settlements.settle(settlement)).toMatchObject({ isOwed: true })
+  const other = processOf('two')
+  clock.ms += 10_000
+  expect(await other.settle(settlement)).toEqual({ kind: 'busy', retryAfterMs: 50_000 })
+  clock.ms += 50_000
+  expect(await other.settle(settlement)).toMatchObject({ kind: 'settled', isOwed: true })
+  expect(await settlements.settle(settlement)).toEqual({ kind: 'busy', retryAfterMs: 60_000 })
+  expect(await other.recorded(settlement)).toBe(true)
+  expect(await settlements.settle(settlement)).toMatchObject({ kind: 'settled', isOwed: false })
+  expect(await other.settle(settlement)).toMatchObject({ isOwed: false, chargedCost: 5 })
+})
+
+test('a cost that was right from the start owes no record', async () => {
+  const { store, subject, ask, settlements } = await open()
+  const request = ask({ cost: 5, limits: everyLimit })
+  await store.decide(request)
+  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 5 })
+  expect(settled).toMatchObject({ kind: 'settled', isOwed: false, limits: [] })
+})
+
+test('a marker is kept with the charge whole or not at all, and always expires', async () => {
+  const { redis, store, subject, ask } = await open()
+  const request = ask({ cost: 2 ** 53 - 1, limits: [limitOf('fixed_window', { size: 2 ** 53 - 1 })] })
+  await store.decide(request)
+  const key = settlementKey(subject, request.settleable.id)
+  expect(await redis.pttl(key)).toBeGreaterThan(0)
+  await redis.set(`weir:1:{${subject}}:token_bucket`, 'x', 'PX', 60_000)
+  const wrong = ask({ limits: [limitOf('token_bucket')] }, { keptMs: dayMs + 1 })
+  await expect(store.decide(wrong)).rejects.toThrow('to be settled')
+  expect(await redis.exists(settlementKey(subject, wrong.settleable.id))).toBe(0)
+})
