@@ -1,27 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
-import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
-import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
-import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
-import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { projectRoot } from '../support/weir-up.ts'
+import { startTables, type Tables } from '../support/servers/tables.ts'
 
-// The database's name is fixed, so these tests have a server of their own.
-let server: RunningServer
-let client: ClickHouseClient
+let tables: Tables
 beforeAll(async () => {
-  server = await startServer(clickhouseServer)
-  client = connectClickhouse(server.address, 'test')
-  await migrate(client, await readMigrations(join(projectRoot, 'infra/clickhouse/migrations')))
+  tables = await startTables()
 })
-afterAll(async () => {
-  await client?.close()
-  await server?.close()
-})
+afterAll(() => tables?.close())
 
 /** Rows of one journal in partition 2, with equally many numbers and offsets. */
 async function insertRows(
@@ -38,7 +25,7 @@ async function insertRows(
     (_, at) =>
       `${JSON.stringify({ ...fields, id: randomUUID(), seq: block.seq + at, offset: block.offset + at, limits: [] })}\n`,
   )
-  await insertBlock(client, { table: `weir.${table}`, token: randomUUID(), lines: Buffer.from(lines.join('')) })
+  await insertBlock(tables.client, { table: `weir.${table}`, token: randomUUID(), lines: Buffer.from(lines.join('')) })
 }
 
 describe.each([
@@ -49,27 +36,27 @@ describe.each([
   const life = { topic, topicId, partition: 2 }
 
   it('are those of the blocks before it, however many came after, and before an insert there are none', async () => {
-    expect(await readNumbers(client, life, 100n)).toEqual(new Map())
-    expect(await readLastOffset(client, life)).toBeUndefined()
+    expect(await readNumbers(tables.client, life, 100n)).toEqual(new Map())
+    expect(await readLastOffset(tables.client, life)).toBeUndefined()
     await insertRows(table, { topicId, journal, seq: 0, offset: 10, count: 10 })
     await insertRows(table, { topicId, journal, seq: 10, offset: 20, count: 10 })
     await insertRows(table, { topicId, journal: other, seq: 0, offset: 30, count: 5 })
-    expect(await readNumbers(client, life, 10n)).toEqual(new Map())
-    expect(await readNumbers(client, life, 20n)).toEqual(new Map([[journal, 9]]))
-    expect(await readNumbers(client, life, 30n)).toEqual(new Map([[journal, 19]]))
-    expect(await readNumbers(client, life, 35n)).toEqual(
+    expect(await readNumbers(tables.client, life, 10n)).toEqual(new Map())
+    expect(await readNumbers(tables.client, life, 20n)).toEqual(new Map([[journal, 9]]))
+    expect(await readNumbers(tables.client, life, 30n)).toEqual(new Map([[journal, 19]]))
+    expect(await readNumbers(tables.client, life, 35n)).toEqual(
       new Map([
         [journal, 19],
         [other, 4],
       ]),
     )
-    expect(await readLastOffset(client, life)).toBe(34n)
-    expect(await readNumbers(client, { ...life, partition: 3 }, 35n)).toEqual(new Map())
+    expect(await readLastOffset(tables.client, life)).toBe(34n)
+    expect(await readNumbers(tables.client, { ...life, partition: 3 }, 35n)).toEqual(new Map())
   })
 
   it('are exact in the middle of a block', async () => {
-    expect(await readNumbers(client, life, 15n)).toEqual(new Map([[journal, 4]]))
-    expect(await readNumbers(client, life, 27n)).toEqual(new Map([[journal, 16]]))
+    expect(await readNumbers(tables.client, life, 15n)).toEqual(new Map([[journal, 4]]))
+    expect(await readNumbers(tables.client, life, 27n)).toEqual(new Map([[journal, 16]]))
   })
 
   it('are the same after the blocks of a journal have become one row', async () => {
@@ -81,27 +68,25 @@ describe.each([
       'INSERT INTO weir.numbers SELECT * FROM weir.blocks',
       'DROP TABLE weir.blocks',
     ]) {
-      await client.command({ query })
+      await tables.client.command({ query })
     }
-    await client.command({ query: 'OPTIMIZE TABLE weir.numbers FINAL' })
-    const rows = await client.query({
-      query: `SELECT count() AS n FROM weir.numbers WHERE topic_id = '${topicId}'`,
-      format: 'JSONEachRow',
-    })
-    expect(await rows.json()).toEqual([{ n: '2' }])
-    expect(await readNumbers(client, life, 27n)).toEqual(new Map([[journal, 16]]))
-    expect(await readNumbers(client, life, 30n)).toEqual(new Map([[journal, 19]]))
-    expect(await readLastOffset(client, life)).toBe(34n)
+    await tables.client.command({ query: 'OPTIMIZE TABLE weir.numbers FINAL' })
+    expect(await tables.rows(`SELECT count() AS n FROM weir.numbers WHERE topic_id = '${topicId}'`)).toEqual([
+      { n: '2' },
+    ])
+    expect(await readNumbers(tables.client, life, 27n)).toEqual(new Map([[journal, 16]]))
+    expect(await readNumbers(tables.client, life, 30n)).toEqual(new Map([[journal, 19]]))
+    expect(await readLastOffset(tables.client, life)).toBe(34n)
   })
 
   it('count all of an earlier life of the topic, whose offsets mean nothing now', async () => {
     const next = { ...life, topicId: randomUUID() }
-    expect(await readNumbers(client, next, 0n)).toEqual(
+    expect(await readNumbers(tables.client, next, 0n)).toEqual(
       new Map([
         [journal, 19],
         [other, 4],
       ]),
     )
-    expect(await readLastOffset(client, next)).toBeUndefined()
+    expect(await readLastOffset(tables.client, next)).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openConsole } from './testing/open-console.ts'
+import { nowMs, openConsole } from './testing/open-console.ts'
 
 describe('GET /v1/usage', () => {
   it('asks for the last 24 hours by hour in UTC unless told otherwise', async () => {
@@ -58,11 +58,53 @@ describe('GET /v1/usage', () => {
     },
   )
 
+  it('says until when its sums are complete, and whose rest may come later, as known before the sums were read', async () => {
+    const asked: string[] = []
+    const answer = await openConsole({
+      askCompleteness: async (rows) => {
+        asked.push(rows)
+        const silent = [{ journal: 'j1', sinceMs: nowMs - 90_000 }]
+        return { completeThroughMs: nowMs - 1_500, silent }
+      },
+      askUsage: async () => {
+        asked.push('sums')
+        return []
+      },
+    }).ask('/v1/usage')
+    expect(answer.json()).toMatchObject({
+      complete_through: '2026-11-21T11:59:58.500Z',
+      silent: [{ journal: 'j1', since: '2026-11-21T11:58:30.000Z' }],
+    })
+    expect(asked).toEqual(['decisions', 'sums'])
+    expect((await openConsole().ask('/v1/usage')).json()).toMatchObject({ complete_through: null, silent: [] })
+  })
+
   it('says that ClickHouse is away, and not what it said', async () => {
     const answer = await openConsole({
       askUsage: async () => Promise.reject(new Error('password in the message')),
     }).ask('/v1/usage')
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
     expect(answer.body).not.toContain('password')
+  })
+})
+
+describe('GET /v1/outcomes', () => {
+  it('asks for statuses and latencies by what their rollup has, and how far it is complete', async () => {
+    const asked: string[] = []
+    const { ask, outcomeQuestions } = openConsole({
+      askCompleteness: async (rows) => {
+        asked.push(rows)
+        return { completeThroughMs: nowMs, silent: [] }
+      },
+    })
+    const answer = await ask('/v1/outcomes?subject=acme&by=route,method&step=day')
+    expect(answer.json()).toMatchObject({ step: 'day', complete_through: '2026-11-21T12:00:00.000Z', rows: [] })
+    expect(outcomeQuestions).toMatchObject([{ subject: 'acme', by: ['route', 'method'], step: 'day' }])
+    expect(asked).toEqual(['outcomes'])
+  })
+
+  it('has no minutes', async () => {
+    const answer = await openConsole().ask('/v1/outcomes?step=minute')
+    expect([answer.statusCode, answer.json().detail]).toEqual([400, expect.stringContaining('step must be one of')])
   })
 })

@@ -9,6 +9,7 @@ import { registerChanges } from './routes/changes.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
+import { registerOutcomes } from './routes/outcomes.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
@@ -42,6 +43,7 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
   app.register(swagger, { openapi })
   app.register(async (api) => {
     registerUsage(api, ports)
+    registerOutcomes(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)
     registerKeys(api, ports, changer)

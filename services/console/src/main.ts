@@ -1,5 +1,8 @@
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
+import { askOutcomes } from '@weir/clickhouse/outcome-queries.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
+import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
@@ -64,6 +67,8 @@ await startService(
     const ports = {
       ...{ policy, audit, clock: systemClock },
       askUsage: askUsage.bind(undefined, clickhouse),
+      askOutcomes: askOutcomes.bind(undefined, clickhouse),
+      askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       changeCounts: await openChangeCounts(config.redisUrl, config.redisTlsCa, service),
     }
     const app = await run.own('http', buildApp(ports, log, config.adminTokenSha256), (server) => server.close())

@@ -17,6 +17,8 @@ interface OpenApi {
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
   ['/v1/usage?step=never', '/v1/usage'],
+  ['/v1/outcomes', '/v1/outcomes'],
+  ['/v1/outcomes?by=plan', '/v1/outcomes'],
   ['/v1/policy', '/v1/policy'],
   ['/v1/policy?subject=nobody', '/v1/policy'],
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],

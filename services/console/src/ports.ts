@@ -1,8 +1,11 @@
+import type { OutcomeRow } from '@weir/clickhouse/outcome-queries.ts'
 import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { PolicyFault } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
 import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
@@ -27,6 +30,10 @@ export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change:
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
   readonly askUsage: (question: UsageQuestion) => Promise<UsageRow[]>
+  /** Rejects when the rollup cannot be read. */
+  readonly askOutcomes: (question: OutcomeQuestion) => Promise<OutcomeRow[]>
+  /** How far the rows of one kind are complete; to be asked before them. Rejects when the marks cannot be read. */
+  readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly policy: PolicyStore
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */

@@ -1,91 +1,12 @@
-/** What usage can be broken down by; the columns of the rollups. */
+import { type GivenParameters, type ParsedQuestion, parseQuestion, type Question } from './question.ts'
+
+/** What usage can be broken down by; the columns of its rollups. */
 const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 export type UsageDimension = (typeof usageDimensions)[number]
 
-/** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-const usageSteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
-export type UsageStep = (typeof usageSteps)[number]
+/** Who used what, when. */
+export type UsageQuestion = Question<UsageDimension>
 
-/** Who used what, when: one question to the rollups. */
-export interface UsageQuestion {
-  /** Undefined asks for everybody. */
-  readonly subject: string | undefined
-  /** First instant that counts, and the first that no longer does. */
-  readonly fromMs: number
-  readonly toMs: number
-  readonly by: readonly UsageDimension[]
-  readonly step: UsageStep
-  /** IANA zone in which hours, days and months begin. */
-  readonly timeZone: string
-}
-
-export type UsageQuestionResult =
-  | { readonly kind: 'question'; readonly question: UsageQuestion }
-  | { readonly kind: 'problems'; readonly problems: readonly string[] }
-
-const dayMs = 86_400_000
-/** Minute rows are kept for weeks; more than this in one answer is a download, not a question. */
-const minuteSpanMaxMs = 7 * dayMs
-
-function instant(text: string): number | undefined {
-  // Date.parse takes many forms; only ISO 8601 with a zone (or a bare date, which is UTC) means the same everywhere.
-  const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
-  const ms = isIso ? Date.parse(text) : Number.NaN
-  // The engine takes 31 February for 3 March; a calendar does not have it.
-  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
-  return Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? undefined : ms
-}
-
-function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Reads a question from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems at once. */
-export function parseUsageQuestion(
-  given: Readonly<Record<string, string | readonly string[] | undefined>>,
-  nowMs: number,
-): UsageQuestionResult {
-  const problems: string[] = []
-  const params: Record<string, string | undefined> = {}
-  for (const [name, value] of Object.entries(given)) {
-    if (typeof value === 'string' || value === undefined) params[name] = value
-    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
-  }
-  const time = (name: 'from' | 'to', fallback: number) => {
-    const text = params[name]
-    if (text === undefined) return fallback
-    const ms = instant(text)
-    if (ms === undefined)
-      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
-    return ms ?? fallback
-  }
-  const toMs = time('to', nowMs)
-  const fromMs = time('from', toMs - dayMs)
-  if (fromMs >= toMs) problems.push('from must lie before to')
-
-  const step = usageSteps.find((one) => one === (params.step ?? 'hour'))
-  if (step === undefined) problems.push(`step must be one of ${usageSteps.join(', ')}`)
-  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
-
-  const names = (params.by ?? '').split(',').filter((name) => name !== '')
-  const by = usageDimensions.filter((dimension) => names.includes(dimension))
-  const unknown = names.filter((name) => !usageDimensions.some((dimension) => dimension === name))
-  if (unknown.length > 0) {
-    problems.push(`by takes ${usageDimensions.join(', ')}, but has ${unknown.join(', ')}`)
-  }
-
-  const timeZone = params.time_zone ?? 'UTC'
-  if (!isTimeZone(timeZone)) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
-
-  const known = ['subject', 'from', 'to', 'by', 'step', 'time_zone']
-  const strangers = Object.keys(params).filter((name) => !known.includes(name))
-  if (strangers.length > 0) problems.push(`unknown parameters: ${strangers.join(', ')}; known are ${known.join(', ')}`)
-
-  if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
-  return { kind: 'question', question: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
-}
+/** Reads a question about usage from query parameters. */
+export const parseUsageQuestion = (given: GivenParameters, nowMs: number): ParsedQuestion<UsageDimension> =>
+  parseQuestion({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)

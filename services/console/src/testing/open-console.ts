@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
@@ -38,6 +39,7 @@ export interface AskOptions {
 /** A console on a policy topic in memory, asked without a network. */
 export function openConsole(overrides: Partial<Ports> = {}) {
   const questions: UsageQuestion[] = []
+  const outcomeQuestions: OutcomeQuestion[] = []
   const counts: Parameters<ChangeCounts>[] = []
   const audit = createAuditLog()
   const store = createMemoryPolicyStore(audit)
@@ -46,6 +48,11 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       questions.push(question)
       return []
     },
+    askOutcomes: async (question) => {
+      outcomeQuestions.push(question)
+      return []
+    },
+    askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
     policy: store,
     audit,
     changeCounts: async (...asked) => {
@@ -70,5 +77,5 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   }
   const applyFile = async (text = smallPolicy): Promise<LightMyRequestResponse> =>
     await ask('PUT /v1/policy', { body: text })
-  return { app, ask, applyFile, store, audit, questions, counts }
+  return { app, ask, applyFile, store, audit, questions, outcomeQuestions, counts }
 }

@@ -1,0 +1,63 @@
+import {
+  type Completeness,
+  completeThrough,
+  type JournalMark,
+  type MarkedPartition,
+} from '@weir/core/usage/complete-through.ts'
+import type { ClickHouseClient } from './connect.ts'
+
+/** Some hundred journals that have not ended in some dozens of partitions; those silent for longest are left out first. */
+const marksMax = 20_000
+
+interface PartitionRow {
+  readonly partition: number
+  readonly first_ms: string
+  readonly last_ms: string
+}
+
+interface MarkRow extends PartitionRow {
+  readonly journal: string
+  readonly is_end: boolean
+}
+
+const times = 'toUnixTimestamp64Milli(min(m.first_mark)) AS first_ms, toUnixTimestamp64Milli(max(m.mark)) AS last_ms'
+
+/** The journals that have not ended in all partitions. */
+const openJournals = `SELECT journal FROM
+  (SELECT journal, partition, max(m.end) AS is_end FROM weir.marks AS m WHERE m.topic = {topic:String} GROUP BY journal, partition)
+  GROUP BY journal HAVING min(is_end) = 0 OR count() < {partitions:UInt32}`
+
+/**
+ * How far a topic's rows are complete. Ask before reading the rows that it is to hold for: what is inserted between the two
+ * only adds to them. Rejects with ClickHouse's error.
+ */
+export async function readCompleteness(client: ClickHouseClient, topic: string): Promise<Completeness> {
+  const ask = async <Row>(query: string, params: Record<string, unknown> = {}) =>
+    (await client.query({ query, query_params: { topic, ...params }, format: 'JSONEachRow' })).json<Row>()
+  const known = await ask<PartitionRow>(
+    `SELECT partition, ${times} FROM weir.marks AS m WHERE m.topic = {topic:String} GROUP BY partition`,
+  )
+  const open = await ask<MarkRow>(
+    `SELECT journal, partition, ${times}, max(m.end) AS is_end FROM weir.marks AS m
+     WHERE m.topic = {topic:String} AND m.journal IN (${openJournals})
+     GROUP BY journal, partition ORDER BY max(m.mark) DESC LIMIT ${marksMax}`,
+    { partitions: known.length },
+  )
+  const partitions = known.map(
+    ({ partition, first_ms, last_ms }): MarkedPartition => ({
+      partition,
+      firstMarkMs: Number(first_ms),
+      lastMarkMs: Number(last_ms),
+    }),
+  )
+  const marks = open.map(
+    ({ journal, partition, first_ms, last_ms, is_end }): JournalMark => ({
+      journal,
+      partition,
+      firstMarkMs: Number(first_ms),
+      markMs: Number(last_ms),
+      isEnd: is_end,
+    }),
+  )
+  return completeThrough(partitions, marks)
+}

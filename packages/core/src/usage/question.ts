@@ -1,0 +1,108 @@
+/** Lengths of the rows of an answer; `total` gives one row for the whole time. */
+const questionSteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
+export type Step = (typeof questionSteps)[number]
+
+/** What, by whom and when: one question to the rollups. */
+export interface Question<Dimension extends string> {
+  /** Undefined asks for everybody. */
+  readonly subject: string | undefined
+  /** First instant that counts, and the first that no longer does. */
+  readonly fromMs: number
+  readonly toMs: number
+  readonly by: readonly Dimension[]
+  readonly step: Step
+  /** IANA zone in which hours, days and months begin. */
+  readonly timeZone: string
+}
+
+export type ParsedQuestion<Dimension extends string> =
+  | { readonly kind: 'question'; readonly question: Question<Dimension> }
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+
+/** What can be asked for. */
+export interface Askable<Dimension extends string> {
+  readonly dimensions: readonly Dimension[]
+  /** Whether there are rows by the minute. */
+  readonly hasMinutes: boolean
+}
+
+/** Query parameters as they came; one that is given twice is a list. */
+export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
+
+const dayMs = 86_400_000
+/** More minutes than this in one answer are a download, not a question. */
+const minuteSpanMaxMs = 7 * dayMs
+/** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
+const minutesKeptMs = 35 * dayMs
+
+function instant(text: string): number | undefined {
+  // Date.parse takes many forms; only ISO 8601 with a zone (or a bare date, which is UTC) means the same everywhere.
+  const isIso = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)
+  const ms = isIso ? Date.parse(text) : Number.NaN
+  // The engine takes 31 February for 3 March; a calendar does not have it.
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number)
+  return Number.isNaN(ms) || day > new Date(Date.UTC(year, month, 0)).getUTCDate() ? undefined : ms
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const knownParameters = ['subject', 'from', 'to', 'by', 'step', 'time_zone']
+
+/** Each parameter as one text. What is given several times or is not known is a problem. */
+function readParameters(given: GivenParameters, problems: string[]): Record<string, string | undefined> {
+  const params: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(given)) {
+    if (typeof value === 'string' || value === undefined) params[name] = value
+    else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
+  }
+  const strangers = Object.keys(params).filter((name) => !knownParameters.includes(name))
+  if (strangers.length > 0) {
+    problems.push(`unknown parameters: ${strangers.join(', ')}; known are ${knownParameters.join(', ')}`)
+  }
+  return params
+}
+
+/** Reads a question from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems at once. */
+export function parseQuestion<Dimension extends string>(
+  { dimensions, hasMinutes }: Askable<Dimension>,
+  given: GivenParameters,
+  nowMs: number,
+): ParsedQuestion<Dimension> {
+  const problems: string[] = []
+  const params = readParameters(given, problems)
+  const time = (name: 'from' | 'to', fallback: number) => {
+    const text = params[name]
+    if (text === undefined) return fallback
+    const ms = instant(text)
+    if (ms === undefined)
+      problems.push(`${name} must be like 2026-01-31 or 2026-01-31T14:00:00Z, but is ${JSON.stringify(text)}`)
+    return ms ?? fallback
+  }
+  const toMs = time('to', nowMs)
+  const fromMs = time('from', toMs - dayMs)
+  if (fromMs >= toMs) problems.push('from must lie before to')
+
+  const steps = questionSteps.filter((one) => hasMinutes || one !== 'minute')
+  const step = steps.find((one) => one === (params.step ?? 'hour'))
+  if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
+  if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
+  if (step === 'minute' && fromMs < nowMs - minutesKeptMs) problems.push('step=minute reaches back 35 days')
+
+  const names = (params.by ?? '').split(',').filter((name) => name !== '')
+  const by = dimensions.filter((dimension) => names.includes(dimension))
+  const unknown = names.filter((name) => !dimensions.some((dimension) => dimension === name))
+  if (unknown.length > 0) problems.push(`by takes ${dimensions.join(', ')}, but has ${unknown.join(', ')}`)
+
+  const timeZone = params.time_zone ?? 'UTC'
+  if (!isTimeZone(timeZone)) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
+
+  if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
+  return { kind: 'question', question: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
+}

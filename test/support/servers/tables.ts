@@ -1,0 +1,35 @@
+import { join } from 'node:path'
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { migrate } from '@weir/clickhouse/migrate.ts'
+import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { projectRoot } from '../weir-up.ts'
+import { startServer } from './start-server.ts'
+
+export interface Tables {
+  readonly url: string
+  readonly client: ClickHouseClient
+  pid(): number
+  rows<Row>(query: string): Promise<Row[]>
+  close(): Promise<void>
+}
+
+/** A ClickHouse with all tables. The database's name is fixed, so whoever needs it empty starts one. */
+export async function startTables(): Promise<Tables> {
+  const server = await startServer(clickhouseServer)
+  const client = connectClickhouse(server.address, 'test')
+  await migrate(client, await readMigrations(join(projectRoot, 'infra/clickhouse/migrations')))
+  return {
+    url: server.address,
+    client,
+    pid: () => server.pid(),
+    async rows<Row>(query: string) {
+      const answer = await client.query({ query, format: 'JSONEachRow' })
+      return answer.json<Row>()
+    },
+    async close() {
+      await client.close()
+      await server.close()
+    },
+  }
+}
