@@ -37,6 +37,10 @@ export const errorFacts = {
   KAFKA_REFUSED: { retryable: false },
   /** The partition belongs to another member or generation of the group by now, which reads it again. */
   PARTITION_LOST: { retryable: false },
+  /** A partition is not read on until a person has looked: going on would lose or repeat something. */
+  PARTITION_STOPPED: { retryable: false },
+  /** The journal's directory cannot be made or written, or its disk does not outlive the process. */
+  JOURNAL_UNUSABLE: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>
 
 export type ErrorCode = keyof typeof errorFacts

@@ -1,13 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Consumer, ConsumerCrashEvent } from 'kafkajs'
+import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
 import { isTransient, reasonOf } from './kafka-errors.ts'
+import { isMemberCurrent, refuseJumps } from './kafkajs-fixes.ts'
+import { openPartitionDesk, type PartitionDesk } from './partition-facts.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
+import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
 
 export type { ConsumerStatus } from './consumer-status.ts'
 export type { ConsumedRecord, RecordBatch } from './record-batch.ts'
+export type { AssignedPartition, Start } from './start-partition.ts'
 
 export interface ConsumeOptions extends KafkaOptions {
   readonly groupId: string
@@ -22,6 +26,12 @@ export interface ConsumeOptions extends KafkaOptions {
   readonly partitionsAtOnce: number
   /** Returning means the batch is done with and the next one may come, whatever was committed. See RecordBatch. */
   readonly onBatch: (batch: RecordBatch) => Promise<void>
+  /**
+   * Called for every partition at each assignment, before a record of it is handed out, and again until it answers where to begin.
+   * Rejecting with a lost partition or with Kafka being away is fine; any other error ends the consumer. With it, a consumer whose
+   * offset the log does not have begins anew, and asks here; without it, kafkajs jumps to the log's start.
+   */
+  readonly onAssigned?: (partition: AssignedPartition) => Promise<Start>
   /** The consumer has ended for good and will not come back: the process should exit. Called at most once. */
   readonly onCrash: (error: unknown) => void
 }
@@ -76,15 +86,23 @@ function createConsumer(options: ConsumeOptions): Consumer {
   })
 }
 
+interface Place {
+  readonly topic: string
+  readonly partition: number
+}
+
 class GroupConsumer implements BatchConsumer {
   readonly #options: ConsumeOptions
   readonly #assignment: Assignment
   readonly #stopping = new AbortController()
   readonly #ended: Promise<void>
+  readonly #desk: PartitionDesk
   #consumer: Consumer | undefined
 
   constructor(options: ConsumeOptions) {
     this.#options = options
+    this.#desk = openPartitionDesk(options, options.groupId)
+    if (options.onAssigned !== undefined) refuseJumps(options.groupId)
     this.#assignment = new Assignment(options.sessionTimeoutMs)
     this.#ended = this.#run()
   }
@@ -99,6 +117,7 @@ class GroupConsumer implements BatchConsumer {
     const patience = new AbortController()
     await Promise.race([finished, delay(stopDeadlineMs, undefined, { signal: patience.signal }).catch(() => undefined)])
     patience.abort()
+    await this.#desk.close()
   }
 
   #crash(error: unknown): void {
@@ -134,6 +153,32 @@ class GroupConsumer implements BatchConsumer {
     }
   }
 
+  /** Nothing of a partition is fetched before it is known where it begins. */
+  #join(consumer: Consumer, { memberId, memberAssignment }: ConsumerGroupJoinEvent['payload']): void {
+    this.#assignment.join(memberAssignment)
+    const { onAssigned, log } = this.#options
+    const { joins } = this.#assignment
+    const isStale = () =>
+      this.#stopping.signal.aborted || this.#assignment.joins !== joins || !isMemberCurrent(memberId)
+    for (const [topic, partitions] of Object.entries(memberAssignment)) {
+      consumer.resume([{ topic, partitions }]) // kafkajs remembers pauses from before
+      if (onAssigned === undefined) continue
+      consumer.pause([{ topic, partitions }])
+      for (const partition of partitions) {
+        const place = { topic, partition }
+        startPartition(place, { consumer, desk: this.#desk, onAssigned, isStale, log })
+          .then((reason) => reason !== undefined && this.#stopPartition(consumer, place, reason))
+          .catch((error: unknown) => this.#crash(error))
+      }
+    }
+  }
+
+  #stopPartition(consumer: Consumer, place: Place, reason: string): void {
+    consumer.pause([{ topic: place.topic, partitions: [place.partition] }])
+    this.#assignment.stop({ ...place, reason })
+    this.#options.log.error({ ...place, reason }, 'partition stopped')
+  }
+
   /** Runs one kafkajs consumer to its end and says what ended it. */
   async #runOnce(): Promise<unknown> {
     const { topics, partitionsAtOnce, onBatch, log } = this.#options
@@ -143,7 +188,7 @@ class GroupConsumer implements BatchConsumer {
     const { signal } = this.#stopping
     signal.addEventListener('abort', () => end(signal.reason), { once: true })
     consumer.on('consumer.crash', ({ payload }: ConsumerCrashEvent) => end(payload.error))
-    consumer.on('consumer.group_join', ({ payload }) => this.#assignment.join(payload.memberAssignment))
+    consumer.on('consumer.group_join', ({ payload }) => this.#join(consumer, payload))
     consumer.on('consumer.heartbeat', () => this.#assignment.progress())
     const onHandlerFault = (error: unknown) => this.#crash(error)
     await consumer.connect()
@@ -153,7 +198,10 @@ class GroupConsumer implements BatchConsumer {
         autoCommit: false,
         eachBatchAutoResolve: false,
         partitionsConsumedConcurrently: partitionsAtOnce,
-        eachBatch: (payload) => handleBatch(payload, { onBatch, assignment: this.#assignment, onHandlerFault, log }),
+        eachBatch: (payload) => {
+          const onStopped = (place: Place, reason: string) => this.#stopPartition(consumer, place, reason)
+          return handleBatch(payload, { onBatch, assignment: this.#assignment, onHandlerFault, onStopped, log })
+        },
       })
     }
     if (signal.aborted) await consumer.disconnect() // the stop may have come before there was anything to stop

@@ -7,6 +7,13 @@ export interface PartitionPosition {
   readonly lag: number
 }
 
+/** A partition that nobody reads until a person has looked at it, or it is assigned anew. */
+export interface StoppedPartition {
+  readonly topic: string
+  readonly partition: number
+  readonly reason: string
+}
+
 /** For readiness, liveness and metrics. */
 export interface ConsumerStatus {
   /** `running`: a member of the group, and heard by Kafka within the session timeout. `crashed` is final. */
@@ -17,6 +24,8 @@ export interface ConsumerStatus {
   readonly assigned: Readonly<Record<string, readonly number[]>>
   /** Of the assigned partitions that a batch was handled of. */
   readonly positions: readonly PartitionPosition[]
+  /** Partitions of ours that are not read because something is wrong with them, and what. */
+  readonly stopped: readonly StoppedPartition[]
   /** When Kafka last took a heartbeat or a batch was finished, in milliseconds since the epoch; 0 for never. */
   readonly lastProgressMs: number
 }
@@ -26,6 +35,7 @@ export class Assignment {
   readonly #sessionTimeoutMs: number
   #assigned: Readonly<Record<string, readonly number[]>> = {}
   readonly #positions = new Map<string, PartitionPosition>()
+  readonly #stopped = new Map<string, StoppedPartition>()
   #lastProgressMs = 0
   waitingFor = 'the first connection to Kafka'
   crashed: string | undefined
@@ -39,6 +49,7 @@ export class Assignment {
   join(assigned: Readonly<Record<string, readonly number[]>>): void {
     this.#assigned = assigned
     this.#positions.clear()
+    this.#stopped.clear()
     this.waitingFor = ''
     this.joins += 1
     this.progress()
@@ -48,6 +59,7 @@ export class Assignment {
   wait(reason: string): void {
     this.#assigned = {}
     this.#positions.clear()
+    this.#stopped.clear()
     this.waitingFor = reason
   }
 
@@ -65,6 +77,10 @@ export class Assignment {
     this.progress()
   }
 
+  stop(stopped: StoppedPartition): void {
+    this.#stopped.set(`${stopped.topic}:${stopped.partition}`, stopped)
+  }
+
   status(): ConsumerStatus {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
@@ -75,6 +91,7 @@ export class Assignment {
       waitingFor,
       assigned: this.#assigned,
       positions: [...this.#positions.values()],
+      stopped: [...this.#stopped.values()],
       lastProgressMs: this.#lastProgressMs,
     }
   }

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { crc32c } from '@node-rs/crc32'
 import { type EncodedRecord, encodeRecord, isPlainRecord, type RecordFields } from './encode-record.ts'
+import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
 
 /*
  * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are mended here, on its own classes, before its main module is
@@ -22,7 +23,10 @@ interface BrokerPool {
 }
 
 interface ConsumerGroup {
+  readonly groupId: string
+  readonly memberId: string
   joinAndSync(): Promise<void>
+  recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>
   fetch(nodeId: string): Promise<object[]>
 }
 
@@ -137,6 +141,10 @@ function keepLastBroker(pool: { prototype: BrokerPool }): void {
 /** How often a group has begun or finished joining: an odd step means its assignment is in doubt. */
 const joins = new WeakMap<object, number>()
 const fences = new WeakMap<object, () => boolean>()
+/** The same by member, for whoever knows no more of a group than its events tell. */
+const memberFences = new Map<string, () => boolean>()
+/** A process has a few consumers, each with a new member id after a lost connection; those long gone are forgotten. */
+const memberFencesMax = 100
 
 /**
  * Kafka fences members, not owners: a commit made for an old assignment is sent with the new generation and accepted. So every batch
@@ -149,6 +157,13 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
     step(this)
     await joinAndSync.call(this)
     step(this)
+    const joined = joins.get(this)
+    memberFences.delete(this.memberId)
+    memberFences.set(this.memberId, () => joins.get(this) === joined)
+    for (const oldest of memberFences.keys()) {
+      if (memberFences.size <= memberFencesMax) break
+      memberFences.delete(oldest)
+    }
   }
   group.prototype.fetch = async function (nodeId) {
     const before = joins.get(this)
@@ -159,14 +174,35 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
   }
 }
 
+/** Groups that want to be told when the log does not reach to where they stand. */
+const strictGroups = new Set<string>()
+
+/**
+ * Where the log does not reach to a group's offset, the original commits the log's start over it and reads on as if nothing had
+ * happened. A strict group ends instead, and looks at where it stands when it begins anew.
+ */
+function refuseToJump(group: { prototype: ConsumerGroup }): void {
+  const recover = group.prototype.recoverFromOffsetOutOfRange
+  group.prototype.recoverFromOffsetOutOfRange = async function (error) {
+    if (!strictGroups.has(this.groupId)) return recover.call(this, error)
+    const { topic, partition } = error
+    throw Object.assign(new Error(`the log of partition ${partition} of ${topic} does not reach to where it is read`), {
+      retriable: false,
+    })
+  }
+}
+
 encodeIntoPool('kafkajs/src/protocol/encoder')
 encodePlainRecords('kafkajs/src/protocol/recordBatch/record/v0')
 // The original's checksum is a table lookup for every byte, in JavaScript; this one is the processor's own instruction.
 replaceModule('kafkajs/src/protocol/recordBatch/crc32C', (bytes: Buffer) => crc32c(bytes))
 replaceModule('kafkajs/src/producer/groupMessagesPerPartition', groupMessagesPerPartition)
+replaceModule('kafkajs/src/protocol/recordBatch/v0/decoder', decodeRecordBatch)
+replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/consumer/batch')))
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
+refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 
 /** kafkajs with the fixes in place. */
 export const kafkajs: typeof import('kafkajs') = requireCjs('kafkajs')
@@ -174,4 +210,14 @@ export const kafkajs: typeof import('kafkajs') = requireCjs('kafkajs')
 /** Whether the assignment that a batch was fetched under is still in force. Ask again after every await. */
 export function isStillAssigned(batch: object): boolean {
   return fences.get(batch)?.() ?? false
+}
+
+/** Whether the assignment that a member joined with last is still in force. Ask again after every await. */
+export function isMemberCurrent(memberId: string): boolean {
+  return memberFences.get(memberId)?.() ?? false
+}
+
+/** From now on a consumer of this group that stands outside the log ends with an error, and does not jump into it. */
+export function refuseJumps(groupId: string): void {
+  strictGroups.add(groupId)
 }

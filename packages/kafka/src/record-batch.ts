@@ -1,7 +1,8 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { EachBatchPayload, IHeaders, KafkaMessage } from 'kafkajs'
+import type { EachBatchPayload, KafkaMessage } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
+import { FetchedRecord } from './fetched-record.ts'
 import { isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
 import { isStillAssigned, kafkajs } from './kafkajs-fixes.ts'
 
@@ -14,11 +15,19 @@ export interface ConsumedRecord {
   readonly headers: Readonly<Record<string, string>>
   /** When the broker appended the record, in milliseconds since the epoch. */
   readonly timestampMs: number
+  /** The offset as a number, which is exact up to 2^53. */
+  readonly position: number
+  /** The fetch that the value is a part of, for who reads many values without making each an object. */
+  readonly bytes: Buffer
+  /** Where the value stands in `bytes`; -1 for a record without value. */
+  readonly valueStart: number
+  readonly valueEnd: number
 }
 
 /**
  * Records of one partition in order. A handler that returns is done with all of them; one that throws an error of `heartbeat` or `commit`
- * gets them again if the partition is still ours; any other error ends the consumer.
+ * gets them again if the partition is still ours; one that throws `PARTITION_STOPPED` gets no more of this partition until it is assigned
+ * anew; any other error ends the consumer.
  */
 export interface RecordBatch {
   readonly topic: string
@@ -37,21 +46,15 @@ export interface RecordBatch {
   isStale(): boolean
 }
 
-const noHeaders: Readonly<Record<string, string>> = {}
-
-function textHeaders(headers: IHeaders | undefined): Readonly<Record<string, string>> {
-  if (headers === undefined) return noHeaders
-  const texts: Record<string, string> = {}
-  for (const name in headers) {
-    const value = headers[name]
-    const last = Array.isArray(value) ? value.at(-1) : value
-    if (last !== undefined && last !== null) texts[name] = last.toString()
+/** What the decoder in the place of kafkajs's makes; only brokers of before 2017 send anything else. */
+function recordsOf(messages: readonly KafkaMessage[]): FetchedRecord[] {
+  const records: FetchedRecord[] = []
+  for (const message of messages) {
+    if (!(message instanceof FetchedRecord))
+      throw new Error(`record ${message.offset} has a format of before Kafka 0.11`)
+    records.push(message)
   }
-  return texts
-}
-
-function toRecord({ offset, key, value, headers, timestamp }: KafkaMessage): ConsumedRecord {
-  return { offset, key, value, headers: textHeaders(headers), timestampMs: Number(timestamp) }
+  return records
 }
 
 function openBatch(
@@ -67,7 +70,7 @@ function openBatch(
   return {
     topic,
     partition,
-    records: batch.messages.map(toRecord),
+    records: recordsOf(batch.messages),
     isStale,
     async heartbeat() {
       refuseIfStale()
@@ -91,6 +94,8 @@ function openBatch(
 }
 
 export interface HandlingOptions {
+  /** Handed nothing more until the next assignment. */
+  readonly onStopped: (place: { topic: string; partition: number }, reason: string) => void
   readonly onBatch: (batch: RecordBatch) => Promise<void>
   readonly assignment: Assignment
   readonly onHandlerFault: (error: unknown) => void
@@ -113,6 +118,10 @@ function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): v
   if (isKafkaError(cause) && !isRefused) throw new kafkajs.KafkaJSError(reasonOf(cause))
   if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
     options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')
+    return
+  }
+  if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') {
+    options.onStopped({ topic: batch.topic, partition: batch.partition }, error.message)
     return
   }
   options.onHandlerFault(error)

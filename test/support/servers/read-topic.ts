@@ -20,7 +20,7 @@ export function testConsumer(
   }
 }
 
-export interface ReadRecord extends ConsumedRecord {
+export interface ReadRecord extends Pick<ConsumedRecord, 'offset' | 'key' | 'value' | 'headers' | 'timestampMs'> {
   readonly partition: number
 }
 
@@ -36,7 +36,9 @@ export async function readTopic(
   const consumer = consumeBatches({
     ...testConsumer(options, [topic]),
     async onBatch(batch) {
-      for (const record of batch.records) records.push({ ...record, partition: batch.partition })
+      for (const { offset, key, value, headers, timestampMs } of batch.records) {
+        records.push({ offset, key, value, headers, timestampMs, partition: batch.partition })
+      }
     },
     onCrash: (error) => crashes.push(error),
   })

@@ -1,70 +1,11 @@
-import { createClient, type KafkaOptions } from '../connect.ts'
+import type { KafkaOptions } from '../connect.ts'
+import { createCluster, type FetchedPartition, findLeader } from '../raw-cluster.ts'
 
 /*
- * kafkajs reads only as the member of a consumer group. Whoever wants the whole of one partition for himself, and nobody
- * to divide it with, would pay for a group with seconds at each join, with commits, and with groups left behind by processes
- * that were killed. So this asks for the partition by kafkajs's own request, below its consumer.
+ * Whoever wants the whole of one partition for himself, and nobody to divide it with, would pay for a consumer group with
+ * seconds at each join, with commits, and with groups left behind by processes that were killed. So this asks for the partition
+ * below kafkajs's consumer.
  */
-
-/** One record as kafkajs decodes it. */
-interface FetchedRecord {
-  readonly offset: string
-  readonly key: Buffer | null
-  readonly value: Buffer | null
-  readonly isControlRecord: boolean
-  readonly batchContext: { readonly firstOffset: string; readonly lastOffsetDelta: number }
-}
-
-interface FetchedPartition {
-  readonly highWatermark: string
-  readonly messages: readonly FetchedRecord[]
-}
-
-interface FetchRequest {
-  readonly replicaId: number
-  readonly isolationLevel: number
-  readonly maxWaitTime: number
-  readonly minBytes: number
-  readonly maxBytes: number
-  readonly topics: readonly {
-    readonly topic: string
-    readonly partitions: readonly {
-      readonly partition: number
-      readonly fetchOffset: string
-      readonly maxBytes: number
-    }[]
-  }[]
-}
-
-interface TopicOffsets {
-  readonly partitions: readonly { readonly partition: number; readonly offset: string }[]
-}
-
-interface Cluster {
-  connect(): Promise<void>
-  disconnect(): Promise<void>
-  addTargetTopic(topic: string): Promise<void>
-  findLeaderForPartitions(topic: string, partitions: readonly number[]): Readonly<Record<string, readonly number[]>>
-  findBroker(of: { nodeId: string }): Promise<{
-    fetch(request: FetchRequest): Promise<{ responses: readonly { partitions: readonly FetchedPartition[] }[] }>
-  }>
-  fetchTopicsOffset(
-    of: readonly { topic: string; partitions: readonly { partition: number }[]; fromBeginning: boolean }[],
-  ): Promise<readonly TopicOffsets[]>
-}
-
-type CreateCluster = (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster
-
-/** A client's own way to make a cluster, which kafkajs keeps under a symbol. */
-function clusterOf(options: KafkaOptions): Cluster {
-  const client = createClient(options)
-  const symbol = Object.getOwnPropertySymbols(client).find(
-    ({ description }) => description === 'private:Kafka:createCluster',
-  )
-  const create: CreateCluster | undefined = symbol === undefined ? undefined : Reflect.get(client, symbol)
-  if (create === undefined) throw new Error('kafkajs cannot make a cluster: is it still version 2.2.4?')
-  return create({ metadataMaxAge: 300_000, allowAutoTopicCreation: false })
-}
 
 export interface LogRecord {
   readonly offset: bigint
@@ -94,18 +35,17 @@ export interface PartitionLog {
 export const maxWaitMs = 5_000
 /** A fetch is decoded in one go: more would hold up requests for longer than some milliseconds. A larger batch comes whole. */
 const fetchBytesMax = 1024 * 1024
+
 const partition = 0
 
 /** Connects to the leader of the topic's partition 0. Rejects with kafkajs's error when Kafka is away or has no such topic. */
 export async function openPartitionLog(options: KafkaOptions, topic: string): Promise<PartitionLog> {
-  const cluster = clusterOf(options)
+  const cluster = createCluster(options)
   const close = () => cluster.disconnect().catch(() => undefined) // a broken connection ends by itself
   try {
     await cluster.connect()
     await cluster.addTargetTopic(topic)
-    const leader = Object.keys(cluster.findLeaderForPartitions(topic, [partition]))[0]
-    if (leader === undefined) throw new Error(`${topic} has no partition ${partition}`)
-    const broker = await cluster.findBroker({ nodeId: leader })
+    const broker = await findLeader(cluster, topic, partition)
     const offset = async (fromBeginning: boolean) => {
       const [found] = await cluster.fetchTopicsOffset([{ topic, partitions: [{ partition }], fromBeginning }])
       const text = found?.partitions[0]?.offset
