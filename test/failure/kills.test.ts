@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { countAlerts } from '../support/failure/alerts.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { killAtRandom } from '../support/failure/strikes.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -12,22 +14,17 @@ afterAll(() => stack?.close())
 const kills = 4
 
 describe('kill -9 at random moments under load', () => {
-  it.for(['metering', 'alerting', 'clickhouse', 'ingress', 'redis', 'kafka'])(
-    'of %s: every answered decision is counted once, in raw and in every rollup',
+  it.for(['metering', 'alerting', 'clickhouse', 'ingress', 'redis', 'kafka', 'console'])(
+    'of %s: every answered decision is counted once, in raw and in every rollup, and every alert is out once',
     async (name) => {
-      const { row } = await playScenario(stack, {
+      const { row, load } = await playScenario(stack, {
         fault: `kill -9 of ${name}, ${kills} times`,
         perSecond: 2_000,
-        async strike({ load, random }) {
-          for (let kill = 0; kill < kills; kill += 1) {
-            await load.forMs(random.integer(200, 3_000))
-            const before = stack.pid(name)
-            stack.signal(name, 'SIGKILL')
-            await stack.backAfter(name, before)
-          }
-        },
+        strike: (scene) => killAtRandom(scene, name, kills),
       })
       expect(row).toEqual(exactly(row))
+      const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
+      expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
     },
   )
 })

@@ -2,28 +2,34 @@ import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 
-/** How far a topic goes and how far its consumers are, asked of Kafka itself. */
+/** A topic's ends, how far its consumers are, and what is done to topics from outside; asked of Kafka itself. */
 export interface KafkaOffsets {
-  /** By partition of the decisions. */
-  ends(): Promise<ReadonlyMap<number, bigint>>
-  /** Where the group would go on reading. */
+  /** By partition: the offset of the next record. */
+  ends(topic: string): Promise<ReadonlyMap<number, bigint>>
+  /** Where the group would go on reading the decisions. */
   committed(groupId: string): Promise<ReadonlyMap<number, bigint>>
+  /** More partitions for a topic that has fewer. */
+  raisePartitions(topic: string, count: number): Promise<void>
+  deleteTopic(topic: string): Promise<void>
   close(): Promise<void>
 }
 
 export async function openKafkaOffsets(brokers: string): Promise<KafkaOffsets> {
   const admin = createClient(kafkaOptions(brokers)).admin()
   await admin.connect()
-  const topic = topics.decisions
   return {
-    async ends() {
+    async ends(topic) {
       const offsets = await admin.fetchTopicOffsets(topic)
       return new Map(offsets.map(({ partition, high }) => [partition, BigInt(high)]))
     },
     async committed(groupId) {
-      const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
+      const [found] = await admin.fetchOffsets({ groupId, topics: [topics.decisions] })
       return new Map(found?.partitions.map(({ partition, offset }) => [partition, BigInt(offset)]))
     },
+    async raisePartitions(topic, count) {
+      await admin.createPartitions({ topicPartitions: [{ topic, count }] })
+    },
+    deleteTopic: (topic) => admin.deleteTopics({ topics: [topic] }),
     close: () => admin.disconnect(),
   }
 }

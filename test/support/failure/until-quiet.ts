@@ -1,3 +1,4 @@
+import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Counter } from './count.ts'
 import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
@@ -12,7 +13,7 @@ const meteringGroup = 'weir-metering'
 
 /** Metering has gone past all that stood in Kafka when this was called. */
 async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
-  const ends = await kafka.ends()
+  const ends = await kafka.ends(topics.decisions)
   const isRead = async () => {
     const committed = await kafka.committed(meteringGroup)
     return [...ends].every(([partition, end]) => (committed.get(partition) ?? 0n) >= end)

@@ -1,0 +1,69 @@
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exactly, playScenario } from '../support/failure/scenario.ts'
+import { type Stack, startStack } from '../support/failure/stack.ts'
+import { keepDown } from '../support/failure/strikes.ts'
+
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack()
+})
+afterAll(() => stack?.close())
+
+/** Longer than a group's session: whoever waits for ClickHouse must not lose its partitions. */
+const downMs = 15_000
+
+async function run(query: string): Promise<void> {
+  const client = connectClickhouse(stack.addresses.clickhouse, 'failure-suite')
+  try {
+    await client.command({ query })
+  } finally {
+    await client.close()
+  }
+}
+
+describe('ClickHouse', () => {
+  it('down for longer than the session: metering waits, and counts every answered decision once', async () => {
+    const { row } = await playScenario(stack, {
+      fault: `ClickHouse down for ${downMs / 1_000} s`,
+      perSecond: 2_000,
+      strike: (scene) => keepDown(scene, 'clickhouse', downMs),
+    })
+    expect(row).toEqual(exactly(row))
+  })
+
+  it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is mended', async () => {
+    const { row } = await playScenario(stack, {
+      fault: `a view that throws for ${downMs / 1_000} s`,
+      perSecond: 2_000,
+      async strike({ load }) {
+        await run('CREATE TABLE weir.broken (n UInt8) ENGINE = MergeTree ORDER BY n')
+        // Throws for every block that has a row, and so fails the insert after the tables before it took theirs.
+        await run(`CREATE MATERIALIZED VIEW weir.broken_mv TO weir.broken AS
+          SELECT toUInt8(throwIf(count > 0, 'broken on purpose')) AS n FROM weir.decisions`)
+        await load.forMs(downMs)
+        await run('DROP VIEW weir.broken_mv')
+        await run('DROP TABLE weir.broken')
+      },
+    })
+    expect(row).toEqual(exactly(row))
+  })
+
+  it('out of memory: inserts that fail half-way are made whole once there is memory again', async () => {
+    const { row } = await playScenario(stack, {
+      fault: `ClickHouse out of memory for ${downMs / 1_000} s`,
+      perSecond: 2_000,
+      async strike({ load }) {
+        await run('CREATE TABLE weir.hungry (n UInt64) ENGINE = MergeTree ORDER BY n')
+        // The view needs more memory than it may have, as a server does that runs out of it under a view.
+        await run(`CREATE MATERIALIZED VIEW weir.hungry_mv TO weir.hungry AS
+          SELECT count() AS n FROM (SELECT number FROM numbers(20000000) GROUP BY number) WHERE (SELECT max(count) FROM weir.decisions) > 0
+          SETTINGS max_memory_usage = 20000000`)
+        await load.forMs(downMs)
+        await run('DROP VIEW weir.hungry_mv')
+        await run('DROP TABLE weir.hungry')
+      },
+    })
+    expect(row).toEqual(exactly(row))
+  })
+})

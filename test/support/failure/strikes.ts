@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { Scene } from './scenario.ts'
+import type { Stack } from './stack.ts'
+
+/** A step of an order of effects is passed within this time under load, by the slowest of them: a rare path waits for its occasion. */
+const crashDeadlineMs = 60_000
+
+/** Kills a part so often, at random moments, each time after it is back. */
+export async function killAtRandom({ stack, load, random }: Scene, name: string, times: number): Promise<void> {
+  for (let kill = 0; kill < times; kill += 1) {
+    await load.forMs(random.integer(200, 3_000))
+    const before = stack.pid(name)
+    stack.signal(name, 'SIGKILL')
+    await stack.backAfter(name, before)
+  }
+}
+
+/** Has a part end at a step, once, the `nth` time that it comes there after a start; waits until it did and is back. */
+export async function crashAt(stack: Stack, name: string, step: string, nth: number): Promise<void> {
+  const deaths = () => stack.said.filter((line) => line.includes(` ${name} ended (SIGKILL)`)).length
+  const before = deaths()
+  stack.killIntoOnce(name, { WEIR_CRASH_AT: `${step}:${nth}` })
+  // The first death is ours, the second is the step's.
+  const crashed = await waitUntil(() => deaths() >= before + 2, { deadlineMs: crashDeadlineMs })
+  if (crashed !== true) throw new Error(`${name} never came to ${step} ${nth} times`)
+  await stack.backAfter(name, undefined)
+}
+
+/** Stops a part in its tracks for so long, and lets it go on as if nothing had happened. */
+export async function freeze({ stack, load }: Scene, name: string, ms: number): Promise<void> {
+  stack.signal(name, 'SIGSTOP')
+  await load.forMs(ms)
+  stack.signal(name, 'SIGCONT')
+}
+
+/** Keeps a part down for so long. */
+export async function keepDown({ stack, load }: Scene, name: string, ms: number): Promise<void> {
+  await stack.hold(name)
+  await load.forMs(ms)
+  await stack.release(name)
+}
+
+/** A service's log so far. */
+export const logOf = (stack: Stack, name: string): string =>
+  readFileSync(join(stack.dir, 'logs', `${name}.log`), 'utf8')
