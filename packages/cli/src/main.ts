@@ -152,6 +152,14 @@ byConsole(keys.command('list'))
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, around))
 
 program
+  .command('restore-quotas')
+  .description('Raise calendar quotas in Redis to what ClickHouse shows as used. The console does it by itself.')
+  .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
+  .addOption(dataOption())
+  .option('--json', 'print JSON', false)
+  .action(async (options) => (await import('./commands/restore-quotas.ts')).restoreQuotas(options, around))
+
+program
   .command('test')
   .description('Run the tests: all that need no name, or the tiers named.')
   .argument('[tier...]')

@@ -25,3 +25,7 @@ export function serverFinder(connection: Redis | ClusterConnection): (key: strin
     return server
   }
 }
+
+/** The servers that hold keys: one, or a Cluster's masters as far as they are known. */
+export const mastersOf = (connection: Redis | ClusterConnection): readonly Redis[] =>
+  'masters' in connection ? connection.masters : [connection]

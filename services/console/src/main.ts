@@ -7,13 +7,16 @@ import { systemClock } from '@weir/core/clock.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
+import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { buildApp } from './app.ts'
 import { createAuditLog } from './audit-log.ts'
 import { createChangeCounts } from './change-counts.ts'
 import { consoleVariables } from './config.ts'
+import { createQuotaRestorer } from './quota-restorer.ts'
 
 /** Somebody waits for the answer; a question to the rollups takes milliseconds. */
 const questionMs = 10_000
@@ -24,13 +27,42 @@ function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed)
   return state === undefined ? waitingFor : { warning: waitingFor }
 }
 
-/** The connection for resets; none where no address is given. It need not be up: who asks then is told so. */
-async function openChangeCounts(url: string, caFile: string, { run, log }: Service) {
+/** The connection for resets and restoring; none where no address is given. It need not be up: who asks then is told so. */
+async function openRedis(url: string, caFile: string, { run, log }: Service) {
   if (url === '') return undefined
   const onError = (error: Error) => log.debug({ err: error }, 'redis')
   const options = { onError, ca: readCertificates(caFile) }
-  const redis = await run.own('redis', connectLimiter(url, options), (client) => client.disconnect())
-  return createChangeCounts(redis)
+  return await run.own('redis', connectLimiter(url, options), (client) => client.disconnect())
+}
+
+/** Sums over a month of everybody's decisions; nobody waits for them. */
+const restoringMs = 120_000
+
+/** Keeps calendar quotas from falling back when Redis loses them; none where no Redis is given. */
+async function openQuotaRestorer(
+  redis: ReturnType<typeof connectLimiter> | undefined,
+  clickhouseUrl: string,
+  feed: PolicyFeed,
+  { run, log, metrics }: Service,
+) {
+  if (redis === undefined) return
+  const counters = { losses: 0, raised: 0 }
+  registerScraped(metrics, {
+    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => counters.losses },
+    weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => counters.raised },
+  })
+  const clickhouse = await run.own(
+    'clickhouse for quotas',
+    connectClickhouse(clickhouseUrl, 'weir-console-quotas', restoringMs),
+    (client) => client.close(),
+  )
+  const servers = { serverOf: serverFinder(redis), all: () => mastersOf(redis) }
+  const policy = () => feed.policy
+  await run.own(
+    'quota restorer',
+    createQuotaRestorer({ servers, clickhouse, policy, clock: systemClock, log, counters }),
+    (restorer) => restorer.stop(),
+  )
 }
 
 await startService(
@@ -64,12 +96,14 @@ await startService(
       reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
       problemsOf: (change: string) => feed.problemsOf(change),
     }
+    const redis = await openRedis(config.redisUrl, config.redisTlsCa, service)
+    await openQuotaRestorer(redis, config.clickhouseUrl, feed, service)
     const ports = {
       ...{ policy, audit, clock: systemClock },
       askUsage: askUsage.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
-      changeCounts: await openChangeCounts(config.redisUrl, config.redisTlsCa, service),
+      changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
     }
     const app = await run.own('http', buildApp(ports, log, config.adminTokenSha256), (server) => server.close())
     await app.listen({ host: config.consoleHost, port: config.consolePort })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 /** What a `weir up` on the data directory says of itself: one text by name, undefined where none is or was. */
 export function readStateFile(
   dataDir: string,
-  name: 'redis' | 'console' | 'adminToken' | 'upstream' | 'receiver',
+  name: 'redis' | 'kafka' | 'clickhouse' | 'console' | 'adminToken' | 'upstream' | 'receiver',
 ): string | undefined {
   try {
     const state: unknown = JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8'))

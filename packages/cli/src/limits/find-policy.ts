@@ -17,6 +17,21 @@ const ofFile = (file: string): FoundPolicy => ({
   from: `by the policy ${file}`,
 })
 
+/** As `findPolicy`, without any subject: what plans, limits and routes there are. */
+export async function findDefinitions(
+  { policy: file, data }: Pick<LimitOptions, 'policy' | 'data'>,
+  around: Surroundings,
+): Promise<FoundPolicy> {
+  if (file !== undefined) return ofFile(file)
+  const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
+  const address = findConsole(around.environment, data)
+  if (address === undefined) return ofFile(usual)
+  const { body } = await askConsole<Readonly<Record<string, unknown>>>(address, { path: '/v1/policy' })
+  // Subjects may be a million, and more than a file may hold.
+  const { subjects: _, ...definitions } = body
+  return { policy: requirePolicy(JSON.stringify(definitions), address.url), from: `by the console at ${address.url}` }
+}
+
 /**
  * The policy that the question is about: the file that was named; else the one in force, as the console has it (of all
  * subjects only the one asked about); else, where no console can be reached, the usual file.

@@ -33,10 +33,17 @@ function readCertificates(file: string | undefined): string | undefined {
 }
 
 /** Runs `use` with a connection to the Redis that decides, which is closed afterwards. */
-export async function withLimitAdmin<T>(
+export const withLimitAdmin = <T>(
   around: Surroundings,
   dataDir: string,
   use: (admin: LimitAdmin) => Promise<T>,
+): Promise<T> => withLimiter(around, dataDir, (connection) => use(createLimitAdmin(serverFinder(connection))))
+
+/** As `withLimitAdmin`, for what works with the connection itself. */
+export async function withLimiter<T>(
+  around: Surroundings,
+  dataDir: string,
+  use: (connection: ReturnType<typeof connectLimiter>) => Promise<T>,
 ): Promise<T> {
   const url = findRedisUrl(around.environment, dataDir)
   let last = `no answer within ${readyDeadlineMs / 1_000} s`
@@ -49,7 +56,7 @@ export async function withLimitAdmin<T>(
   try {
     const isReady = () => around.signal.aborted || connection.status === 'ready'
     if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw redisUnavailable(last)
-    return await use(createLimitAdmin(serverFinder(connection)))
+    return await use(connection)
   } catch (error) {
     if (error instanceof WeirError || !isRedisFault(error)) throw error
     throw redisUnavailable(error.message, error)

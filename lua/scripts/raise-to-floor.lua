@@ -1,0 +1,67 @@
+-- Raises the counts of calendar quotas to floors that are known to have been used; never lowers one. Safe to repeat.
+--
+-- KEYS[k]   the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
+-- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
+-- ARGV[2]   JSON: for each key {end_ms, floor}: the end of the period that the units were used in, and how many. A floor of 0
+--           only looks.
+--
+-- Reply: four integers for each key:
+--   1 raised, 0 left as it was, 2 left because another period is being counted there, 3 left because the period is over
+--   the units that stood there before, in whichever period is being counted; 0 for none
+--   the end of that period in milliseconds; 0 for none
+--   the units that stand there now
+-- A call that is no such call is refused whole with FLOORARGS.
+-- @include ../lib/integers.lua
+-- @include ../lib/clock.lua
+-- @include ../lib/stored.lua
+-- @include ../algorithms/fixed-window.lua
+
+local keys_max = 100
+local left, raised, other_period, over = 0, 1, 2, 3
+
+local function refuse_call(why)
+  return redis.error_reply('FLOORARGS ' .. why)
+end
+
+local now_us, server_ahead_ms = clock.read(ARGV[1])
+local decoded, floors = pcall(cjson.decode, ARGV[2])
+if not now_us or not decoded or type(floors) ~= 'table' or #floors ~= #KEYS or #KEYS < 1 or #KEYS > keys_max then
+  return refuse_call('wanted a time, and for each of 1 to ' .. keys_max .. ' keys an end and a floor')
+end
+for _, wanted in ipairs(floors) do
+  if type(wanted) ~= 'table' or not integers.is_count(wanted[1]) or not integers.is_count(wanted[2]) then
+    return refuse_call('an end or a floor is no count')
+  end
+end
+local now_ms = math.floor(now_us / 1000)
+
+-- The end and the units of a period that is still being counted, or 0, 0. `layout` and `tag` are those of fixed-window.lua.
+local function counted(key)
+  local state = fixed_window.load(redis.call('GET', key))
+  if not state then
+    return 0, 0
+  end
+  local _, end_ms, used = struct.unpack(layout, state)
+  if end_ms <= now_ms then
+    return 0, 0
+  end
+  return end_ms, used
+end
+
+local reply = {}
+for at, key in ipairs(KEYS) do
+  local end_ms, floor = floors[at][1], floors[at][2]
+  local stored_end_ms, used = counted(key)
+  local outcome, units = left, used
+  if end_ms <= now_ms then
+    outcome = over
+  elseif stored_end_ms > 0 and stored_end_ms ~= end_ms then
+    outcome = other_period
+  elseif floor > used then
+    outcome, units = raised, floor
+    stored.save(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
+  end
+  local base = at * 4 - 3
+  reply[base], reply[base + 1], reply[base + 2], reply[base + 3] = outcome, used, stored_end_ms, units
+end
+return reply

@@ -1,0 +1,53 @@
+import { type ClickHouseClient, clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
+import type { QuotaServers } from '@weir/redis/quota-counts.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { readStateFile } from '../console/read-state-file.ts'
+import { withLimiter } from '../limits/open-limit-admin.ts'
+import type { Surroundings } from '../project.ts'
+
+/** Sums over months of everybody's rows; a person waits for them. */
+const requestMs = 600_000
+
+const notThere = (what: string, variable: string, dataDir: string) =>
+  new WeirError(
+    'CONFIG_INVALID',
+    `No ${what} to ask: ${variable} is not set, and no weir up has run on ${dataDir}. Set it, start one, or name its directory with --data DIR.`,
+  )
+
+/** Runs `use` with the ClickHouse of the environment, else of the `weir up` on the data directory. */
+export async function withClickhouse<T>(
+  { environment }: Surroundings,
+  dataDir: string,
+  use: (client: ClickHouseClient) => Promise<T>,
+): Promise<T> {
+  const url = environment.WEIR_CLICKHOUSE_URL || readStateFile(dataDir, 'clickhouse')
+  if (url === undefined) throw notThere('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
+  const client = connectClickhouse(url, 'weir-audit', requestMs)
+  try {
+    const missing = await clickhouseMissing(client)
+    if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `${missing}; see whether it runs`)
+    return await use(client)
+  } finally {
+    await client.close()
+  }
+}
+
+/** How to reach the Kafka of the environment, else of the `weir up` on the data directory. */
+export function findKafka({ environment }: Surroundings, dataDir: string): KafkaOptions {
+  const brokers = environment.WEIR_KAFKA_BROKERS || readStateFile(dataDir, 'kafka')
+  if (brokers === undefined) throw notThere('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
+  return { brokers: brokers.split(','), clientId: 'weir-audit', log: createLogger('audit', 'silent') }
+}
+
+/** Runs `use` with the servers of the Redis that decides. */
+export const withQuotaServers = <T>(
+  around: Surroundings,
+  dataDir: string,
+  use: (servers: QuotaServers) => Promise<T>,
+): Promise<T> =>
+  withLimiter(around, dataDir, (connection) =>
+    use({ serverOf: serverFinder(connection), all: () => mastersOf(connection) }),
+  )

@@ -1,0 +1,56 @@
+import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
+import { quotasOf } from '@weir/core/audit/quota.ts'
+import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
+import { quotaFloors } from '@weir/redis/quota-floors.ts'
+import { withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
+import { findDefinitions } from '../limits/find-policy.ts'
+import type { Surroundings } from '../project.ts'
+import { textTable } from '../text-table.ts'
+
+export interface RestoreOptions {
+  readonly policy?: string
+  readonly data: string
+  readonly json: boolean
+}
+
+/** Counts that a person reads; the rest is only counted. */
+const shownMax = 50
+
+/**
+ * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in it. Lowers
+ * none, and may be repeated.
+ */
+export async function restoreQuotas(options: RestoreOptions, around: Surroundings): Promise<void> {
+  const { policy, from } = await findDefinitions(options, around)
+  const { summable, unsummable } = quotasOf(policy)
+  around.say(`quotas ${from}`)
+  const restored = await withClickhouse(around, options.data, async (clickhouse) => {
+    const floors = quotaFloors(await askQuotaUses(clickhouse, summable, Date.now()), summable)
+    return withQuotaServers(around, options.data, async (servers) => {
+      const counts = await createQuotaCounts(servers).raise(floors)
+      return floors.flatMap((floor, at) => {
+        const count = counts[at]
+        return count === undefined ? [] : [{ ...floor, ...count }]
+      })
+    })
+  })
+  const raised = restored.filter(({ outcome }) => outcome === 'raised')
+  const other = restored.filter(({ outcome }) => outcome === 'other')
+  for (const { name, because } of unsummable) around.say(`left ${name} as it is: it ${because}`)
+  for (const { key } of other) around.say(`left ${key} as it is: another period is being counted there`)
+  if (options.json) {
+    around.print(JSON.stringify({ counts: restored.length, raised: raised.map(wireOf), left: unsummable }))
+    return
+  }
+  around.say(`${restored.length} counts looked at, ${raised.length} raised`)
+  if (raised.length === 0) return
+  const rows = raised.slice(0, shownMax).map(({ key, before, now }) => [key, String(before), String(now)])
+  const more = raised.length > shownMax ? [[`… and ${raised.length - shownMax} more`, '', '']] : []
+  around.print(textTable([['KEY', 'WAS', 'IS'], ...rows, ...more]))
+}
+
+const wireOf = (raised: { readonly key: string; readonly before: number; readonly now: number }) => ({
+  key: raised.key,
+  before: raised.before,
+  now: raised.now,
+})

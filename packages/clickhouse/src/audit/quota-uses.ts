@@ -1,0 +1,114 @@
+import type { QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
+import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
+import type { ClickHouseClient } from '../connect.ts'
+
+const hourMs = 3_600_000
+
+/** The longest that such a period lasts, with an hour for clocks that disagree. */
+const longestMs: Readonly<Record<PeriodUnit, number>> = {
+  minute: 60_000 + hourMs,
+  hour: 2 * hourMs,
+  day: 26 * hourMs, // clocks are set back by an hour once a year
+  week: 7 * 24 * hourMs + 2 * hourMs,
+  month: 31 * 24 * hourMs + 2 * hourMs,
+}
+
+/** Columns by which a scope's part is told apart in a row. The subject always is. */
+const columns = { key: 'key_id', route: 'route', method: 'method' } as const
+
+const columnOf = ({ kind }: ScopePart) =>
+  kind === 'key' || kind === 'route' || kind === 'method' ? columns[kind] : undefined
+
+/** Quotas that one query can sum: of one period's length, counted by the same columns. */
+interface Group {
+  readonly unit: PeriodUnit
+  readonly columns: readonly string[]
+  readonly quotas: SummableQuota[]
+}
+
+function groupsOf(quotas: readonly SummableQuota[]): Group[] {
+  const groups = new Map<string, Group>()
+  for (const quota of quotas) {
+    const named = [...new Set(quota.limit.by.map(columnOf).filter((column) => column !== undefined))].sort()
+    const id = `${quota.unit} ${named.join(' ')}`
+    const group = groups.get(id) ?? { unit: quota.unit, columns: named, quotas: [] }
+    group.quotas.push(quota)
+    groups.set(id, group)
+  }
+  return [...groups.values()]
+}
+
+interface UseRow {
+  readonly limit: string
+  readonly subject: string
+  readonly key_id: string
+  readonly route: string
+  readonly method: string
+  readonly end_s: string
+  readonly units: string
+}
+
+/**
+ * Each row says by `reset_ms` when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours, in
+ * every time zone, so clocks that differ by minutes change nothing. A limit in shadow is not charged by what it would have
+ * refused.
+ */
+function usesQuery({ columns: named }: Group, whose: string): string {
+  const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
+  return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
+      toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
+      toString(sumIf(toInt64(d.cost * d.count), d.outcome = 'allow' AND d.charged = 'yes') + sum(d.adjustment)) AS units
+    FROM weir.decisions AS d ARRAY JOIN d.limits AS l
+    WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') ${whose}
+      AND l.name IN {names:Array(String)} AND NOT (d.mode = 'shadow' AND l.name IN {shadows:Array(String)})
+    GROUP BY limit, subject, key_id, route, method, end_s
+    HAVING toUInt64(end_s) * 1000 > {now:Int64} AND toInt64(units) > 0`
+}
+
+const useOf = ({ key_id: keyId, end_s: endS, units, ...row }: UseRow): QuotaUse => ({
+  ...row,
+  keyId,
+  endMs: Number(endS) * 1_000,
+  units: Number(units),
+})
+
+/**
+ * What decisions are known to have charged to calendar quotas in the periods that run at `nowMs`: of everybody who was active
+ * in them, or of the one subject. What may have been charged (`charged: unknown`) is left out, so each is a floor.
+ */
+export async function askQuotaUses(
+  client: ClickHouseClient,
+  quotas: readonly SummableQuota[],
+  nowMs: number,
+  subject?: string,
+): Promise<QuotaUse[]> {
+  const uses: QuotaUse[] = []
+  for (const group of groupsOf(quotas)) {
+    const inShadow = group.quotas.filter(({ limit }) => limit.mode === 'shadow')
+    const answer = await client.query({
+      query: usesQuery(group, subject === undefined ? '' : 'AND d.subject = {subject:String}'),
+      query_params: {
+        from: nowMs - longestMs[group.unit],
+        now: nowMs,
+        names: group.quotas.map(({ limit }) => limit.name),
+        shadows: inShadow.map(({ limit }) => limit.name),
+        ...(subject === undefined ? {} : { subject }),
+      },
+      format: 'JSONEachRow',
+    })
+    for (const row of await answer.json<UseRow>()) uses.push(useOf(row))
+  }
+  return uses
+}
+
+/** Units of each subject of which nobody knows whether Redis counts them, since a time. */
+export async function askUnknownUnits(client: ClickHouseClient, fromMs: number): Promise<ReadonlyMap<string, number>> {
+  const answer = await client.query({
+    query: `SELECT subject, toString(sum(cost * count)) AS units FROM weir.decisions
+      WHERE charged = 'unknown' AND ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') GROUP BY subject`,
+    query_params: { from: fromMs },
+    format: 'JSONEachRow',
+  })
+  const rows = await answer.json<{ subject: string; units: string }>()
+  return new Map(rows.map(({ subject, units }) => [subject, Number(units)]))
+}

@@ -1,0 +1,70 @@
+import type { Limit, PeriodUnit, ScopePart } from '../limits/limit.ts'
+import type { Policy } from '../policy/policy.ts'
+
+/** What a decision's record says of the caller; a quota counted by anything else cannot be summed from records. */
+const recordedKinds = ['subject', 'key', 'route', 'method'] as const
+
+/** A calendar quota whose counts can be told from records. */
+export interface SummableQuota {
+  readonly limit: Limit
+  readonly unit: PeriodUnit
+}
+
+/** A calendar quota whose counts cannot. */
+export interface UnsummableQuota {
+  readonly name: string
+  readonly because: string
+}
+
+export interface Quotas {
+  readonly summable: readonly SummableQuota[]
+  readonly unsummable: readonly UnsummableQuota[]
+}
+
+const isRecorded = ({ kind }: ScopePart) => recordedKinds.some((known) => known === kind)
+
+/** `header:x-team` as the policy has it. */
+const partText = (part: ScopePart) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)
+
+/** The calendar quotas of a policy. Those of a minute are left out: a minute later nobody asks for them. */
+export function quotasOf({ limits }: Pick<Policy, 'limits'>): Quotas {
+  const summable: SummableQuota[] = []
+  const unsummable: UnsummableQuota[] = []
+  for (const limit of limits.values()) {
+    const { span, by, name } = limit
+    if (span.kind !== 'period' || span.unit === 'minute') continue
+    const unknown = by.filter((part) => !isRecorded(part)).map(partText)
+    if (unknown.length === 0) summable.push({ limit, unit: span.unit })
+    else unsummable.push({ name, because: `counts by ${unknown.join(' and ')}, which records do not hold` })
+  }
+  return { summable, unsummable }
+}
+
+/** Units that decisions are known to have charged to one count of a quota. */
+export interface QuotaUse {
+  /** Name of the limit. */
+  readonly limit: string
+  readonly subject: string
+  /** Empty unless the quota is counted by it; so for the two below. */
+  readonly keyId: string
+  readonly route: string
+  readonly method: string
+  /** End of the period that they were charged in, in milliseconds since the epoch. */
+  readonly endMs: number
+  readonly units: number
+}
+
+/** A use with the Redis key that it is counted under. */
+export interface QuotaFloor extends QuotaUse {
+  readonly key: string
+}
+
+/** How a count of a quota stands in Redis. */
+export interface QuotaCount {
+  /** `left`: it is not below the floor; `raised`; `other`: another period is being counted there; `over`: the period has ended. */
+  readonly outcome: 'left' | 'raised' | 'other' | 'over'
+  /** Units that stood there, in the period that ends at `endMs`; 0 and 0 for none. */
+  readonly before: number
+  readonly endMs: number
+  readonly now: number
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { QuotaCount, QuotaFloor } from '@weir/core/audit/quota.ts'
+import type { Redis } from 'ioredis'
+import { assemble } from './assemble.ts'
+import { keySlot } from './key-slot.ts'
+
+const luaDir = join(import.meta.dirname, '../../../lua')
+const source = assemble('scripts/raise-to-floor.lua', (file) => readFileSync(join(luaDir, file), 'utf8'))
+const sha1 = createHash('sha1').update(source).digest('hex')
+
+/** One run of the script takes a fraction of a millisecond with so many; also checked there. */
+const keysPerCallMax = 100
+/** Keys looked at per step of a search: about a millisecond of Redis's time. */
+const scanCount = 1_000
+
+const outcomes = ['left', 'raised', 'other', 'over'] as const
+
+/** The counts of calendar quotas, for whoever compares or restores them. Slow beside a decision, and never part of one. */
+export interface QuotaCounts {
+  /** Raises every count below its floor to it, and lowers none. One answer per floor, in their order. Safe to repeat. */
+  raise(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>
+  /** As `raise`, without raising. */
+  look(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>
+  /** The keys of counts of these limits, all subjects' together. */
+  find(limits: ReadonlySet<string>): Promise<string[]>
+}
+
+/** Where commands go: always the one server, except on a Cluster. */
+export interface QuotaServers {
+  serverOf(key: string): Redis
+  all(): readonly Redis[]
+}
+
+interface Call {
+  readonly server: Redis
+  /** Positions in the floors that were asked for. */
+  readonly at: number[]
+}
+
+/** Calls of one slot each where there are several servers; of one server otherwise. */
+function callsFor(floors: readonly QuotaFloor[], servers: QuotaServers): Call[] {
+  const isCluster = servers.all().length > 1
+  const open = new Map<number, Call>()
+  const calls: Call[] = []
+  for (const [at, { key }] of floors.entries()) {
+    const group = isCluster ? keySlot(key) : 0
+    let call = open.get(group)
+    if (call === undefined || call.at.length >= keysPerCallMax) {
+      call = { server: servers.serverOf(key), at: [] }
+      open.set(group, call)
+      calls.push(call)
+    }
+    call.at.push(at)
+  }
+  return calls
+}
+
+async function run(server: Redis, keys: readonly string[], argv: readonly string[]): Promise<unknown> {
+  try {
+    return await server.evalsha(sha1, keys.length, ...keys, ...argv)
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+    return await server.eval(source, keys.length, ...keys, ...argv)
+  }
+}
+
+function readCounts(reply: unknown, count: number): QuotaCount[] {
+  const numbers = Array.isArray(reply) ? reply.map(Number) : []
+  if (numbers.length !== count * 4)
+    throw new Error(`raise-to-floor.lua replied with ${numbers.length} numbers for ${count} keys`)
+  return Array.from({ length: count }, (_, at) => {
+    const [code = 0, before = 0, endMs = 0, now = 0] = numbers.slice(at * 4, at * 4 + 4)
+    return { outcome: outcomes[code] ?? 'left', before, endMs, now }
+  })
+}
+
+/** Name of the limit whose count has this key; empty for blocks and keys of anything else. See keys.ts. */
+function limitNameOf(key: string): string {
+  const [, name = '', rest = ''] = /^weir:1:\{[^}]*\}:([^:]*)(.*)$/.exec(key) ?? []
+  return rest.endsWith(':blocked') ? '' : decodeURIComponent(name)
+}
+
+/** `nowMs` is a test's time; else Redis's own clock counts. */
+export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number): QuotaCounts {
+  const ask = async (floors: readonly QuotaFloor[], floorOf: (floor: QuotaFloor) => number): Promise<QuotaCount[]> => {
+    const counts: QuotaCount[] = []
+    const time = nowMs === undefined ? '' : String(nowMs() * 1_000)
+    // One after the other: decisions go on between two calls.
+    for (const { server, at } of callsFor(floors, servers)) {
+      const asked = at.map((position) => floors[position]).filter((floor) => floor !== undefined)
+      const wanted = JSON.stringify(asked.map((floor) => [floor.endMs, floorOf(floor)]))
+      const reply = await run(
+        server,
+        asked.map(({ key }) => key),
+        [time, wanted],
+      )
+      for (const [index, count] of readCounts(reply, asked.length).entries()) counts[at[index] ?? 0] = count
+    }
+    return counts
+  }
+  return {
+    raise: (floors) => ask(floors, ({ units }) => units),
+    look: (floors) => ask(floors, () => 0),
+    async find(limits) {
+      const found = new Set<string>()
+      for (const server of servers.all()) {
+        let cursor = '0'
+        do {
+          const [next, keys] = await server.scan(cursor, 'MATCH', 'weir:1:{*', 'COUNT', scanCount)
+          for (const key of keys) if (limits.has(limitNameOf(key))) found.add(key)
+          cursor = next
+        } while (cursor !== '0')
+      }
+      return [...found].sort()
+    },
+  }
+}

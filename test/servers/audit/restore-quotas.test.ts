@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decisionInput, rowsOf } from '../../support/audit/decisions.ts'
+import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+import { runWeir } from '../../support/weir-up.ts'
+
+const policy = `
+version: 1
+plans: { free: { limits: [minute, day, month, per-route] } }
+limits:
+  minute: { algorithm: fixed_window, size: 100, window: 1m }
+  day: { algorithm: fixed_window, size: 5000, period: day }
+  month: { algorithm: fixed_window, size: 90000, period: month }
+  per-route: { algorithm: fixed_window, size: 400, period: day, by: [subject, route] }
+  per-team: { algorithm: fixed_window, size: 400, period: day, by: [subject, "header:x-team"], applies: all }
+subjects:
+  acme: { plan: free }
+  himal: { plan: free, timeZone: Asia/Kathmandu }
+`
+
+let stack: AuditStack
+beforeAll(async () => {
+  stack = await startAuditStack()
+})
+afterAll(() => stack?.close())
+
+const quotas = (timeZone = 'UTC') => [
+  { name: 'minute', unit: 'minute', timeZone } as const,
+  { name: 'day', unit: 'day', timeZone } as const,
+  { name: 'month', unit: 'month', timeZone } as const,
+  { name: 'per-route', unit: 'day', timeZone } as const,
+]
+
+async function record(decisions: Parameters<typeof rowsOf>[0]): Promise<void> {
+  await insertBlock(stack.clickhouse, { table: 'weir.decisions', token: randomUUID(), lines: rowsOf(decisions) })
+}
+
+/** Units of a count as they stand in Redis, or undefined. */
+async function usedOf(key: string): Promise<number | undefined> {
+  const value = await stack.redis.getBuffer(key)
+  return value?.length === 17 ? value.readDoubleBE(9) : undefined
+}
+
+const standing = async () =>
+  Object.fromEntries(
+    await Promise.all(
+      [
+        'weir:1:{acme}:day',
+        'weir:1:{acme}:month',
+        'weir:1:{acme}:per-route:route=GET%20%2Fv1%2Fthings',
+        'weir:1:{acme}:per-route:route=POST%20%2Fv1%2Fsearch',
+        'weir:1:{himal}:day',
+        'weir:1:{himal}:month',
+      ].map(async (key) => [key.slice('weir:1:'.length), await usedOf(key)]),
+    ),
+  )
+
+/** What the decisions below come to. */
+const restored = {
+  '{acme}:day': 17,
+  '{acme}:month': 17,
+  '{acme}:per-route:route=GET%20%2Fv1%2Fthings': 7,
+  '{acme}:per-route:route=POST%20%2Fv1%2Fsearch': 10,
+  '{himal}:day': 4,
+  '{himal}:month': 4,
+}
+
+describe('a Redis that lost everything in mid-day', () => {
+  let admin: RunningConsole
+  beforeAll(async () => {
+    const nowMs = Date.now()
+    const yesterdayMs = nowMs - 40 * 86_400_000
+    const search = { route: 'POST /v1/search', method: 'POST', cost: 5, reason: 'ok' } as const
+    const acme = { subject: 'acme', tsMs: nowMs }
+    const corrected = decisionInput({ ...acme, cost: 3 }, quotas())
+    await record([
+      ...Array.from({ length: 4 }, () => decisionInput(acme, quotas())),
+      decisionInput({ ...acme, ...search }, quotas()),
+      decisionInput({ ...acme, ...search }, quotas()),
+      corrected,
+      // Neither denied nor doubtful decisions have used anything for certain, and last month's day is over.
+      decisionInput({ ...acme, outcome: 'deny', charged: 'no', reason: 'limit', deniedBy: 'day' }, quotas()),
+      decisionInput({ ...acme, charged: 'unknown' }, quotas()),
+      decisionInput({ ...acme, tsMs: yesterdayMs }, quotas()),
+      decisionInput({ subject: 'himal', tsMs: nowMs, cost: 4 }, quotas('Asia/Kathmandu')),
+    ])
+    const file = join(stack.kafka.dir, 'weir.yaml')
+    await writeFile(file, policy)
+    admin = await startConsole(stack.environment)
+    const { status } = await admin.ask('PUT /v1/policy', policy)
+    expect(status).toBe(200)
+  })
+  afterAll(() => admin?.close())
+
+  const isRestored = async () => JSON.stringify(await standing()) === JSON.stringify(restored)
+
+  it('has its daily and monthly quotas back at ClickHouse’s sums within ten seconds, each time', async () => {
+    await waitUntil(isRestored, { deadlineMs: 30_000 })
+    expect(await standing()).toEqual(restored)
+    for (const _ of [1, 2]) {
+      await stack.redis.flushall()
+      await waitUntil(isRestored, { deadlineMs: 10_000 })
+      expect(await standing()).toEqual(restored)
+    }
+    expect(await admin.readLog()).toContain('per-team counts by header:x-team')
+  })
+
+  it('has them back at once when a person asks for it, also without a console', async () => {
+    const file = join(stack.kafka.dir, 'weir.yaml')
+    await stack.redis.flushall()
+    const { code, stdout, stderr } = await runWeir(['restore-quotas', '--policy', file, '--json'], stack.environment)
+    expect([code, stderr]).toEqual([0, expect.stringContaining('left per-team as it is: it counts by header:x-team')])
+    expect(JSON.parse(stdout)).toMatchObject({ counts: 7, left: [{ name: 'per-team' }] })
+    expect(await standing()).toEqual(restored)
+    const again = await runWeir(['restore-quotas'], { ...stack.environment, ...admin.environment })
+    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('7 counts looked at, 0 raised')])
+  })
+
+  it('goes on counting meanwhile, and what is already counted again is not lowered', async () => {
+    await stack.redis.flushall()
+    const midnightMs = Math.ceil((Date.now() + 1) / 86_400_000) * 86_400_000
+    const state = Buffer.alloc(17)
+    state.write('f', 0)
+    state.writeDoubleBE(midnightMs, 1)
+    state.writeDoubleBE(30, 9)
+    await stack.redis.set('weir:1:{acme}:day', state, 'PXAT', midnightMs)
+    const isBack = async () => (await usedOf('weir:1:{acme}:month')) === 17
+    expect(await waitUntil(isBack, { deadlineMs: 10_000 })).toBe(true)
+    expect(await usedOf('weir:1:{acme}:day')).toBe(30)
+  })
+})
