@@ -87,6 +87,14 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
   })
 })
 
+test('a route says for how long its decisions can be settled, and which answers give back what was charged', () => {
+  const { routes } = parsed(
+    '{ version: 1, routes: [ { match: GET /a, settle: 15m, refundOn: [502, 404] }, { match: GET /b } ] }',
+  )
+  expect(routes[0]).toMatchObject({ settleMs: 900_000, refundOn: [502, 404] })
+  expect(Object.keys(routes[1] ?? {})).not.toContain('settleMs')
+})
+
 test.each([
   ['minute', []],
   ['hour', []],

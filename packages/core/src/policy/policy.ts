@@ -46,6 +46,10 @@ export interface Route {
   readonly upstream: string | undefined
   /** Apply to its requests on top of the plan's. Routes with equal limits have the same array. */
   readonly limits: readonly Limit[]
+  /** For so long its decisions can be settled; absent if they cannot, unless a check asks for it. */
+  readonly settleMs?: number
+  /** Statuses of the upstream's answer, or of ours in its place, that give back what the request was charged. */
+  readonly refundOn?: readonly number[]
 }
 
 /** A part of a request that says how many units it consumes. */

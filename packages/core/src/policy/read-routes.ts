@@ -5,12 +5,14 @@ import { type CostSource, noRouteLimits, type Plan, type Route, type Upstream } 
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
 import { RouteLimits } from './read-route-limits.ts'
+import { readSettlement } from './read-route-settlement.ts'
 import { didYouMean } from './suggest.ts'
 import type { ValueReader } from './value-reader.ts'
 
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
 const routesMax = 10_000
 const templateLengthMax = 256
+const routeKeys = ['match', 'cost', 'upstream', 'limits', 'settle', 'refundOn']
 const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
 
 /** What routes refer to. */
@@ -28,20 +30,22 @@ export function readRoutes(reader: PolicyReader, place: Place, known: RouteRefer
   const shapes = new Map<string, Place>()
   const routeLimits = new RouteLimits(reader, known.limits, known.plans)
   for (const item of items.slice(0, routesMax)) {
-    const fields = reader.fields(item, 'a route', ['match', 'cost', 'upstream', 'limits'], ['match'])
+    const fields = reader.fields(item, 'a route', routeKeys, ['match'])
     const matchAt = fields?.get('match')
     const costAt = fields?.get('cost')
     const match = matchAt === undefined ? undefined : readMatch(reader, matchAt)
     const cost = costAt === undefined ? defaultCost : readCost(reader, costAt)
     const upstream = readUpstreamName(reader, fields?.get('upstream'), known.upstreams)
     const limits = routeLimits.read(fields?.get('limits'))
+    const settlement = fields === undefined ? undefined : readSettlement(reader, fields)
     if (match === undefined || matchAt === undefined) continue
     const shape = shapeOf(match)
     const same = shapes.get(shape)
     if (same !== undefined)
       reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
     else shapes.set(shape, matchAt)
-    if (cost !== undefined && limits !== undefined) routes.push({ ...match, ...cost, upstream, limits })
+    if (cost === undefined || limits === undefined || settlement === undefined) continue
+    routes.push({ ...match, ...cost, upstream, limits, ...settlement })
   }
   return routes
 }
