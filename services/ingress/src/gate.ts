@@ -1,4 +1,3 @@
-import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
@@ -6,11 +5,13 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
+import { createAdmitOnce } from './admit-once.ts'
 import { createDenials, type Denials } from './denials.ts'
 import type { NamedValues } from './http/named-scopes.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
-import { admissionOf, denialOf, strangerOf } from './recorded.ts'
+import { strangerOf } from './recorded.ts'
+import { createRecording, journalFull } from './recording.ts'
 
 /** Who asks for what, however the request came in. */
 export interface Ask {
@@ -47,14 +48,8 @@ export interface Gate {
   readonly denials: Pick<Denials, 'counters' | 'waiting' | 'close'>
 }
 
-/** A caller is told to come back after this long when the log of decisions is full; Kafka may be back by then. */
-const journalFullRetryMs = 5_000
-
 /** A stale policy may be confirmed at any second. */
 const staleRetryMs = 5_000
-
-/** Another process is about to record the first request of this repeat, or has just died with it. */
-const repeatRetryMs = 1_000
 
 const unauthorized: Decision = {
   allowed: false,
@@ -73,15 +68,6 @@ const unauthorized: Decision = {
 /** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
 const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
 
-const repeatedTooSoon: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: repeatRetryMs }
-
-/** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
-const journalFull = (decision: Decision, charged = decision.charged): Decision => ({
-  ...decision,
-  ...{ allowed: false, reason: 'journal_full', shadowedBy: '', charged, isRemembered: true },
-  retryAfterMs: journalFullRetryMs,
-})
-
 export interface GateParts {
   readonly policy: Pick<LivePolicy, 'isStale'>
   readonly store: LimitStore
@@ -93,8 +79,9 @@ export interface GateParts {
 export function createGate({ policy, store, log, clock, admissions = createOwnAdmissions() }: GateParts): Gate {
   const denials = createDenials({ log, clock })
   const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
-  /** Admissions under idempotency keys that are being recorded; no more than requests are under way. */
-  const underWay = new Map<string, Promise<Verdict>>()
+  const recording = createRecording(log, denials, clock)
+  const { append, refuse, tooLate } = recording
+  const admitOnce = createAdmitOnce({ log, recording, admissions })
 
   const limitsOf = ({ view, subject, route, ip }: Ask): readonly Limit[] => {
     const limits = view.resolveLimits(subject, route)
@@ -104,47 +91,6 @@ export function createGate({ policy, store, log, clock, admissions = createOwnAd
     const rest = limits.filter(({ by }) => by.every(({ kind }) => kind !== 'ip'))
     withoutAddress.set(limits, rest)
     return rest
-  }
-
-  const refuse = async (ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict> => {
-    const id = denials.record(denialOf(ask, decision), decision.isRemembered === true)
-    // Whoever is turned away is so whatever the disk does.
-    await log.written()
-    return { id, decision, limits }
-  }
-
-  const append = (id: string, ask: Ask, decision: Decision): boolean =>
-    log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, clock.nowMs(), ask, decision)), true)
-
-  /** The disk did not take the record in time. It may do so yet and then counts, so the charge stands and there is no other record. */
-  const unanswered = (id: string, limits: readonly Limit[], decision: Decision): Verdict => ({
-    ...{ id, limits },
-    decision: journalFull(decision),
-  })
-
-  /** An admission that a repeat may ask about. Turned away it stays charged: the next attempt is admitted by it. */
-  const admitMarked = async (asked: Asked, id: string, admissionId: string): Promise<Verdict> => {
-    const { ask, limits, decision } = asked
-    if (!append(id, ask, decision)) return refuse(ask, limits, journalFull(decision))
-    if (!(await log.written())) return unanswered(id, limits, decision)
-    admissions.mark(ask.subject.id, admissionId, id)
-    return { id, decision, limits }
-  }
-
-  const admitOnce = async (asked: Asked, ownId: string): Promise<Verdict> => {
-    const { ask, limits, decision } = asked
-    const { repeats } = decision
-    if (repeats === '') {
-      const admitted = admitMarked(asked, ownId, ownId)
-      underWay.set(ownId, admitted)
-      return admitted.finally(() => underWay.delete(ownId))
-    }
-    await underWay.get(repeats)
-    const found = await admissions.claim(ask.subject.id, repeats)
-    if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
-    return found.kind === 'ours'
-      ? admitMarked(asked, ownId, repeats)
-      : refuse(ask, limits, { ...repeatedTooSoon, charged: 'yes' })
   }
 
   return {
@@ -163,7 +109,7 @@ export function createGate({ policy, store, log, clock, admissions = createOwnAd
       if (idempotency !== undefined) return admitOnce({ ask, limits, decision }, idempotency.id)
       const id = uuidv7(clock.nowMs())
       if (append(id, ask, decision)) {
-        return (await log.written()) ? { id, decision, limits } : unanswered(id, limits, decision)
+        return (await log.written()) ? { id, decision, limits } : tooLate(id, limits, decision)
       }
       const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
       return refuse(ask, limits, journalFull(decision, isBack ? 'no' : decision.charged))
@@ -176,12 +122,6 @@ export function createGate({ policy, store, log, clock, admissions = createOwnAd
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
   }
-}
-
-interface Asked {
-  readonly ask: Ask
-  readonly limits: readonly Limit[]
-  readonly decision: Decision
 }
 
 function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {

@@ -7,14 +7,16 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
-import { registerMetrics } from './metrics.ts'
+import { registerDenials, registerMetrics } from './metrics.ts'
 import { warmUp } from './warm-up.ts'
 
 /** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
@@ -45,15 +47,10 @@ await startService(
     const records = await openLog(topics.decisions)
     const outcomes = await openLog(topics.outcomes)
 
-    let redisError = ''
-    const onError = (error: Error) => {
-      if (redisError === error.message) return
-      redisError = error.message
-      log.warn({ err: error }, 'redis')
-    }
+    const errors = noteErrors(log)
     const redis = await run.own(
       'redis',
-      connectLimiter(config.redisUrl, { onError, ca: readCertificates(config.redisTlsCa) }),
+      connectLimiter(config.redisUrl, { onError: errors.note, ca: readCertificates(config.redisTlsCa) }),
       (client) => client.disconnect(),
     )
     const common = {
@@ -67,22 +64,24 @@ await startService(
     const layers = layerStore(store, { ...common, processes: processes.count })
     checkReady('redis', async () => {
       const { problem, warning } = await store.checkHealth()
-      if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${redisError}`.trim()
+      if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${errors.last}`.trim()
       return warning === undefined ? undefined : { warning }
     })
     const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
+    const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
     registerMetrics(metrics, { store, layers, processes, records, identifier })
 
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
       {
-        ...{ policy, store: layers, identifier, log: records, outcomes, clock: systemClock },
+        ...{ policy, store: layers, identifier, log: records, outcomes, clock: systemClock, admissions },
         dialect: config.rateLimitHeaders,
       },
       log,
       config.adminTokenSha256,
     )
+    registerDenials(metrics, apps.denials, admissions)
     const reusePort = config.sharePorts === 'yes'
     for (const [app, host, port] of [
       [apps.proxy, config.ingressHost, config.ingressPort],
@@ -93,3 +92,16 @@ await startService(
     }
   },
 )
+
+/** Redis's errors, of which there are many while it is gone: each that is another than the one before is logged. */
+function noteErrors(log: Logger) {
+  const errors = {
+    last: '',
+    note(error: Error) {
+      if (errors.last === error.message) return
+      errors.last = error.message
+      log.warn({ err: error }, 'redis')
+    },
+  }
+  return errors
+}

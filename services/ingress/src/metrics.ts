@@ -1,9 +1,11 @@
 import type { RecordLog } from '@weir/kafka/record-log.ts'
 import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/around/process-count.ts'
+import type { RecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
+import type { Denials } from './denials.ts'
 import type { OpenIdentifier } from './http/identify.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
@@ -58,6 +60,29 @@ export function registerMetrics(
     weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => records.counters.sent },
     weir_records_refused_total: { help: 'Records turned away at the bound', read: () => records.counters.refused },
     weir_records_waiting: { help: 'Records not acknowledged yet', read: () => records.backlog.records },
+  })
+}
+
+/** How denials are recorded, and what their records could not say. */
+export function registerDenials(
+  register: Registry,
+  denials: Pick<Denials, 'counters' | 'waiting'>,
+  admissions: Pick<RecordedAdmissions, 'marksLost'>,
+): void {
+  registerScraped(register, {
+    weir_denials_summed_total: {
+      help: 'Denials from memory and of unknown callers that share a record',
+      read: () => denials.counters.summed,
+    },
+    weir_denials_uncounted_total: {
+      help: 'Denials that only a gap tells of, because the journal was full for too long',
+      read: () => denials.counters.uncounted,
+    },
+    weir_denials_waiting: { help: 'Kinds of denials that wait for room in the journal', read: () => denials.waiting },
+    weir_admission_marks_lost_total: {
+      help: 'Recorded admissions under idempotency keys whose repeats will not know',
+      read: () => admissions.marksLost,
+    },
   })
 }
 

@@ -1,0 +1,57 @@
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Admissions } from './admissions.ts'
+import type { Ask, Verdict } from './gate.ts'
+import type { DecisionLog } from './ports.ts'
+import { journalFull, type Recording } from './recording.ts'
+
+/** Another process is about to record the first request of this repeat, or has just died with it. */
+const repeatRetryMs = 1_000
+
+/** An admission under an idempotency key: the first, or a repeat. */
+interface Admitted {
+  readonly ask: Ask
+  readonly limits: readonly Limit[]
+  readonly decision: Decision
+}
+
+const repeatedTooSoon = (decision: Decision): Decision => ({
+  ...decision,
+  ...{ allowed: false, reason: 'unavailable', charged: 'yes', isRemembered: true },
+  retryAfterMs: repeatRetryMs,
+})
+
+/** Sees to it that of all admissions under one idempotency key exactly one has a record, whose id all are answered with. */
+export function createAdmitOnce(parts: {
+  readonly log: DecisionLog
+  readonly recording: Recording
+  readonly admissions: Admissions
+}): (admitted: Admitted, ownId: string) => Promise<Verdict> {
+  const { log, recording, admissions } = parts
+  /** Being recorded by this process; no more than requests are under way. */
+  const underWay = new Map<string, Promise<Verdict>>()
+
+  /** Whoever is turned away here stays charged: the next attempt is admitted by it. */
+  const record = async ({ ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<Verdict> => {
+    if (!recording.append(id, ask, decision)) return recording.refuse(ask, limits, journalFull(decision))
+    if (!(await log.written())) return recording.tooLate(id, limits, decision)
+    admissions.mark(ask.subject.id, admissionId, id)
+    return { id, decision, limits }
+  }
+
+  return async function admitOnce(admitted, ownId) {
+    const { ask, limits, decision } = admitted
+    const { repeats } = decision
+    if (repeats === '') {
+      const first = record(admitted, ownId, ownId)
+      underWay.set(ownId, first)
+      return first.finally(() => underWay.delete(ownId))
+    }
+    await underWay.get(repeats)
+    const found = await admissions.claim(ask.subject.id, repeats)
+    if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
+    return found.kind === 'ours'
+      ? record(admitted, ownId, repeats)
+      : recording.refuse(ask, limits, repeatedTooSoon(decision))
+  }
+}

@@ -1,0 +1,43 @@
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Denials } from './denials.ts'
+import type { Ask, Verdict } from './gate.ts'
+import type { DecisionLog } from './ports.ts'
+import { admissionOf, denialOf } from './recorded.ts'
+
+/** A caller is told to come back after this long when the journal is full; Kafka may be back by then. */
+const journalFullRetryMs = 5_000
+
+/** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
+export const journalFull = (decision: Decision, charged = decision.charged): Decision => ({
+  ...decision,
+  ...{ allowed: false, reason: 'journal_full', shadowedBy: '', charged, isRemembered: true },
+  retryAfterMs: journalFullRetryMs,
+})
+
+/** From decisions to verdicts that may be given out. */
+export interface Recording {
+  /** Takes the record of an admission; not safe before `written()`. False: the journal is full, and nothing was taken. */
+  append(id: string, ask: Ask, decision: Decision): boolean
+  /** Records whoever is turned away, as one of many where that is possible. */
+  refuse(ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict>
+  /** Of an admission whose record the disk did not take in time. It may do so yet: so there is no other, and the charge stands. */
+  tooLate(id: string, limits: readonly Limit[], decision: Decision): Verdict
+}
+
+export function createRecording(log: DecisionLog, denials: Denials, clock: Clock): Recording {
+  return {
+    append(id, ask, decision) {
+      return log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, clock.nowMs(), ask, decision)), true)
+    },
+    async refuse(ask, limits, decision) {
+      const id = denials.record(denialOf(ask, decision), decision.isRemembered === true)
+      // Whoever is turned away is so whatever the disk does.
+      await log.written()
+      return { id, decision, limits }
+    },
+    tooLate: (id, limits, decision) => ({ id, limits, decision: journalFull(decision) }),
+  }
+}

@@ -1,0 +1,108 @@
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createGate } from '@weir/ingress/gate.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+let server: RunningServer
+beforeAll(async () => {
+  server = await startServer(redisServer)
+  return () => server.close()
+})
+
+const policyText = `
+version: 1
+plans: { free: { limits: [minute] } }
+limits: { minute: { algorithm: fixed_window, size: 100, window: 1h } }
+subjects: { acme: { plan: free } }
+`
+
+/** One ingress process as far as its gate, with a connection of its own to the Redis that all share. */
+async function openProcess() {
+  const redis = await openLimiterRedis(server.address)
+  const clock = { nowMs: Date.now }
+  const deadlineMs = 2_000
+  const store = createRedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() })
+  onTestFinished(() => store.close())
+  const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
+  const log = createMemoryDecisionLog()
+  const admissions = createRecordedAdmissions({ redis, deadlineMs: 20 })
+  const gate = createGate({ policy, store, log, clock, admissions })
+  const subject = policy.view.policy.subjects.get('acme')
+  if (subject === undefined) throw new Error('no subject')
+  const ask = (idempotencyKey: string | undefined, peek = false) =>
+    gate.decide({
+      ...{ view: policy.view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1 },
+      ...{ peek, named: undefined, idempotencyKey },
+    })
+  const used = async () => (await ask(undefined, true)).decision.limits[0]?.used ?? 0
+  const admitted = () => log.records.filter(({ outcome }) => outcome === 'allow').map(({ id }) => id)
+  return { redis, log, admissions, ask, used, admitted }
+}
+
+test('what a process with a full journal turned away is recorded by whichever process meets its repeat, and charged once', async () => {
+  const [full, other, third] = [await openProcess(), await openProcess(), await openProcess()]
+  const usedBefore = await full.used()
+  full.log.isFull = true
+  expect((await full.ask('order-1')).decision.reason).toBe('journal_full')
+  const repeat = await other.ask('order-1')
+  const again = [await third.ask('order-1'), await other.ask('order-1')]
+  expect([repeat, ...again].map(({ decision, id }) => [decision.allowed, id])).toEqual(
+    [1, 2, 3].map(() => [true, repeat.id]),
+  )
+  expect([other.admitted(), third.admitted()]).toEqual([[repeat.id], []])
+  expect((await full.used()) - usedBefore).toBe(1)
+})
+
+test('a process that dies before it records is followed by the one that meets the repeat', async () => {
+  const [dying, other] = [await openProcess(), await openProcess()]
+  vi.spyOn(dying.log, 'written').mockReturnValue(new Promise<boolean>(() => undefined))
+  void dying.ask('order-2')
+  await vi.waitFor(() => expect(dying.admitted()).toHaveLength(1))
+  const repeat = await other.ask('order-2')
+  expect([repeat.decision.allowed, other.admitted()]).toEqual([true, [repeat.id]])
+})
+
+test('many processes that meet a repeat at once record it once', async () => {
+  const [full, ...others] = [await openProcess(), await openProcess(), await openProcess(), await openProcess()]
+  if (full === undefined) throw new Error('no process')
+  full.log.isFull = true
+  await full.ask('order-3')
+  const answers = await Promise.all(others.map((one) => one.ask('order-3')))
+  const ids = others.flatMap((one) => one.admitted())
+  expect(ids).toHaveLength(1)
+  for (const { decision, id } of answers) {
+    if (decision.allowed) expect(id).toBe(ids[0])
+    else expect(decision).toMatchObject({ reason: 'unavailable', retryAfterMs: 1_000 })
+  }
+})
+
+test('repeats at the same time in several processes are answered alike, with the first id', async () => {
+  const processes = [await openProcess(), await openProcess(), await openProcess()]
+  const answers = await Promise.all(processes.map((one) => one.ask('order-4')))
+  const ids = processes.flatMap((one) => one.admitted())
+  expect(ids).toHaveLength(1)
+  expect(answers.map(({ decision, id }) => [decision.allowed, id])).toEqual(answers.map(() => [true, ids[0]]))
+})
+
+test('while Redis cannot be asked a repeat is told to come back, and a mark that is lost is counted', async () => {
+  const one = await openProcess()
+  one.redis.disconnect()
+  expect(await one.admissions.claim('acme', 'an id')).toEqual({ kind: 'unknown' })
+  one.admissions.mark('acme', 'an id', 'a record')
+  await vi.waitFor(() => expect(one.admissions.marksLost).toBe(1))
+})
+
+test('what is kept expires', async () => {
+  const { redis, ask } = await openProcess()
+  await ask('order-5')
+  await vi.waitFor(async () => expect(await redis.keys('*:_recorded:*')).not.toEqual([]))
+  for (const key of await redis.keys('*:_recorded:*')) expect(await redis.pttl(key)).toBeGreaterThan(0)
+})
