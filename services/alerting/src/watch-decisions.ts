@@ -1,4 +1,5 @@
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { kindOf } from '@weir/contracts/journal.v1.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
 
@@ -14,8 +15,9 @@ export interface WatchCounters {
 }
 
 /**
- * Folds a batch to its crossings: of several decisions above a threshold only the first matters. A batch goes by the policy
- * that is in force when it comes.
+ * Folds a batch to its crossings: of several decisions above a threshold only the first matters, and of a record that sums
+ * refusals its one state of the limits. A correction tells of the limits whose counts it changed, as any decision does. A batch
+ * goes by the policy that is in force when it comes.
  */
 export function createWatcher(
   policyInForce: () => Policy,
@@ -26,6 +28,8 @@ export function createWatcher(
     const seen = new Set<string>()
     const found: Crossing[] = []
     for (const { value } of records) {
+      // What journals say of themselves tells of no use.
+      if (value !== null && kindOf(value) !== 'record') continue
       counters.read += 1
       const parsed = value === null ? undefined : parseDecision(value)
       if (parsed?.kind !== 'decision') {

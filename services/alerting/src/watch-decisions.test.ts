@@ -1,0 +1,67 @@
+import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { expect, test } from 'vitest'
+import { createWatcher } from './watch-decisions.ts'
+
+const policy = requirePolicy(
+  `
+version: 1
+plans: { free: { limits: [day] } }
+limits: { day: { algorithm: fixed_window, size: 10, period: day, thresholds: [80%, 100%] } }
+subjects: { acme: { plan: free } }
+`,
+  'weir.yaml',
+)
+const journal = '01a1fdfa-6d10-4540-81b4-576e9d55a36f'
+const middayMs = Date.parse('2026-11-21T12:00:00Z')
+const midnightInMs = 43_200_000
+
+function open() {
+  const counters = { read: 0, unreadable: 0 }
+  return { counters, watch: createWatcher(() => policy, counters) }
+}
+
+const numbered = (openLine: string) => ({ value: Buffer.from(`${openLine},"journal":"${journal}","seq":7}`) })
+
+const decision = (used: number, given: Partial<DecisionInput> = {}) =>
+  numbered(
+    encodeDecisionOpen({
+      ...{ id: `used-${used}`, tsMs: middayMs, subject: 'acme', keyId: '', plan: 'free', route: '*', method: 'GET' },
+      ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
+      limits: [{ name: 'day', size: 10, used, remaining: 10 - used, resetMs: midnightInMs }],
+      ...given,
+    }),
+  )
+
+test('marks and gaps of journals among decisions are passed over, and are not unreadable', () => {
+  const { counters, watch } = open()
+  const gap = encodeGapOpen({ cause: 'journal_full', count: 3, fromMs: 0, toMs: 0, detail: '' })
+  const crossings = watch([
+    { value: Buffer.from(encodeMark(middayMs, journal, 7, false)) },
+    decision(8),
+    numbered(gap),
+    { value: Buffer.from('?') },
+    { value: null },
+  ])
+  expect(crossings).toMatchObject([{ decisionId: 'used-8', thresholds: [{ percent: 80 }] }])
+  expect(counters).toEqual({ read: 3, unreadable: 2 })
+})
+
+test('a record that sums refusals raises what one of them would', () => {
+  const sum = decision(10, { count: 5_000, outcome: 'deny', reason: 'limit', charged: 'no', deniedBy: 'day' })
+  const [crossing, ...more] = open().watch([decision(9), sum, sum])
+  expect(crossing).toMatchObject({ decisionId: 'used-9', thresholds: [{ percent: 80 }] })
+  expect(more).toMatchObject([{ decisionId: 'used-10', thresholds: [{ percent: 100 }] }])
+})
+
+test('a correction raises what the count that it changed has reached, and one that changed none raises nothing', () => {
+  const correction = { corrects: journal, adjustment: 3 }
+  const settled = decision(10, { id: 'settled', count: 0, cost: 0, correction })
+  const late = decision(0, { id: 'late', count: 0, cost: 0, limits: [], correction: { ...correction, adjustment: 0 } })
+  const { counters, watch } = open()
+  expect(watch([late, settled])).toMatchObject([
+    { decisionId: 'settled', used: 10, thresholds: [{ percent: 100 }, { percent: 80 }] },
+  ])
+  expect(counters.unreadable).toBe(0)
+})
