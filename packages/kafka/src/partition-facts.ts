@@ -27,6 +27,8 @@ export interface RangeRecord {
   readonly key: Buffer | null
   /** Shares its memory with the whole fetch. */
   readonly value: Buffer | null
+  /** As texts. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** Questions about the partitions of a group's topics, on connections of their own. All reject with `KAFKA_…` errors. */
@@ -86,9 +88,9 @@ function deskOf(cluster: Cluster, groupId: string): Omit<PartitionDesk, 'close'>
             `${topic}, partition ${partition}: Kafka gives no records from ${next} on, of ${from} to ${to}`,
           )
         }
-        for (const { offset: text, key, value, isControlRecord } of found.messages) {
+        for (const { offset: text, key, value, headers, isControlRecord } of found.messages) {
           const offset = BigInt(text)
-          if (offset >= next && offset <= to && !isControlRecord) records.push({ offset, key, value })
+          if (offset >= next && offset <= to && !isControlRecord) records.push({ offset, key, value, headers })
         }
         next = BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
       }

@@ -10,6 +10,7 @@ interface FetchedRecord {
   readonly offset: string
   readonly key: Buffer | null
   readonly value: Buffer | null
+  readonly headers: Readonly<Record<string, string>>
   readonly isControlRecord: boolean
   readonly batchContext: { readonly firstOffset: string; readonly lastOffsetDelta: number }
 }
