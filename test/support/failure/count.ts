@@ -30,16 +30,24 @@ const differenceQuery = (rollup: (typeof rollups)[number]) => {
   const { start, by } = buckets[rollup]
   return `SELECT count() AS n FROM (
     SELECT bucket, ${by} FROM (
-      SELECT toDateTime(${start}(ts), 'UTC') AS bucket, ${by}, toInt64(count) AS c, toInt64(cost * count) AS u FROM weir.decisions
+      SELECT toDateTime(${start}(ts), 'UTC') AS bucket, ${by}, toInt64(count) AS c, toInt64(cost * count) + adjustment AS u
+      FROM weir.decisions
       UNION ALL SELECT ts AS bucket, ${by}, -toInt64(count) AS c, -toInt64(cost) AS u FROM weir.${rollup}
     ) GROUP BY bucket, ${by} HAVING sum(c) != 0 OR sum(u) != 0)`
 }
 
 const repeatedQuery = `SELECT greatest(
-  count() - uniqExact(journal, partition, seq), count() - uniqExact(partition, offset)) AS n FROM weir.decisions`
+  count() - uniqExact(journal, partition, seq), count() - uniqExact(topic_id, partition, offset)) AS n FROM weir.decisions`
 
-const holesQuery = `SELECT sum(missing) AS n FROM (
-  SELECT max(seq) + 1 - uniqExact(seq) AS missing FROM weir.decisions GROUP BY journal, partition)`
+/** A record that stands for others has a number of its own; a mark says how far a journal was numbered in all. */
+const holesQuery = `SELECT sum(top - known) AS n FROM (
+  SELECT max(above) AS top, uniqExactIf(seq, is_known) AS known FROM (
+    SELECT journal, partition, seq, seq + 1 AS above, true AS is_known FROM weir.decisions
+    UNION ALL SELECT journal, partition, from_seq AS seq, from_seq + 1 AS above, true AS is_known FROM weir.gaps
+      WHERE topic = 'weir.decisions.v1' AND cause IN ('journal_full', 'refused')
+    UNION ALL SELECT journal, partition, 0 AS seq, max(seq) AS above, false AS is_known FROM weir.marks
+      WHERE topic = 'weir.decisions.v1' GROUP BY journal, partition
+  ) GROUP BY journal, partition)`
 
 async function one(client: ClickHouseClient, query: string): Promise<number> {
   const answer = await client.query({ query, format: 'JSONEachRow' })

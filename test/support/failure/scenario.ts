@@ -78,6 +78,8 @@ export async function playScenario(
   scenario: {
     readonly fault: string
     readonly perSecond: number
+    /** How far back by the clock of the ingress its decisions may be dated. */
+    readonly sinceMs?: number
     readonly strike: (scene: Scene) => Promise<void>
   },
 ): Promise<Played> {
@@ -90,7 +92,7 @@ export async function playScenario(
     const before = (await counter.rawTotal()) ?? 0
     const beforeRollups = await counter.rollupTotals()
     const [repeatedBefore, holesBefore] = [await counter.repeatedRows(), await counter.holes()]
-    const sinceTs = formatTs(Date.now() - 1_000)
+    const sinceTs = formatTs(Date.now() - (scenario.sinceMs ?? 1_000))
     await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
     await scenario.strike({ stack, load, random })
     const overAtMs = performance.now()

@@ -19,10 +19,15 @@ import { StackPart } from './stack-part.ts'
 const backDeadlineMs = 90_000
 
 export interface StackOptions {
-  /** Beside `ingress`; each is named and held like the first. */
+  /** Ingress processes that share their ports and their journal directory; named `ingress`, `ingress-2` and so on. */
+  readonly ingress?: number
+  /** Metering processes beside the first; named `metering-2` and so on. */
   readonly moreMetering?: number
   /** For every service; the group's session is 6 s unless it says otherwise. */
   readonly environment?: Readonly<Record<string, string>>
+  /** Called with the empty data directory, before anything is started on it; and before it is removed. */
+  readonly onDir?: (dir: string) => void
+  readonly beforeRemoval?: () => void
 }
 
 /** All of Weir as `./weir up` runs it, every part a process of its own that can be killed, held, and started again otherwise. */
@@ -69,6 +74,7 @@ async function moreMetering(parts: readonly Part[], count: number): Promise<{ pa
 async function planStack(options: StackOptions) {
   const dir = mkdtempSync(join(tmpdir(), 'weir-failure-'))
   const environment = { ...process.env, WEIR_KAFKA_SESSION_MS: '6000', ...options.environment }
+  options.onDir?.(dir)
   const data = openDataDir(dir)
   const said: string[] = []
   const say = (line: string) => void said.push(`${new Date().toISOString()} ${line}`)
@@ -78,7 +84,7 @@ async function planStack(options: StackOptions) {
   const policy = effectivePolicy(failurePolicy(), { secrets: data.secrets, ...origins })
   const policyFile = join(dir, 'policy.yaml')
   writeFileSync(policyFile, policy.text)
-  const opsPorts = await opsPortsOf(ports, 1)
+  const opsPorts = await opsPortsOf(ports, options.ingress ?? 1)
   const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
   const services = serviceParts(serviceOptions)
   const more = await moreMetering(services, options.moreMetering ?? 0)
@@ -124,6 +130,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await Promise.all([...parts].filter(([name]) => name.startsWith('ingress')).map(([, part]) => part.stop()))
     await Promise.all([...parts.values()].map((part) => part.stop()))
     data.release()
+    options.beforeRemoval?.()
     if (!process.env.WEIR_TEST_KEEP) rmSync(dir, { recursive: true, force: true })
   }
   try {
