@@ -1,4 +1,5 @@
 import type { OpenSum } from '../record-log.ts'
+import type { Damage } from './frame-source.ts'
 import type { JournalState } from './journal-state.ts'
 
 /** A topic that a journal carries, by its place in the list. */
@@ -13,6 +14,11 @@ export interface HeldDirectory {
   /** A UUID; `journal` in every record. */
   readonly journal: string
   readonly path: string
+  /**
+   * Whether it still stands where it was made; a socket that somebody removed is put back. False means that another process took it
+   * for dead: what is written from now on may never be read.
+   */
+  isOurs(): Promise<boolean>
   /** Stops listening: from now on any process may adopt it. What is in it stays. */
   release(): Promise<void>
 }
@@ -54,6 +60,8 @@ export interface JournalReader {
   readonly bytes: number
   /** Records read and not acknowledged. */
   readonly unacknowledged: number
+  /** Places passed over because nothing could be read there; metering sees what is missing by the numbers. */
+  readonly damage: readonly Damage[]
   /** Of a dead directory: all is read and acknowledged. Always false of a live one. */
   readonly isDrained: boolean
   /** The number that follows the last record read of this partition. */

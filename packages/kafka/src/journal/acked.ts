@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { replaceFile } from './replace-file.ts'
+
+const fileName = 'acked'
+
+/** What Kafka is known to have. It may have more: what it is sent twice, metering drops by its number. */
+export interface Acked {
+  /** Per topic, by its place in the list, and partition: the number that follows the last one acknowledged. */
+  readonly next: readonly (readonly number[])[]
+  /**
+   * The same of the last one that a frame gives a number to, of those read by then. It differs in a dead directory, where sums left
+   * open are numbered by whoever sends them, alike each time.
+   */
+  readonly numbered: readonly (readonly number[])[]
+  /** The last generation of the gap page that has become a record. */
+  readonly gapGeneration: number
+}
+
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+const isCounts = (value: unknown): value is number[] => Array.isArray(value) && value.every(isCount)
+const isTable = (value: unknown): value is number[][] => Array.isArray(value) && value.every(isCounts)
+
+/** None are known when the file is missing or damaged; then all that is in the directory is sent. */
+export function readAcked(directory: string): Acked {
+  try {
+    const whole: unknown = JSON.parse(readFileSync(join(directory, fileName), 'utf8'))
+    const { next, numbered, gapGeneration }: Partial<Record<string, unknown>> =
+      typeof whole === 'object' ? { ...whole } : {}
+    if (isTable(next) && isTable(numbered) && isCount(gapGeneration)) return { next, numbered, gapGeneration }
+  } catch {
+    // Not there yet, or torn by the machine's death.
+  }
+  return { next: [], numbered: [], gapGeneration: 0 }
+}
+
+/** Before segments are deleted: without them it is the only memory of the numbers given. */
+export function writeAcked(directory: string, { next, numbered, gapGeneration }: Acked): void {
+  const text = JSON.stringify({ next: next.map(withoutHoles), numbered: numbered.map(withoutHoles), gapGeneration })
+  replaceFile(join(directory, fileName), text)
+}
+
+/** Of a partition that had no record yet. */
+const withoutHoles = (numbers: readonly number[]): number[] => Array.from(numbers, (number) => number ?? 0)

@@ -1,0 +1,83 @@
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { frameKinds } from './frame.ts'
+import type { FrameLog } from './frame-log.ts'
+import { type Gap, GapPage, gapOpenLine } from './gap-page.ts'
+import type { Numbering } from './numbering.ts'
+
+/**
+ * Decisions answered without a record. They are counted in the gap page before the answer; once the journal has room they become one
+ * gap record, and only when that is in the file does the page begin anew.
+ */
+export class GapCounter {
+  readonly #page: GapPage
+  readonly #frames: FrameLog
+  readonly #numbering: Numbering
+  readonly #topic: number
+  readonly #journal: string
+  readonly #log: Logger
+  readonly #crash: CrashPoint
+  #underWay: Gap | undefined
+  /** Since the process started. */
+  counted = 0
+
+  constructor(options: {
+    readonly directory: string
+    readonly journal: string
+    readonly topic: number
+    readonly frames: FrameLog
+    readonly numbering: Numbering
+    readonly log: Logger
+    readonly crash: CrashPoint
+  }) {
+    this.#page = new GapPage(options.directory)
+    this.#frames = options.frames
+    this.#numbering = options.numbering
+    this.#topic = options.topic
+    this.#journal = options.journal
+    this.#log = options.log
+    this.#crash = options.crash
+  }
+
+  count(decisions: number): void {
+    this.counted += decisions
+    this.#page.count(decisions, Date.now())
+    this.#frames.schedule()
+  }
+
+  write(): void {
+    // A disk that stalls would hold up everybody; it is written when that is over.
+    if (this.#frames.trouble === 'stalled') return
+    try {
+      this.#page.write()
+    } catch (error) {
+      this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
+    }
+  }
+
+  /** Where there is room for others' records again. */
+  record(): void {
+    const { gap } = this.#page
+    if (gap.count === 0 || this.#underWay !== undefined || !this.#frames.hasRoom('others')) return
+    const text = `${gap.generation} ${gapOpenLine(gap)}`
+    if (this.#numbering.putRecord(frameKinds.gap, this.#topic, this.#journal, text, 'closing')) this.#underWay = gap
+  }
+
+  /** All frames are in the file. */
+  committed(): void {
+    if (this.#underWay === undefined) return
+    this.#crash('journal_gap_recorded')
+    this.#page.begin(this.#underWay)
+    this.#underWay = undefined
+    this.write()
+  }
+
+  /** The gap record is not in the file. */
+  takeBack(): void {
+    this.#underWay = undefined
+  }
+
+  close(): void {
+    this.#page.close()
+  }
+}

@@ -1,0 +1,115 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { crc32c } from '@node-rs/crc32'
+import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
+
+/** The file in a journal's directory. */
+export const gapName = 'gap'
+
+/** Two places take turns, so that one of them is whole at any time. */
+const slotBytes = 64
+const slots = 2
+
+/** Decisions answered without a record, since the last gap record. */
+export interface Gap {
+  /** Told apart from those before it, so that none becomes two records. */
+  readonly generation: number
+  readonly count: number
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+const numbersOf = ({ generation, count, fromMs, toMs }: Gap) => [generation, count, fromMs, toMs]
+
+function encodeSlot(gap: Gap, version: number): Buffer {
+  const slot = Buffer.alloc(slotBytes)
+  for (const [index, number] of [version, ...numbersOf(gap)].entries()) slot.writeDoubleLE(number, 8 + index * 8)
+  slot.writeUInt32LE(crc32c(slot.subarray(8)), 0)
+  return slot
+}
+
+function decodeSlot(slot: Buffer): { readonly version: number; readonly gap: Gap } | undefined {
+  if (slot.length < slotBytes || slot.readUInt32LE(0) !== crc32c(slot.subarray(8))) return undefined
+  const at = (index: number) => slot.readDoubleLE(8 + index * 8)
+  return { version: at(0), gap: { generation: at(1), count: at(2), fromMs: at(3), toMs: at(4) } }
+}
+
+const emptyGap: Gap = { generation: 1, count: 0, fromMs: 0, toMs: 0 }
+
+/** What stands in a directory's gap page. */
+export function readGap(directory: string): Gap {
+  try {
+    const page = readFileSync(join(directory, gapName))
+    const [a, b] = [decodeSlot(page.subarray(0, slotBytes)), decodeSlot(page.subarray(slotBytes))]
+    return ((a?.version ?? -1) > (b?.version ?? -1) ? a : b)?.gap ?? emptyGap
+  } catch {
+    return emptyGap
+  }
+}
+
+/** The gap's record, open for journal and number. The detail is the same whoever writes it, so that a repeat is the same record. */
+export function gapOpenLine({ count, fromMs, toMs }: Gap): string {
+  return encodeGapOpen({
+    cause: 'journal_full',
+    count,
+    fromMs,
+    toMs,
+    detail: 'answered while the journal took no records',
+  })
+}
+
+/** Room for the gap is taken when the journal is opened, so that counting needs none when the disk is full. */
+export class GapPage {
+  readonly #fd: number
+  #version = 0
+  #gap = emptyGap
+  #isWritten = true
+
+  constructor(directory: string) {
+    this.#fd = openSync(join(directory, gapName), 'w', 0o600)
+    for (let slot = 0; slot < slots; slot += 1) this.#put(slot)
+  }
+
+  #put(slot: number): void {
+    const bytes = encodeSlot(this.#gap, this.#version)
+    const written = writeSync(this.#fd, bytes, 0, slotBytes, slot * slotBytes)
+    if (written !== slotBytes) throw new Error(`wrote ${written} of ${slotBytes} bytes of the gap page`)
+  }
+
+  get gap(): Gap {
+    return this.#gap
+  }
+
+  count(decisions: number, ms: number): void {
+    const { generation, count, fromMs, toMs } = this.#gap
+    const isFirst = count === 0
+    this.#gap = {
+      generation,
+      count: count + decisions,
+      fromMs: isFirst ? ms : Math.min(fromMs, ms),
+      toMs: isFirst ? ms : Math.max(toMs, ms),
+    }
+    this.#isWritten = false
+  }
+
+  /** So much of it has become a record, which is in the file; what came meanwhile is of the next generation. */
+  begin(recorded: Gap): void {
+    const { generation, count, toMs } = this.#gap
+    const left = count - recorded.count
+    this.#gap = left === 0 ? emptyGap : { generation, count: left, fromMs: recorded.toMs, toMs }
+    this.#gap = { ...this.#gap, generation: recorded.generation + 1 }
+    this.#isWritten = false
+  }
+
+  /** Writes what was counted; throws what the disk says. */
+  write(): void {
+    if (this.#isWritten) return
+    this.#version += 1
+    this.#put(this.#version % slots)
+    this.#isWritten = true
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+}
