@@ -2,7 +2,7 @@ import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { keepDown } from '../support/failure/strikes.ts'
+import { keepDown, logOf } from '../support/failure/strikes.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -12,6 +12,8 @@ afterAll(() => stack?.close())
 
 /** Longer than a group's session: whoever waits for ClickHouse must not lose its partitions. */
 const downMs = 15_000
+/** Of one insert, while memory is short. */
+const insertBytesMax = 60_000_000
 
 async function run(query: string): Promise<void> {
   const client = connectClickhouse(stack.addresses.clickhouse, 'failure-suite')
@@ -55,13 +57,18 @@ describe('ClickHouse', () => {
       perSecond: 2_000,
       async strike({ load }) {
         await run('CREATE TABLE weir.hungry (n UInt64) ENGINE = MergeTree ORDER BY n')
-        // The view needs more memory than it may have, as a server does that runs out of it under a view.
-        await run(`CREATE MATERIALIZED VIEW weir.hungry_mv TO weir.hungry AS
-          SELECT count() AS n FROM (SELECT number FROM numbers(20000000) GROUP BY number) WHERE (SELECT max(count) FROM weir.decisions) > 0
-          SETTINGS max_memory_usage = 20000000`)
+        // Whatever the block, this view wants more memory than an insert has; the tables before it have taken the block by then.
+        await run(`CREATE MATERIALIZED VIEW weir.hungry_mv TO weir.hungry AS SELECT length(groupArray(s.n)) AS n
+          FROM (SELECT 1 AS one FROM weir.decisions LIMIT 1) AS d CROSS JOIN (SELECT number AS n FROM numbers(20000000)) AS s`)
+        const url = `${stack.addresses.clickhouse}/?clickhouse_setting_max_memory_usage=${insertBytesMax}`
+        stack.killIntoOnce('metering', { WEIR_CLICKHOUSE_URL: url })
         await load.forMs(downMs)
+        expect(logOf(stack, 'metering')).toContain('MEMORY_LIMIT_EXCEEDED')
         await run('DROP VIEW weir.hungry_mv')
         await run('DROP TABLE weir.hungry')
+        const before = stack.pid('metering')
+        stack.signal('metering', 'SIGKILL')
+        await stack.backAfter('metering', before)
       },
     })
     expect(row).toEqual(exactly(row))

@@ -1,6 +1,10 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterEach, describe, expect, it } from 'vitest'
+import { compareWithRaw, openCounter } from '../support/failure/count.ts'
+import { packId } from '../support/failure/ledger.ts'
+import { untilQuiet } from '../support/failure/until-quiet.ts'
+import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
 let weir: RunningWeir | undefined
@@ -9,7 +13,11 @@ afterEach(() => weir?.close())
 /** Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group joins. */
 const recoveryDeadlineMs = 60_000
 
+/** Requests of the tests themselves, beside any ledger. */
+let asked = 0
+
 const send = async ({ line }: RunningWeir): Promise<number> => {
+  asked += 1
   try {
     const answer = await fetch(`${line.ingress}/hello`, { headers: { 'x-api-key': line.demoKey ?? '' } })
     await answer.arrayBuffer()
@@ -42,11 +50,49 @@ const worksAgain = async (up: RunningWeir): Promise<boolean> => {
   return (await waitUntil(async () => (await decisions(up)) > before, { deadlineMs: 3_000 })) === true
 }
 
+/** Requests all the while, and what each was answered: a ledger that no part of Weir has a hand in. */
+function keepLedger({ line }: RunningWeir) {
+  const answers = new Map<string, number>()
+  const load = startSteadyLoad({
+    url: `${line.ingress}/hello`,
+    headers: { 'x-api-key': line.demoKey ?? '' },
+    requestsPerSecond: 100,
+    connections: 8,
+    onAnswer({ headers }) {
+      const id = headers['weir-decision']
+      if (typeof id === 'string') answers.set(packId(id), (answers.get(packId(id)) ?? 0) + 1)
+    },
+  })
+  return {
+    answers,
+    /** Requests without an answer: their decisions may be recorded or not. */
+    cutOff: () => load.failures.length,
+    stop: () => load.stop(),
+  }
+}
+
+/** Every answered decision is in the raw table once, and in every rollup; nothing else is but what was cut off. */
+async function expectExactCounts({ line }: RunningWeir, answers: Map<string, number>, cutOff: number): Promise<void> {
+  const counter = openCounter(line.clickhouse)
+  try {
+    const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
+    await untilQuiet(line.kafka, counter, answered)
+    const found = compareWithRaw(answers, await counter.rawById('2000-01-01'))
+    expect({ ...found, beyond: Math.max(0, found.beyond - cutOff) }).toEqual({ missing: 0, beyond: 0, repeated: 0 })
+    const raw = await counter.rawTotal()
+    expect(await counter.rollupTotals()).toEqual({ usage_1m: raw, usage_15m: raw, usage_total_15m: raw })
+    expect([await counter.rollupDifferences(), await counter.repeatedRows(), await counter.holes()]).toEqual([0, 0, 0])
+  } finally {
+    await counter.close()
+  }
+}
+
 describe('kill -9', () => {
-  it('of each part in turn: its supervisor starts it again, and a new request gets through to ClickHouse', async () => {
+  it('of each part in turn under load: it is started again, and every answered decision is counted once', async () => {
     weir = await weirUp()
     const up = weir
     expect(await worksAgain(up)).toBe(true)
+    const ledger = keepLedger(up)
     for (const name of Object.keys(up.line.pids)) {
       const before = (await up.state()).pids[name]
       process.kill(before ?? 0, 'SIGKILL')
@@ -58,6 +104,10 @@ describe('kill -9', () => {
       expect([name, await waitUntil(() => worksAgain(up), { deadlineMs: recoveryDeadlineMs })]).toEqual([name, true])
       expect(up.said()).toContain(`${name} ended (SIGKILL)`)
     }
+    await ledger.stop()
+    expect(ledger.answers.size).toBeGreaterThan(100)
+    // Asked outside the ledger: a few, each with a record of its own.
+    await expectExactCounts(up, ledger.answers, ledger.cutOff() + asked)
     expect(await up.end('SIGTERM')).toBe(0)
     expect(up.processes()).toEqual([])
   })

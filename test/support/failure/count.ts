@@ -6,6 +6,8 @@ export interface Counter {
   /** Decisions in the raw table; undefined while ClickHouse does not answer. */
   rawTotal(): Promise<number | undefined>
   hasId(uuid: string): Promise<boolean>
+  /** Where the rows of a decision say that they stand. */
+  partitionsOf(uuid: string): Promise<readonly number[]>
   /** By decision, of rows since then. */
   rawById(sinceTs: string): Promise<ReadonlyMap<string, { readonly rows: number; readonly count: number }>>
   rollupTotals(): Promise<Readonly<Record<string, number>>>
@@ -64,6 +66,11 @@ export function openCounter(url: string): Counter {
       const query = `SELECT count() AS n FROM weir.decisions WHERE id = '${uuid}'`
       return (await one(client, query).catch(() => 0)) > 0
     },
+    async partitionsOf(uuid) {
+      const query = `SELECT partition FROM weir.decisions WHERE id = '${uuid}'`
+      const rows = await (await client.query({ query, format: 'JSONEachRow' })).json<{ partition: number }>()
+      return rows.map(({ partition }) => partition)
+    },
     async rawById(sinceTs) {
       const query = `SELECT id, count(), sum(count) FROM weir.decisions WHERE ts >= '${sinceTs}' AND count > 0 GROUP BY id`
       const text = await (await client.query({ query, format: 'TabSeparated' })).text()
@@ -84,4 +91,18 @@ export function openCounter(url: string): Counter {
     holes: () => one(client, holesQuery),
     close: () => client.close(),
   }
+}
+
+/** Answers by decision against the rows: what is missing of them, what the rows have beyond them, rows beyond one per decision. */
+export function compareWithRaw(
+  answers: ReadonlyMap<string, number>,
+  raw: ReadonlyMap<string, { readonly rows: number; readonly count: number }>,
+) {
+  let [missing, beyond, repeated] = [0, 0, 0]
+  for (const [id, count] of answers) missing += Math.max(0, count - (raw.get(id)?.count ?? 0))
+  for (const [id, { rows, count }] of raw) {
+    beyond += Math.max(0, count - (answers.get(id) ?? 0))
+    repeated += rows - 1
+  }
+  return { missing, beyond, repeated }
 }

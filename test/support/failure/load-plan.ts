@@ -17,6 +17,8 @@ export interface PlannedConnection {
 export interface LoadProgress {
   /** Answers that carry a decision's id. */
   readonly answered: number
+  /** Of these, by Redis. */
+  readonly decided: number
   /** Requests that were sent and never answered: their decisions may be recorded or not. */
   readonly cutOff: number
   /** Answers without a decision: faults before one was made. By status. */

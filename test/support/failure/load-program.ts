@@ -21,7 +21,7 @@ const beganMs = performance.now()
 const elapsed = () => performance.now() - beganMs
 
 let unwritten: Buffer[] = []
-let [answered, cutOff, unrecorded, underWay, lastDecidedMs] = [0, 0, 0, 0, 0]
+let [answered, decided, cutOff, unrecorded, underWay, lastDecidedMs] = [0, 0, 0, 0, 0, 0]
 let lastId = ''
 const undecided: Record<string, number> = {}
 const idle: number[] = []
@@ -48,7 +48,10 @@ function keep(connection: number, answer: RawAnswer, latencyMs: number): void {
   else {
     answered += 1
     lastId = packed
-    if (verdict !== 'unavailable') lastDecidedMs = atMs
+    if (verdict !== 'unavailable') {
+      decided += 1
+      lastDecidedMs = atMs
+    }
   }
 }
 
@@ -94,7 +97,7 @@ function report(): void {
   if (unwritten.length > 0) writeSync(ledger, Buffer.concat(unwritten))
   unwritten = []
   const progress: LoadProgress = {
-    ...{ answered, cutOff, undecided, unrecorded, lastDecidedMs, elapsedMs: elapsed() },
+    ...{ answered, decided, cutOff, undecided, unrecorded, lastDecidedMs, elapsedMs: elapsed() },
     lastId: lastId === '' ? '' : unpackId(lastId),
   }
   process.stdout.write(`${JSON.stringify(progress)}\n`)

@@ -4,7 +4,7 @@ import { formatTs } from '@weir/contracts/timestamp.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { createSeededRandom, type SeededRandom } from '../seeded-random.ts'
 import { projectRoot } from '../weir-up.ts'
-import { openCounter } from './count.ts'
+import { compareWithRaw, openCounter } from './count.ts'
 import { type RunningLoad, startLoad } from './drive-load.ts'
 import { answersById, type LedgerEntry } from './ledger.ts'
 import type { Stack } from './stack.ts'
@@ -55,20 +55,6 @@ function keepRow(row: FailureRow): void {
   process.stdout.write(`  ${fault}: ${JSON.stringify(figures)}\n`)
 }
 
-/** Whoever differs from the ledger: decisions of it that are not in raw, and what raw has beyond it. */
-function compare(
-  answers: ReadonlyMap<string, number>,
-  raw: ReadonlyMap<string, { readonly rows: number; readonly count: number }>,
-) {
-  let [missing, beyond, repeated] = [0, 0, 0]
-  for (const [id, count] of answers) missing += Math.max(0, count - (raw.get(id)?.count ?? 0))
-  for (const [id, { rows, count }] of raw) {
-    beyond += Math.max(0, count - (answers.get(id) ?? 0))
-    repeated += rows - 1
-  }
-  return { missing, beyond, repeated }
-}
-
 /**
  * Loads the stack, lets the fault strike, waits until everything is worked off, and counts. `strike` resolves when its fault is over
  * and what it broke was started again.
@@ -101,9 +87,9 @@ export async function playScenario(
     isStopped = true
     const answers = answersById(ledger)
     const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
-    await untilQuiet(stack, counter, before + answered)
+    await untilQuiet(stack.addresses.kafka, counter, before + answered)
 
-    const { missing, beyond, repeated } = compare(answers, await counter.rawById(sinceTs))
+    const { missing, beyond, repeated } = compareWithRaw(answers, await counter.rawById(sinceTs))
     const raw = ((await counter.rawTotal()) ?? 0) - before
     const after = await counter.rollupTotals()
     const row: FailureRow = {

@@ -2,7 +2,6 @@ import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Counter } from './count.ts'
 import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
-import type { Stack } from './stack.ts'
 
 /** All that was answered is in ClickHouse within this time after the last fault. */
 const drainDeadlineMs = 120_000
@@ -25,8 +24,8 @@ async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
  * Waits until the raw table has so many, or until nothing comes any more; and then until what Kafka has is read, so that also what
  * came too often is there.
  */
-export async function untilQuiet(stack: Stack, counter: Counter, wanted: number): Promise<void> {
-  const kafka = await openKafkaOffsets(stack.addresses.kafka)
+export async function untilQuiet(kafkaAddress: string, counter: Counter, wanted: number): Promise<void> {
+  const kafka = await openKafkaOffsets(kafkaAddress)
   try {
     let last = -1
     let changedAtMs = performance.now()
