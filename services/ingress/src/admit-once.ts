@@ -10,6 +10,7 @@ const repeatRetryMs = 1_000
 
 /** An admission under an idempotency key: the first, or a repeat. */
 interface Admitted {
+  readonly tsMs: number
   readonly ask: Ask
   readonly limits: readonly Limit[]
   readonly decision: Decision
@@ -32,8 +33,12 @@ export function createAdmitOnce(parts: {
   const underWay = new Map<string, Promise<Verdict>>()
 
   /** Whoever is turned away here stays charged: the next attempt is admitted by it. */
-  const record = async ({ ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<Verdict> => {
-    if (!recording.append(id, ask, decision)) return recording.refuse(ask, limits, journalFull(decision))
+  const record = async (
+    { tsMs, ask, limits, decision }: Admitted,
+    id: string,
+    admissionId: string,
+  ): Promise<Verdict> => {
+    if (!recording.append(id, tsMs, ask, decision)) return recording.refuse(ask, limits, journalFull(decision))
     if (!(await log.written())) return recording.tooLate(id, limits, decision)
     admissions.mark(ask.subject.id, admissionId, id)
     return { id, decision, limits }

@@ -10,6 +10,8 @@ import { createAskerCheck } from './routes/check/check-asker.ts'
 import { addCheckRoute } from './routes/check.ts'
 import { addCheckBatchRoute } from './routes/check-batch.ts'
 import { createProxy } from './routes/proxy.ts'
+import { addSettleRoute } from './routes/settle.ts'
+import { createSettling, noSettlements, type Settling } from './settle.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
@@ -18,14 +20,19 @@ const checkBodyBytesMax = 16_384
 /** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
 const askHeaderBytesMax = 81_920
 
+export interface Apps {
+  readonly proxy: FastifyInstance
+  readonly api: FastifyInstance
+  readonly denials: Gate['denials']
+  readonly settling: Pick<Settling, 'counters'>
+}
+
 /** The two listeners of the ingress. Opens nothing: tests use `inject`. */
-export async function buildApps(
-  ports: Ports,
-  logger: Logger,
-  adminTokenSha256: string | undefined,
-): Promise<{ proxy: FastifyInstance; api: FastifyInstance; denials: Gate['denials'] }> {
+export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): Promise<Apps> {
   const gate = createGate(ports)
-  const reverse = createProxy(ports, gate, logger)
+  const settling = createSettling({ ...ports, settlements: ports.settlements ?? noSettlements })
+  ports.lateRefunds?.tellTo((unsure) => settling.recordLateRefund(unsure))
+  const reverse = createProxy({ ...ports, settling }, gate, logger)
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
   reverse.attach(proxy)
@@ -46,8 +53,9 @@ export async function buildApps(
   const checkAsker = createAskerCheck(ports, gate, adminTokenSha256)
   addCheckRoute(api, ports, gate, checkAsker)
   addCheckBatchRoute(api, ports, gate, checkAsker)
+  addSettleRoute(api, settling, checkAsker)
   await addAuthorizeRoute(api, ports, gate)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
   for (const app of [proxy, api]) app.addHook('onClose', () => gate.denials.close())
-  return { proxy, api, denials: gate.denials }
+  return { proxy, api, denials: gate.denials, settling }
 }

@@ -17,6 +17,33 @@ export const ingressVariables = {
   },
   redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are recorded, host:port,…' }),
+  journalDir: text({ name: 'WEIR_JOURNAL_DIR', about: 'where decisions are kept until Kafka has them' }),
+  journalMaxBytes: wholeNumber({
+    name: 'WEIR_JOURNAL_MAX_BYTES',
+    about: 'how much the journal may hold',
+    fallback: String(1024 ** 3), // two hours of 300 decisions a second, at 450 bytes each
+    min: 32 * 1024 ** 2, // sixteen of the smallest segments, of which each has room for two of the largest records
+    max: 1024 ** 4,
+  }),
+  journalFsyncMs: wholeNumber({
+    name: 'WEIR_JOURNAL_FSYNC_MS',
+    about: 'how often the journal is synced to the disk; 0 leaves it to the kernel',
+    fallback: '0',
+    min: 0,
+    max: 60_000,
+  }),
+  journalEphemeral: choice({
+    name: 'WEIR_JOURNAL_EPHEMERAL',
+    about: '1 allows a journal on a disk that is gone with the container or the machine',
+    fallback: '0',
+    of: ['0', '1'],
+  }),
+  onJournalFull: choice({
+    name: 'WEIR_ON_JOURNAL_FULL',
+    about: 'what becomes of requests that cannot be recorded',
+    fallback: 'refuse',
+    of: ['refuse', 'admit'],
+  }),
   ingressHost: text({ name: 'WEIR_INGRESS_HOST', about: 'address of the proxy', fallback: '127.0.0.1' }),
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),
   apiHost: text({ name: 'WEIR_API_HOST', about: 'address of the check API', fallback: '127.0.0.1' }),

@@ -2,16 +2,19 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
 import { createAdmitOnce } from './admit-once.ts'
+import { aboutOf } from './correction-record.ts'
 import { createDenials, type Denials } from './denials.ts'
 import type { NamedValues } from './http/named-scopes.ts'
+import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
 import { strangerOf } from './recorded.ts'
 import { createRecording, journalFull } from './recording.ts'
+import type { ChargedDecision } from './settle.ts'
 
 /** Who asks for what, however the request came in. */
 export interface Ask {
@@ -29,6 +32,8 @@ export interface Ask {
   readonly named: NamedValues | undefined
   /** Under the same key within its subject, the first admission is answered again. */
   readonly idempotencyKey: string | undefined
+  /** For how long the cost can be settled; the route's if left out. */
+  readonly settleMs?: number | undefined
 }
 
 /** What a door answers from. */
@@ -38,6 +43,8 @@ export interface Verdict {
   readonly decision: Decision
   /** The limits that were asked, in order; undefined for a caller that is nobody. */
   readonly limits: readonly Limit[] | undefined
+  /** Of an admission on a route with `refundOn`, for whoever gives it back. */
+  readonly charged?: ChargedDecision
 }
 
 /** The one way to a decision: every door asks here, and a verdict is given out once its record is safe. */
@@ -74,12 +81,14 @@ export interface GateParts {
   readonly log: DecisionLog
   readonly clock: Clock
   readonly admissions?: Admissions | undefined
+  readonly lateRefunds?: LateRefunds | undefined
 }
 
-export function createGate({ policy, store, log, clock, admissions = createOwnAdmissions() }: GateParts): Gate {
+export function createGate(parts: GateParts): Gate {
+  const { policy, store, log, clock, admissions = createOwnAdmissions(), lateRefunds } = parts
   const denials = createDenials({ log, clock })
   const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
-  const recording = createRecording(log, denials, clock)
+  const recording = createRecording(log, denials)
   const { append, refuse, tooLate } = recording
   const admitOnce = createAdmitOnce({ log, recording, admissions })
 
@@ -93,23 +102,48 @@ export function createGate({ policy, store, log, clock, admissions = createOwnAd
     return rest
   }
 
+  /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
+  const refuseUnsure = async (ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> => {
+    const tsMs = clock.nowMs()
+    const verdict = await refuse(ask, request.limits, decision)
+    if (verdict.id !== undefined) lateRefunds?.note({ id: verdict.id, about: aboutOf(ask, tsMs), request })
+    return verdict
+  }
+
   return {
     denials,
     async decide(ask) {
       const limits = limitsOf(ask)
-      const { subject, peek, idempotencyKey } = ask
+      const { subject, peek, idempotencyKey, route } = ask
       const key = peek ? undefined : idempotencyKey
       const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
+      const keptMs = ask.settleMs ?? route.settleMs
+      const kept = peek || keptMs === undefined ? undefined : keep(ask, keptMs, clock.nowMs(), idempotency?.id)
       const { timeZone, anchor } = subject
-      const request = { scope: scopeOf(ask), cost: ask.cost, peek, limits, timeZone, anchor, idempotency }
+      const scope = scopeOf(ask)
+      const request = {
+        scope,
+        cost: ask.cost,
+        peek,
+        limits,
+        timeZone,
+        anchor,
+        idempotency,
+        settleable: kept?.settleable,
+      }
       const decision = policy.isStale() ? policyStale : await store.decide(request)
       if (peek) return { id: undefined, decision, limits }
-      if (!decision.allowed) return refuse(ask, limits, decision)
+      if (!decision.allowed) {
+        return decision.charged === 'unknown' ? refuseUnsure(ask, request, decision) : refuse(ask, limits, decision)
+      }
       if (denials.waiting > 0) denials.flush()
-      if (idempotency !== undefined) return admitOnce({ ask, limits, decision }, idempotency.id)
-      const id = uuidv7(clock.nowMs())
-      if (append(id, ask, decision)) {
-        return (await log.written()) ? { id, decision, limits } : tooLate(id, limits, decision)
+      const tsMs = kept?.tsMs ?? clock.nowMs()
+      if (idempotency !== undefined) return admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
+      const id = kept?.settleable.id ?? uuidv7(tsMs)
+      if (append(id, tsMs, ask, decision)) {
+        if (!(await log.written())) return tooLate(id, limits, decision)
+        if (route.refundOn === undefined) return { id, decision, limits }
+        return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
       }
       const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
       return refuse(ask, limits, journalFull(decision, isBack ? 'no' : decision.charged))
@@ -122,6 +156,11 @@ export function createGate({ policy, store, log, clock, admissions = createOwnAd
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
   }
+}
+
+/** A decision that can be settled is named, and dated, before it is made: its marker and its record say the same. */
+function keep(ask: Ask, keptMs: number, tsMs: number, id = uuidv7(tsMs)) {
+  return { tsMs, settleable: { id, keptMs, about: JSON.stringify(aboutOf(ask, tsMs)) } }
 }
 
 function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {

@@ -1,9 +1,6 @@
-import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
-import { openPublisher } from '@weir/kafka/publisher.ts'
-import { readTopics } from '@weir/kafka/topics-file.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
@@ -17,10 +14,8 @@ import { ingressVariables } from './config.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
 import { registerDenials, registerMetrics } from './metrics.ts'
+import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
-
-/** Records that wait for Kafka at the stop get this long; what is left then is lost, and the log says how many. */
-const drainMs = 10_000
 
 await startService(
   'ingress',
@@ -28,24 +23,7 @@ await startService(
   async (config, service) => {
     const { run, log, metrics, checkReady } = service
     const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
-    const specs = await readTopics()
-    const openLog = (topic: string) =>
-      run.own(
-        `publisher of ${topic}`,
-        openPublisher({
-          brokers: config.kafkaBrokers,
-          clientId: 'weir-ingress',
-          log,
-          topic,
-          partitionsWhenAway: specs.find(({ name }) => name === topic)?.partitions ?? 1,
-        }),
-        async (publisher) => {
-          const { lost } = await publisher.drain(drainMs)
-          if (lost > 0) log.error({ lost, topic }, 'records lost: Kafka did not take them before the stop')
-        },
-      )
-    const records = await openLog(topics.decisions)
-    const outcomes = await openLog(topics.outcomes)
+    const journal = await ownJournal(config, service)
 
     const errors = noteErrors(log)
     const redis = await run.own(
@@ -69,13 +47,21 @@ await startService(
     })
     const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
     const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
-    registerMetrics(metrics, { store, layers, processes, records, identifier })
+    registerMetrics(metrics, { store, layers, processes, identifier })
 
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
       {
-        ...{ policy, store: layers, identifier, log: records, outcomes, clock: systemClock, admissions },
+        ...{
+          policy,
+          store: layers,
+          identifier,
+          log: journal.log(journalTopics.decisions),
+          outcomes: journal.log(journalTopics.outcomes),
+          clock: systemClock,
+          admissions,
+        },
         dialect: config.rateLimitHeaders,
       },
       log,

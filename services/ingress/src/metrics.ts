@@ -1,4 +1,3 @@
-import type { RecordLog } from '@weir/kafka/record-log.ts'
 import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/around/process-count.ts'
 import type { RecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
@@ -15,11 +14,10 @@ export function registerMetrics(
     readonly store: RedisLimitStore
     readonly layers: LayeredStore
     readonly processes: ProcessCount
-    readonly records: RecordLog
     readonly identifier: OpenIdentifier
   },
 ): void {
-  const { store, layers, processes, records, identifier } = parts
+  const { store, layers, processes, identifier } = parts
   registerIdentity(register, identifier)
   registerScraped(register, {
     weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
@@ -56,10 +54,6 @@ export function registerMetrics(
       read: () => layers.counters.overflowedAddresses,
     },
     weir_ingress_processes: { help: 'Processes that share the limits', read: () => processes.count() },
-    weir_records_appended_total: { help: 'Records taken for Kafka', read: () => records.counters.appended },
-    weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => records.counters.sent },
-    weir_records_refused_total: { help: 'Records turned away at the bound', read: () => records.counters.refused },
-    weir_records_waiting: { help: 'Records not acknowledged yet', read: () => records.backlog.records },
   })
 }
 

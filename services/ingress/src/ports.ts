@@ -2,8 +2,11 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import type { RecordLog } from '@weir/kafka/record-log.ts'
+import type { Settlements } from '@weir/redis/settlements.ts'
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Admissions } from './admissions.ts'
 import type { Identifier } from './http/identify.ts'
+import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy } from './policy-view.ts'
 
 /** Where decisions are recorded; see `RecordLog`. */
@@ -23,6 +26,11 @@ export interface Ports {
   readonly clock: Clock
   /** Shared with the other processes; of this one alone if left out. */
   readonly admissions?: Admissions | undefined
+  /** Without them no decision can be settled. */
+  readonly settlements?: Settlements | undefined
+  /** The one that the store tells of late refunds. */
+  readonly lateRefunds?: LateRefunds | undefined
+  readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
 }

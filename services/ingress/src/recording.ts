@@ -1,5 +1,4 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Denials } from './denials.ts'
@@ -20,17 +19,17 @@ export const journalFull = (decision: Decision, charged = decision.charged): Dec
 /** From decisions to verdicts that may be given out. */
 export interface Recording {
   /** Takes the record of an admission; not safe before `written()`. False: the journal is full, and nothing was taken. */
-  append(id: string, ask: Ask, decision: Decision): boolean
+  append(id: string, tsMs: number, ask: Ask, decision: Decision): boolean
   /** Records whoever is turned away, as one of many where that is possible. */
   refuse(ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict>
   /** Of an admission whose record the disk did not take in time. It may do so yet: so there is no other, and the charge stands. */
   tooLate(id: string, limits: readonly Limit[], decision: Decision): Verdict
 }
 
-export function createRecording(log: DecisionLog, denials: Denials, clock: Clock): Recording {
+export function createRecording(log: DecisionLog, denials: Denials): Recording {
   return {
-    append(id, ask, decision) {
-      return log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, clock.nowMs(), ask, decision)), true)
+    append(id, tsMs, ask, decision) {
+      return log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
     },
     async refuse(ask, limits, decision) {
       const id = denials.record(denialOf(ask, decision), decision.isRemembered === true)

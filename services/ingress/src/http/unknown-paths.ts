@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 const methodsOf: Readonly<Record<string, string>> = {
   '/v1/check': 'POST',
   '/v1/check/batch': 'POST',
+  '/v1/settle': 'POST',
   '/openapi.json': 'GET, HEAD',
 }
 

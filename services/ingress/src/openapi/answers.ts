@@ -16,6 +16,7 @@ const problemTypes = [
   ],
   ...['cost-exceeds-limit', 'cost-unreadable', 'no-upstream', 'upstream-timeout', 'upstream-unreachable'],
   ...['upstream-busy', 'headers-too-large', 'internal'],
+  ...['unknown-decision', 'conflict', 'settlement-unavailable'],
 ].map((word) => (word.startsWith('https:') ? word : `urn:weir:problem:${word}`))
 
 const count = { type: 'integer', minimum: 0 }
@@ -40,6 +41,7 @@ export const schemas = {
       detail: { type: 'string' },
       'violated-policies': { type: 'array', items: { type: 'string' }, description: 'Names of limits.' },
       scope: { type: 'string' },
+      settled_cost: { ...count, description: 'Of a conflict: the cost that the decision was settled to.' },
     },
   },
   CheckResult: {
@@ -53,6 +55,21 @@ export const schemas = {
       denied_by: { type: 'string', description: 'Name of the first limit that refused, or empty.' },
       retry_after_ms: count,
       limits: { type: 'array', items: limitState },
+    },
+  },
+  Settled: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['id', 'cost', 'adjustment', 'correction', 'limits'],
+    properties: {
+      id: { type: 'string', description: 'Of the decision.' },
+      cost: { ...count, description: 'What it is settled to.' },
+      adjustment: { type: 'integer', description: 'Units more than it was charged; less below 0.' },
+      correction: {
+        type: ['string', 'null'],
+        description: 'Id of the correction record; null where there is nothing to correct.',
+      },
+      limits: { type: 'array', items: limitState, description: 'Whose counts were corrected, as that left them.' },
     },
   },
   BatchResults: {
@@ -145,6 +162,16 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
     ...strangers,
     ...ours,
     403: problem('A token lacks the scope check.'),
+  },
+  '/v1/settle': {
+    200: json('Settled, now or by an earlier request to the same cost.', 'Settled', {}),
+    ...malformed,
+    ...strangers,
+    ...ours,
+    403: problem('A credential of a subject names another, or a token lacks the scope check.'),
+    404: problem('No decision of this subject that could be settled.'),
+    409: problem('It was settled to another cost.'),
+    503: problem('Not finished: repeat the request.', retryAfter),
   },
   '/v1/authorize': {
     200: {

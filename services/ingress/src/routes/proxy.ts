@@ -4,12 +4,18 @@ import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../gate.ts'
 import type { Ports } from '../ports.ts'
+import type { Settling } from '../settle.ts'
 import type { Arrival } from './proxy/arrival.ts'
 import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/listener.ts'
 import { createPassOn } from './proxy/pass-on.ts'
 import { writeProblem } from './proxy/problems.ts'
 import { readTarget } from './proxy/read-target.ts'
 import { answerProblem, createServe } from './proxy/serve.ts'
+
+export interface ProxyPorts extends Ports {
+  /** Gives back what requests were charged that the upstream failed. */
+  readonly settling?: Pick<Settling, 'giveBack'> | undefined
+}
 
 /** The reverse proxy. */
 export interface Proxy {
@@ -20,7 +26,7 @@ export interface Proxy {
 }
 
 /** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
-export function createProxy(ports: Ports, gate: Gate, log: Logger, bounds?: ListenerBounds): Proxy {
+export function createProxy(ports: ProxyPorts, gate: Gate, log: Logger, bounds?: ListenerBounds): Proxy {
   const way = createPassOn(ports, log)
   const serve = createServe(ports, gate, way)
   let isClosing = false

@@ -1,7 +1,10 @@
+import { jsonText } from '@weir/contracts/json-text.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
+import { parseDurationMs } from '@weir/core/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { Gate, Verdict } from '../../gate.ts'
@@ -16,23 +19,21 @@ export type Checked =
   | { readonly kind: 'verdict'; readonly verdict: Verdict }
   | { readonly kind: 'problem'; readonly problem: Problem }
 
-/** What the check API answers, for both outcomes with status 200. Shadow limits are left out, as in the headers. */
-export function verdictBody({ id, decision, limits = [] }: Verdict) {
-  return {
-    id: id ?? null,
-    allowed: decision.allowed,
-    reason: decision.reason,
-    denied_by: decision.deniedBy,
-    retry_after_ms: decision.retryAfterMs,
-    limits: shownStates(decision, limits).map(({ name, size, used, remaining, resetMs }) => ({
-      name,
-      size,
-      used,
-      remaining,
-      reset_ms: resetMs,
-    })),
+/**
+ * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers. By a
+ * template, in a third of the time of JSON.stringify.
+ */
+export function verdictText({ id, decision, limits = [] }: Verdict): string {
+  const { allowed, reason, deniedBy, retryAfterMs } = decision
+  let states = ''
+  for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
+    states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
   }
+  return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs},"limits":[${states}]}`
 }
+
+/** Of such a text; Fastify would call it plain text. */
+export const jsonType = 'application/json; charset=utf-8'
 
 /** A malformed check. */
 export const badCheck = (detail: string): Problem => ({
@@ -41,6 +42,8 @@ export const badCheck = (detail: string): Problem => ({
   status: 400,
   detail,
 })
+
+const tooLongToSettle = badCheck('settle is a duration of at most 24h, such as 15m.')
 
 const problem = (found: Problem) => ({ kind: 'problem', problem: found }) as const
 
@@ -61,12 +64,15 @@ export function answerCheck(
     return gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }).then(decided)
   }
   if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
+  const settleMs = body.settle === undefined ? undefined : parseDurationMs(body.settle)
+  if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return problem(tooLongToSettle)
   const verdict = gate.decide({
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
     named: view.attributeScopes(body.attributes ?? {}),
     idempotencyKey: body.idempotency_key,
+    settleMs,
   })
   return verdict.then(decided)
 }

@@ -11,6 +11,7 @@ export interface CheckBody {
   readonly peek?: boolean
   readonly attributes?: Readonly<Record<string, string | number>>
   readonly idempotency_key?: string
+  readonly settle?: string
 }
 
 /** Checks of one batch at most: four calls of the decision script, and an answer of some 50 kB. */
@@ -44,6 +45,10 @@ export const checkSchema = {
     idempotency_key: {
       ...{ type: 'string', minLength: 1, maxLength: 256 },
       description: 'Within its subject: an admission is repeated for minutes, and charged once.',
+    },
+    settle: {
+      ...{ type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' },
+      description: 'For so long, 24h at most, the cost can be corrected by /v1/settle: 15m.',
     },
   },
 } as const

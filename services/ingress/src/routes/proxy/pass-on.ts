@@ -3,10 +3,11 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { Caller, CredentialPlace } from '../../http/identify.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
+import type { ChargedDecision, Settling } from '../../settle.ts'
 import type { Arrival } from './arrival.ts'
 import { ClientBody, hasBody } from './client-body.ts'
 import { Exchange } from './exchange.ts'
-import { createOutcomeRecorder, type Passage } from './passage.ts'
+import { createOutcomeRecorder, type Ending, type Passage } from './passage.ts'
 import { busyRetrySeconds, noUpstream, upstreamBusy, writeProblem } from './problems.ts'
 import { withoutParameter } from './read-target.ts'
 import { headersForUpstream } from './request-headers.ts'
@@ -19,6 +20,8 @@ export interface Admitted extends Arrival {
   readonly route: Route
   readonly caller: Extract<Caller, { kind: 'known' }>
   readonly decisionId: string
+  /** On a route with `refundOn`. */
+  readonly charged: ChargedDecision | undefined
   /** What we say on the answer, names and values in turns. */
   readonly ownHeaders: readonly string[]
   /** The body, where it had to be read for the cost. */
@@ -34,9 +37,19 @@ export interface PassOn {
   close(): Promise<void>
 }
 
-export function createPassOn(ports: Pick<Ports, 'outcomes' | 'clock'>, log: Logger): PassOn {
+type PassOnPorts = Pick<Ports, 'outcomes' | 'clock'> & { readonly settling?: Pick<Settling, 'giveBack'> | undefined }
+
+export function createPassOn(ports: PassOnPorts, log: Logger): PassOn {
   const pools = createUpstreamPools()
-  const recordOutcome = createOutcomeRecorder(ports.outcomes, ports.clock)
+  const record = createOutcomeRecorder(ports.outcomes, ports.clock)
+  const recordOutcome = (passage: Passage, ending: Ending) => {
+    record(passage, ending)
+    const { charged, refundOn } = passage
+    if (charged === undefined || !refundOn.includes(ending.status)) return
+    ports.settling
+      ?.giveBack(charged)
+      .catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
+  }
   const tunnels = new Set<() => void>()
 
   /** Where one goes, if it can be passed on at all; else it has been answered. */
@@ -105,9 +118,11 @@ export function createPassOn(ports: Pick<Ports, 'outcomes' | 'clock'>, log: Logg
 }
 
 function passageOf(admitted: Admitted, upstream: Upstream): Passage {
-  const { request, response, ownHeaders, caller, route, decisionId, startedAt } = admitted
-  const routeTemplate = route.template
-  return { request, response, upstream, ownHeaders, subjectId: caller.subject.id, routeTemplate, decisionId, startedAt }
+  const { request, response, ownHeaders, caller, route, decisionId, charged, startedAt } = admitted
+  const { template: routeTemplate, refundOn = [] } = route
+  const subjectId = caller.subject.id
+  const passage = { request, response, upstream, ownHeaders, subjectId, routeTemplate, decisionId, startedAt }
+  return { ...passage, charged, refundOn }
 }
 
 const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>

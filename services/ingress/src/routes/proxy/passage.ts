@@ -3,6 +3,7 @@ import { encodeOutcomeOpen, type OutcomeError } from '@weir/contracts/outcome.v1
 import type { Clock } from '@weir/core/clock.ts'
 import type { Upstream } from '@weir/core/policy/policy.ts'
 import type { OutcomeLog } from '../../ports.ts'
+import type { ChargedDecision } from '../../settle.ts'
 
 /** An allowed request on its way to the upstream and back. */
 export interface Passage {
@@ -14,6 +15,9 @@ export interface Passage {
   readonly subjectId: string
   readonly routeTemplate: string
   readonly decisionId: string
+  /** What is given back when it ends with one of these statuses, if anything. */
+  readonly charged: ChargedDecision | undefined
+  readonly refundOn: readonly number[]
   /** By `performance.now()`, which no change of the clock moves. */
   readonly startedAt: number
 }

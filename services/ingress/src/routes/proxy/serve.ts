@@ -40,7 +40,16 @@ export function createServe(
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
     const ownHeaders = startHeaders(arrival, isClosing, false)
     setVerdictHeaders(collector(ownHeaders), verdict, ports)
-    passOn({ ...arrival, view, route, caller, decisionId: verdict.id ?? '', ownHeaders, readBody })
+    passOn({
+      ...arrival,
+      view,
+      route,
+      caller,
+      decisionId: verdict.id ?? '',
+      charged: verdict.charged,
+      ownHeaders,
+      readBody,
+    })
   }
 }
 

@@ -1,0 +1,17 @@
+import type { Registry } from '@weir/runtime/metrics.ts'
+import { registerScraped } from '@weir/runtime/metrics.ts'
+import type { Settling } from './settle.ts'
+
+/** How many decisions were corrected after the fact, and which corrections the sums do not know of. */
+export function registerCorrections(register: Registry, { counters }: Pick<Settling, 'counters'>): void {
+  registerScraped(register, {
+    weir_corrections_total: {
+      help: 'Correction records of decisions that were settled or given back',
+      read: () => counters.recorded,
+    },
+    weir_corrections_lost_total: {
+      help: 'Charges given back whose correction record the journal did not take',
+      read: () => counters.lost,
+    },
+  })
+}

@@ -1,0 +1,95 @@
+import { topics } from '@weir/contracts/topics.ts'
+import { type Journal, openJournal } from '@weir/kafka/journal/open-journal.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import type { Config } from '@weir/runtime/read-config.ts'
+import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
+import type { Service } from '@weir/runtime/start-service.ts'
+import type { Registry } from 'prom-client'
+import type { ingressVariables } from './config.ts'
+
+/** The journal's topics by their place in it. */
+export const journalTopics = { decisions: 0, outcomes: 1 } as const
+
+/** A stop waits so long for Kafka. What it has not by then waits on disk for the next start. */
+const drainMs = 5_000
+
+/** Full to this part, the journal is worth a warning: a fifth of the time that Kafka may be away is left. */
+const warnAtPart = 0.8
+
+/** Opens the journal, with its publisher, and says of both what people need to know. */
+export async function ownJournal(
+  config: Config<typeof ingressVariables>,
+  { run, log, metrics, checkReady, crash }: Service,
+): Promise<Journal> {
+  const specs = await readTopics()
+  const names = [topics.decisions, topics.outcomes]
+  const journal = await run.own(
+    'journal',
+    openJournal({
+      ...{ brokers: config.kafkaBrokers, clientId: 'weir-ingress', log, crash, crashAt: config.crashAt },
+      base: config.journalDir,
+      topics: names.map((name) => ({
+        name,
+        partitions: specs.find((spec) => spec.name === name)?.partitions ?? 1,
+      })),
+      maxBytes: config.journalMaxBytes,
+      onFull: config.onJournalFull,
+      fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
+      isEphemeralAllowed: config.journalEphemeral === '1',
+      onTakenAway: () => run.fail(new Error('the journal was taken over by another process: it is written anew')),
+    }),
+    async (opened) => {
+      const { left } = await opened.drain(drainMs)
+      if (left > 0) log.warn({ left }, 'records wait on disk: the next process to start here sends them')
+    },
+  )
+  registerJournal(metrics, journal)
+  checkReady('journal', () => healthOf(journal))
+  return journal
+}
+
+/** A journal that takes nothing is no reason to send requests elsewhere when it admits them nevertheless: they are answered. */
+function healthOf({ trouble, backlog, maxBytes, replicas }: Journal) {
+  if (trouble !== undefined) return { warning: `the journal takes nothing: ${trouble}` }
+  if (backlog.bytes > maxBytes * warnAtPart)
+    return { warning: 'the journal is nearly full: Kafka does not take its records' }
+  if (replicas === 1)
+    return { warning: 'Kafka keeps one copy of each record (replication factor 1): the loss of a broker loses them' }
+  return undefined
+}
+
+function registerJournal(register: Registry, journal: Journal): void {
+  registerScraped(register, {
+    weir_records_appended_total: { help: 'Records taken', read: () => journal.counters.appended },
+    weir_records_sent_total: { help: 'Records acknowledged by Kafka', read: () => journal.counters.sent },
+    weir_records_refused_total: { help: 'Records that the journal did not take', read: () => journal.counters.refused },
+    weir_records_waiting: { help: 'Records not acknowledged yet', read: () => journal.backlog.records },
+    weir_records_waiting_seconds: {
+      help: 'Age of the oldest of them',
+      read: () => {
+        const { oldestAppendMs } = journal.backlog
+        return oldestAppendMs === undefined ? 0 : Math.max(0, Date.now() - oldestAppendMs) / 1_000
+      },
+    },
+    weir_records_quarantined_total: {
+      help: 'Records that Kafka refused for good',
+      read: () => journal.counters.quarantined,
+    },
+    weir_publish_failures_total: {
+      help: 'Batches not acknowledged, each sent again',
+      read: () => journal.counters.failedAttempts,
+    },
+    weir_journal_bytes: { help: 'Bytes of the journal on disk', read: () => journal.backlog.bytes },
+    weir_journal_max_bytes: { help: 'Bytes it may have', read: () => journal.maxBytes },
+    weir_journal_gaps_total: { help: 'Decisions answered without a record', read: () => journal.counters.gaps },
+    weir_journal_slow_writes_total: {
+      help: 'Writes that the disk was slow at',
+      read: () => journal.counters.slowWrites,
+    },
+    weir_journal_failed_writes_total: {
+      help: 'Writes that the disk refused',
+      read: () => journal.counters.failedWrites,
+    },
+    weir_journals_adopted: { help: 'Journals of dead processes being sent', read: () => journal.adopted },
+  })
+}

@@ -1,0 +1,112 @@
+import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { Ajv } from 'ajv'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { SettleAnswer, Settling } from '../settle.ts'
+import { badCheck } from './check/answer-check.ts'
+import { type Asker, askedBy, type createAskerCheck } from './check/check-asker.ts'
+import { asItComes } from './check/check-body.ts'
+
+interface SettleBody {
+  readonly id: string
+  readonly cost: number
+  readonly subject?: string
+}
+
+const settleSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['id', 'cost'],
+  properties: {
+    id: {
+      ...{ type: 'string', pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$' },
+      description: "The decision's: `id` of its check, or the header Weir-Decision.",
+    },
+    cost: {
+      ...{ type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      description: 'Units that the request really cost, in place of those that it was charged.',
+    },
+    subject: {
+      ...{ type: 'string', minLength: 1, maxLength: 256 },
+      description: 'Whose decision it is. Required with a token; a subject settles its own.',
+    },
+  },
+} as const
+
+const ajv = new Ajv({ allErrors: true })
+const isSettleBody = ajv.compile<SettleBody>(settleSchema)
+
+/** A process that settled and did not record is waited for at most so long by one answer; also while Redis is away. */
+const retryAfterSecondsMax = 60
+const unavailableRetrySeconds = 1
+
+const ownDecisionsOnly: Problem = {
+  ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
+  detail: 'This credential may settle decisions of its own subject only.',
+}
+
+const unknownDecision = (id: string): Problem => ({
+  ...{ type: problemType('unknown-decision'), title: 'Unknown decision', status: 404 },
+  detail: `There is no decision ${id} of this subject that could be settled: it did not ask for that (settle), was not charged, or its time is over.`,
+})
+
+const otherCost = (cost: number): Problem => ({
+  ...{ type: problemType('conflict'), title: 'Conflict', status: 409, settled_cost: cost },
+  detail: `The decision was settled to a cost of ${cost} already. A decision is settled once.`,
+})
+
+const unfinished = (detail: string): Problem => ({
+  ...{ type: problemType('settlement-unavailable'), title: 'Settlement unavailable', status: 503 },
+  detail: `${detail} Repeat the request: what was done is found, and nothing is done twice.`,
+})
+
+/** Whose decision is meant; undefined for a credential that may not say so. */
+const subjectOf = (asker: Asker, { subject }: SettleBody): string | undefined => {
+  if (asker.kind === 'token') return subject
+  return subject === undefined || subject === asker.subject.id ? asker.subject.id : undefined
+}
+
+/** `POST /v1/settle`: puts what a decision really cost in the place of what it was charged, once. */
+export function addSettleRoute(
+  app: FastifyInstance,
+  settling: Settling,
+  checkAsker: ReturnType<typeof createAskerCheck>,
+): void {
+  const options = { schema: { body: settleSchema }, onRequest: checkAsker, validatorCompiler: asItComes }
+  app.post('/v1/settle', options, async (request, reply) => {
+    const { asker } = askedBy(request)
+    const { body } = request
+    if (!isSettleBody(body))
+      return sendProblem(reply, badCheck(ajv.errorsText(isSettleBody.errors, { dataVar: 'body' })))
+    const subject = subjectOf(asker, body)
+    if (subject === undefined) {
+      return sendProblem(reply, asker.kind === 'token' ? badCheck('Give subject.') : ownDecisionsOnly)
+    }
+    const { id, cost } = body
+    return send(reply, id, await settling.settle({ subject, id, cost }))
+  })
+}
+
+function send(reply: FastifyReply, id: string, answer: SettleAnswer): FastifyReply {
+  switch (answer.kind) {
+    case 'settled': {
+      const { cost, adjustment, correction = null } = answer
+      const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
+      return reply.header('cache-control', 'no-store').send({ id, cost, adjustment, correction, limits })
+    }
+    case 'unknown':
+      return sendProblem(reply, unknownDecision(id))
+    case 'conflict':
+      return sendProblem(reply, otherCost(answer.cost))
+    case 'busy': {
+      const seconds = Math.min(retryAfterSecondsMax, Math.ceil(answer.retryAfterMs / 1_000))
+      return sendProblem(reply.header('retry-after', seconds), unfinished('Another process is settling it.'))
+    }
+    case 'unavailable':
+      return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unfinished('Redis did not answer.'))
+    case 'unrecorded':
+      return sendProblem(
+        reply.header('retry-after', unavailableRetrySeconds),
+        unfinished('The limits are corrected, but the record of it could not be written yet.'),
+      )
+  }
+}

@@ -1,0 +1,167 @@
+import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/redis/settlements.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
+import type { DecisionLog } from './ports.ts'
+
+/** What becomes of the wish to settle a decision. */
+export type SettleAnswer =
+  | {
+      readonly kind: 'settled'
+      readonly cost: number
+      readonly adjustment: number
+      /** Id of the correction record; undefined when there was nothing to correct. */
+      readonly correction: string | undefined
+      readonly limits: readonly LimitState[]
+    }
+  | Exclude<SettlementResult, Settled>
+  /** Redis is corrected and the record is not safe yet: a repeat writes it. */
+  | { readonly kind: 'unrecorded' }
+
+/** A decision that was charged, by whoever may have to give it back. */
+export interface ChargedDecision {
+  readonly id: string
+  readonly about: About
+  readonly request: LimitRequest
+  readonly decision: Decision
+}
+
+export interface CorrectionCounters {
+  /** Records of corrections that the journal took. */
+  readonly recorded: number
+  /** Given back in Redis, but the journal did not take the record. */
+  readonly lost: number
+}
+
+/** Corrects what decisions were charged: in Redis, and in the sums by a record. */
+export interface Settling {
+  settle(settlement: Settlement): Promise<SettleAnswer>
+  /** For a request that the upstream failed. Not repeated: what a process leaves undone when it dies stays charged. */
+  giveBack(charged: ChargedDecision): Promise<void>
+  /** Records that the charge of a decision which turned its client away was given back: no usage changes by it. */
+  recordLateRefund(charged: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void
+  readonly counters: CorrectionCounters
+}
+
+export interface SettlingParts {
+  readonly settlements: Settlements
+  readonly store: Pick<LimitStore, 'refund'>
+  readonly log: DecisionLog
+  readonly crash?: CrashPoint | undefined
+  /** Milliseconds on a clock that is never set. */
+  readonly monotonicMs?: () => number
+}
+
+/**
+ * A process that was stopped for longer between asking Redis and writing may have been taken for dead: it asks again before it
+ * writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
+ */
+const staleMs = 20_000
+/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. */
+const takenMax = 10_000
+
+/** Where no decision can be settled: every one is unknown. */
+export const noSettlements: Settlements = {
+  settle: async () => ({ kind: 'unknown' }),
+  recorded: async () => false,
+}
+
+export const createSettling = (parts: SettlingParts): Settling => new SettlingService(parts)
+
+class SettlingService implements Settling {
+  readonly #parts: SettlingParts
+  readonly #monotonicMs: () => number
+  readonly #crash: CrashPoint
+  /** By decision and cost: who asks the same meanwhile gets the same answer, and no second record. */
+  readonly #underWay = new Map<string, Promise<SettleAnswer>>()
+  /** Decisions whose correction this process gave to the journal, until Redis knows: never given twice. */
+  readonly #taken = new Set<string>()
+  readonly #counters = { recorded: 0, lost: 0 }
+
+  constructor(parts: SettlingParts) {
+    this.#parts = parts
+    this.#monotonicMs = parts.monotonicMs ?? (() => performance.now())
+    this.#crash = parts.crash ?? noCrash
+  }
+
+  get counters(): CorrectionCounters {
+    return { ...this.#counters }
+  }
+
+  settle(settlement: Settlement): Promise<SettleAnswer> {
+    const { subject, id, cost } = settlement
+    const name = `${id} ${cost} ${subject}`
+    const known = this.#underWay.get(name)
+    if (known !== undefined) return known
+    const answer = this.#settle(settlement).finally(() => this.#underWay.delete(name))
+    this.#underWay.set(name, answer)
+    return answer
+  }
+
+  /**
+   * The order of effects, and what a death after each leaves:
+   *
+   * 1. Redis corrects the counts and marks the decision as settled and its record as owed. A repeat finds that, and goes on.
+   * 2. The record is in the journal. Until 3, a repeat after this process died writes it again under the same id.
+   * 3. Redis marks the record as safe. A repeat only answers.
+   */
+  async #settle(settlement: Settlement): Promise<SettleAnswer> {
+    const askedMs = this.#monotonicMs()
+    const settled = await this.#parts.settlements.settle(settlement)
+    this.#crash('settle.corrected')
+    if (settled.kind !== 'settled') return settled
+    const answer = answerOf(settlement.id, settled)
+    if (!settled.isOwed) return answer
+    if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
+    if (!(await this.#record(settlement, settled))) return { kind: 'unrecorded' }
+    this.#crash('settle.written')
+    if (await this.#parts.settlements.recorded(settlement)) this.#taken.delete(settlement.id)
+    this.#crash('settle.recorded')
+    return answer
+  }
+
+  async #record({ subject, id }: Settlement, settled: Settled): Promise<boolean> {
+    const { log } = this.#parts
+    if (!this.#taken.has(id)) {
+      const about = parseAbout(settled.about)
+      // The record is dated like the decision, and its limits say how they stood when it was settled.
+      const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
+      const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
+      const adjustment = settled.cost - settled.chargedCost
+      const line = encodeCorrectionOpen({ decisionId: id, subject, about, adjustment, charged: 'yes', limits })
+      if (this.#taken.size >= takenMax || !log.append(subject, line, true)) return false
+      this.#taken.add(id)
+      this.#counters.recorded += 1
+    }
+    return await log.written()
+  }
+
+  async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
+    const { subject } = request.scope
+    if (request.settleable !== undefined) {
+      await this.settle({ subject, id, cost: 0 })
+      return
+    }
+    if (request.cost === 0) return
+    const isCharged = decision.charged === 'yes'
+    const isBack = isCharged && (await this.#parts.store.refund(request, decision))
+    const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
+    this.#append(subject, { decisionId: id, subject, about, adjustment: -request.cost, charged, limits: [] })
+  }
+
+  recordLateRefund({ id, about, request }: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void {
+    const { subject } = request.scope
+    this.#append(subject, { decisionId: id, subject, about, adjustment: 0, charged: 'no', limits: [] })
+  }
+
+  #append(key: string, correction: Parameters<typeof encodeCorrectionOpen>[0]): void {
+    if (this.#parts.log.append(key, encodeCorrectionOpen(correction), true)) this.#counters.recorded += 1
+    else this.#counters.lost += 1
+  }
+}
+
+function answerOf(id: string, { cost, chargedCost, limits }: Settled): SettleAnswer {
+  const adjustment = cost - chargedCost
+  return { kind: 'settled', cost, adjustment, correction: adjustment === 0 ? undefined : correctionId(id), limits }
+}
