@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
+import { crashSteps, elsewhere } from '../support/failure/crash-steps.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { crashAt } from '../support/failure/strikes.ts'
@@ -13,47 +14,38 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.close())
 
-/** Where the orders of effects of each service are written. */
-const sources = {
-  alerting: ['services/alerting/src'],
-  metering: ['services/metering/src'],
-  ingress: ['services/ingress/src', 'packages/kafka/src/journal'],
-} as const
-type Service = keyof typeof sources
+/** Where orders of effects are written. */
+const folders = ['services', 'packages/kafka/src/journal']
 
-/** Every `crash('step')` in the sources: a step that is added is killed at. */
-function stepsOf(service: Service): string[] {
-  const files = sources[service].flatMap((folder) =>
+/** Every `crash('step')` of the sources. */
+function stepsInSources(): string[] {
+  const files = folders.flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !file.includes('node_modules'))
       .map((file) => readFileSync(join(projectRoot, folder, file), 'utf8')),
   )
-  const found = files.flatMap((text) =>
-    [...text.matchAll(/\bcrash\w*(?:\?\.)?\(\s*'([\w.]+)'/g)].map(([, step = '']) => step),
-  )
-  return [...new Set(found)]
+  return files.flatMap((text) => [...text.matchAll(/\bcrash(?:\?\.)?\(\s*'([\w.]+)'/g)].map(([, step = '']) => step))
 }
 
-const points = (Object.keys(sources) as Service[]).flatMap((service) =>
-  stepsOf(service).map((step) => [service, step] as const),
-)
-
 describe('kill -9 at every numbered step of the orders of effects', () => {
-  it.for(points)(
-    'of %s, after %s: every answered decision is counted once, and every alert is out once',
-    async ([name, step]) => {
-      const { row, load } = await playScenario(stack, {
-        fault: `kill -9 of ${name} after step ${step}`,
-        perSecond: 1_500,
-        async strike({ random }) {
-          // The first time, and one of those in full flow.
-          await crashAt(stack, name, `${name}.${step}`, 1)
-          await crashAt(stack, name, `${name}.${step}`, random.integer(2, 4))
-        },
-      })
-      expect(row).toEqual(exactly(row))
-      const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
-      expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
-    },
-  )
+  it('leaves none out that the sources have', () => {
+    const known = [...crashSteps.map(({ at }) => at.slice(at.indexOf('.') + 1)), ...elsewhere]
+    expect([...new Set(stepsInSources())].filter((step) => !known.includes(step))).toEqual([])
+  })
+
+  it.for(crashSteps)('$at: every answered decision is counted once, and every alert is out once', async (step) => {
+    const { row, load } = await playScenario(stack, {
+      fault: `kill -9 at ${step.at}`,
+      perSecond: 1_500,
+      async strike(scene) {
+        // The first time after a start, and one of the next.
+        await crashAt(scene, step, 1)
+        await crashAt(scene, step, scene.random.integer(1, 3))
+      },
+    })
+    expect(row).toEqual(exactly(row))
+    if (step.part !== 'alerting') return
+    const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
+    expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
+  })
 })

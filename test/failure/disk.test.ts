@@ -1,10 +1,14 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterEach, describe, expect, it } from 'vitest'
+import { openCounter } from '../support/failure/count.ts'
 import { mountJournalDisk } from '../support/failure/journal-disk.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { readMetric } from '../support/read-metric.ts'
 
-/** Smaller than the journal's bound, so that the disk is full first; at 2,000 a second it takes about a minute of Kafka's absence. */
+/** Smaller than the journal's bound, so that the disk is full first; at 3,000 a second it takes about half a minute of Kafka's absence. */
 const diskMegabytes = 48
+const fullDeadlineMs = 180_000
 
 let stack: Stack | undefined
 let unmount: (() => void) | undefined
@@ -13,32 +17,58 @@ afterEach(async () => {
   stack = undefined
 })
 
-describe('a disk that is full under the journal', () => {
-  it.for(['refuse'])(
-    '%s: what cannot be written is not answered as decided, and what was answered is counted once',
-    async (onFull) => {
-      stack = await startStack({
-        environment: { WEIR_JOURNAL_EPHEMERAL: '1', WEIR_ON_JOURNAL_FULL: onFull },
-        onDir: (dir) => {
-          unmount = mountJournalDisk(dir, diskMegabytes)
-        },
-        beforeRemoval: () => unmount?.(),
-      })
-      const up = stack
-      const { row, load } = await playScenario(up, {
-        fault: 'the disk under the journal full while Kafka is down',
-        perSecond: 3_000,
-        async strike({ load: running }) {
-          await up.hold('kafka')
-          await running.until('the disk is full', ({ unrecorded }) => unrecorded > 100, 180_000)
-          await running.forMs(3_000)
-          await up.release('kafka')
-          const { answered } = running.progress
-          await running.until('there is room again', (now) => now.answered > answered + 1_000, 60_000)
-        },
-      })
-      expect(row).toEqual(exactly(row))
-      expect(load.progress.unrecorded).toBeGreaterThan(100)
+async function startOnSmallDisk(onFull: 'refuse' | 'admit'): Promise<Stack> {
+  stack = await startStack({
+    environment: { WEIR_JOURNAL_EPHEMERAL: '1', WEIR_ON_JOURNAL_FULL: onFull },
+    onDir: (dir) => {
+      unmount = mountJournalDisk(dir, diskMegabytes)
     },
-  )
+    beforeRemoval: () => unmount?.(),
+  })
+  return stack
+}
+
+describe('a disk that is full under the journal', () => {
+  it('what cannot be written is not answered as decided, and what was answered is counted once', async () => {
+    const up = await startOnSmallDisk('refuse')
+    const { row, load } = await playScenario(up, {
+      fault: 'the disk under the journal full while Kafka is down',
+      perSecond: 3_000,
+      async strike({ load: running }) {
+        await up.hold('kafka')
+        await running.until('the disk is full', ({ unrecorded }) => unrecorded > 100, fullDeadlineMs)
+        await running.forMs(3_000)
+        await up.release('kafka')
+        const { answered } = running.progress
+        await running.until('there is room again', (now) => now.answered > answered + 1_000, 60_000)
+      },
+    })
+    expect(row).toEqual(exactly(row))
+    expect(load.progress.unrecorded).toBeGreaterThan(100)
+  })
+
+  it('where it admits nevertheless, gaps say exactly how many answered decisions have no record', async () => {
+    const up = await startOnSmallDisk('admit')
+    const counter = openCounter(up.addresses.clickhouse)
+    const gaps = () => readMetric(up.opsAddress('ingress'), 'weir_journal_gaps_total')
+    const { row, load } = await playScenario(up, {
+      fault: 'the same, and the journal admits when it is full',
+      perSecond: 3_000,
+      // What the gaps stand for never comes.
+      isIncomplete: true,
+      async strike({ load: running }) {
+        await up.hold('kafka')
+        const isFull = async () => (await gaps()) > 1_000
+        expect(await waitUntil(isFull, { deadlineMs: fullDeadlineMs, everyMs: 500 })).toBe(true)
+        await up.release('kafka')
+        await running.forMs(3_000)
+      },
+    })
+    expect(row).toMatchObject({ duplicates: 0, holes: 0, rollupDifferences: 0 })
+    expect(load.progress).toMatchObject({ unrecorded: 0, undecided: {} })
+    await waitUntil(async () => (await counter.decisionsInGaps()) >= row.missing, { deadlineMs: 30_000 })
+    expect(row.missing).toBeGreaterThan(1_000)
+    expect(await counter.decisionsInGaps()).toBe(row.missing)
+    await counter.close()
+  })
 })

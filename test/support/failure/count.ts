@@ -17,6 +17,8 @@ export interface Counter {
   repeatedRows(): Promise<number>
   /** Numbers that no row has, up to the highest of each journal and partition. */
   holes(): Promise<number>
+  /** Decisions that gaps say were answered and could not be recorded. */
+  decisionsInGaps(): Promise<number>
   close(): Promise<void>
 }
 
@@ -89,6 +91,7 @@ export function openCounter(url: string): Counter {
     },
     repeatedRows: () => one(client, repeatedQuery),
     holes: () => one(client, holesQuery),
+    decisionsInGaps: () => one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'journal_full'"),
     close: () => client.close(),
   }
 }

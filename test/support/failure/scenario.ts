@@ -4,7 +4,7 @@ import { formatTs } from '@weir/contracts/timestamp.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { createSeededRandom, type SeededRandom } from '../seeded-random.ts'
 import { projectRoot } from '../weir-up.ts'
-import { compareWithRaw, openCounter } from './count.ts'
+import { type Counter, compareWithRaw, openCounter } from './count.ts'
 import { type RunningLoad, startLoad } from './drive-load.ts'
 import { answersById, type LedgerEntry } from './ledger.ts'
 import type { Stack } from './stack.ts'
@@ -66,6 +66,8 @@ export async function playScenario(
     readonly perSecond: number
     /** How far back by the clock of the ingress its decisions may be dated. */
     readonly sinceMs?: number
+    /** Not all that is answered will come: recovery is then one request that can be queried. */
+    readonly isIncomplete?: boolean
     readonly strike: (scene: Scene) => Promise<void>
   },
 ): Promise<Played> {
@@ -82,7 +84,12 @@ export async function playScenario(
     await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
     await scenario.strike({ stack, load, random })
     const overAtMs = performance.now()
-    const recoverSeconds = await untilRecovered(load, counter, before, overAtMs)
+    const recoverSeconds = await untilRecovered({
+      load,
+      counter,
+      before: scenario.isIncomplete === true ? -Infinity : before,
+      overAtMs,
+    })
     const ledger = await load.stop()
     isStopped = true
     const answers = answersById(ledger)
@@ -113,12 +120,18 @@ export async function playScenario(
   }
 }
 
-async function untilRecovered(
-  load: RunningLoad,
-  counter: ReturnType<typeof openCounter>,
-  before: number,
-  overAtMs: number,
-): Promise<number> {
+async function untilRecovered({
+  load,
+  counter,
+  before,
+  overAtMs,
+}: {
+  readonly load: RunningLoad
+  readonly counter: Counter
+  /** Decisions that were in the raw table before the load. */
+  readonly before: number
+  readonly overAtMs: number
+}): Promise<number> {
   const { elapsedMs } = load.progress
   await load.until('an answer by Redis after the fault', (now) => now.lastDecidedMs > elapsedMs, recoverDeadlineMs)
   const { answered, lastId } = load.progress

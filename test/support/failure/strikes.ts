@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { CrashStep } from './crash-steps.ts'
 import type { Scene } from './scenario.ts'
 import type { Stack } from './stack.ts'
 
@@ -18,14 +19,19 @@ export async function killAtRandom({ stack, load, random }: Scene, name: string,
 }
 
 /** Has a part end at a step, once, the `nth` time that it comes there after a start; waits until it did and is back. */
-export async function crashAt(stack: Stack, name: string, step: string, nth: number): Promise<void> {
-  const deaths = () => stack.said.filter((line) => line.includes(` ${name} ended (SIGKILL)`)).length
+export async function crashAt({ stack }: Scene, step: CrashStep, nth: number): Promise<void> {
+  const { part, at, occasion } = step
+  const deaths = () => stack.said.filter((line) => line.includes(` ${part} ended (SIGKILL)`)).length
   const before = deaths()
-  stack.killIntoOnce(name, { WEIR_CRASH_AT: `${step}:${nth}` })
+  stack.killIntoOnce(part, { WEIR_CRASH_AT: `${at}:${nth}` })
   // The first death is ours, the second is the step's.
-  const crashed = await waitUntil(() => deaths() >= before + 2, { deadlineMs: crashDeadlineMs })
-  if (crashed !== true) throw new Error(`${name} never came to ${step} ${nth} times`)
-  await stack.backAfter(name, undefined)
+  const hasCrashed = async () => {
+    if (deaths() < before + 2) await occasion?.(stack)
+    return deaths() >= before + 2
+  }
+  const crashed = await waitUntil(hasCrashed, { deadlineMs: crashDeadlineMs * nth, everyMs: 200 })
+  if (crashed !== true) throw new Error(`${part} never came to ${at} ${nth} times`)
+  await stack.backAfter(part, undefined)
 }
 
 /** Stops a part in its tracks for so long, and lets it go on as if nothing had happened. */

@@ -1,0 +1,51 @@
+import { topics } from '@weir/contracts/topics.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { kafkaOptions } from '../servers/kafka-topics.ts'
+import type { Stack } from './stack.ts'
+
+/** A step of an order of effects, by the name that WEIR_CRASH_AT knows it by. */
+export interface CrashStep {
+  /** `service.step`. */
+  readonly at: string
+  /** The part of the stack that passes it. */
+  readonly part: string
+  /** What has to happen for it to be passed, where requests alone do not do. Called again and again. */
+  readonly occasion?: (stack: Stack) => Promise<void>
+}
+
+const of = (part: string, service: string, steps: readonly string[]): CrashStep[] =>
+  steps.map((step) => ({ at: `${service}.${step}`, part }))
+
+/** A record that no row can be made of. */
+async function sendPoison({ addresses }: Stack): Promise<void> {
+  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+  await sender.send(topics.decisions, [{ key: 'poison', value: '{"v":1,"id":"poison","count":-1}' }])
+  await sender.close()
+}
+
+/** Those under which nothing is lost on the way; `elsewhere` are the others. */
+export const crashSteps: readonly CrashStep[] = [
+  ...of('alerting', 'alerting', ['claim', 'supersede', 'publish', 'done', 'commit', 'enqueue', 'enqueue_commit']),
+  ...of('metering', 'metering', ['declare', 'insert', 'marks', 'commit']),
+  ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
+  ...of('ingress', 'ingress', [
+    'journal_made',
+    'journal_listening',
+    'journal_shown',
+    'journal_written',
+    'journal_segment',
+  ]),
+  ...of('ingress', 'publisher', ['send', 'answer', 'save', 'journal_acked', 'journal_segment_deleted']),
+  ...of('ingress', 'publisher', ['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed']),
+]
+
+/** Steps that have a test of their own, and where. */
+export const elsewhere: readonly string[] = [
+  'journal_gap_recorded', // disk.test.ts: a journal that admits when it is full
+  'quarantine', // test/servers/kafka: a record that Kafka refuses for good
+  'redeclare', // poison.test.ts
+  'gaps',
+  'settle.corrected',
+  'settle.written',
+  'settle.recorded',
+]
