@@ -42,6 +42,8 @@ export interface LaneOptions {
   readonly deadlineMs: number
   readonly counts: StoreCounts
   readonly parts: () => CallParts
+  /** What a late reply had charged its turned-away client was given back. */
+  readonly onLateRefund?: ((request: LimitRequest) => void) | undefined
 }
 
 /** One call under way. `isGivenUp`: its requests were answered without it, because it took too long. */
@@ -226,8 +228,10 @@ export class Lane {
       return
     }
     const resolve = (isRefunded: boolean) => {
-      if (isRefunded) this.#counts.lateRefunds += 1
-      else this.#counts.lateRefundsLost += 1
+      if (isRefunded) {
+        this.#counts.lateRefunds += 1
+        this.#options.onLateRefund?.(request)
+      } else this.#counts.lateRefundsLost += 1
     }
     const reject = () => resolve(false)
     this.#owed.push({ kind: 'refund', request, charge, arrivedMs: 0, isAlone: false, resolve, reject })

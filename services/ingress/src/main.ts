@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
@@ -6,13 +7,16 @@ import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { createSettlements } from '@weir/redis/settlements.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
+import { registerCorrections } from './correction-metrics.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
+import { createLateRefunds } from './late-refunds.ts'
 import { registerDenials, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
@@ -21,7 +25,7 @@ await startService(
   'ingress',
   () => readConfig(ingressVariables, process.env),
   async (config, service) => {
-    const { run, log, metrics, checkReady } = service
+    const { run, log, metrics, crash, checkReady } = service
     const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
     const journal = await ownJournal(config, service)
 
@@ -36,7 +40,11 @@ await startService(
       periodBoundaries: createBoundaryCache(),
       deadlineMs: config.decisionDeadlineMs,
     }
-    const store = await run.own('limits', createRedisLimitStore({ redis, ...common }), (limits) => limits.close())
+    const lateRefunds = createLateRefunds()
+    const onLateRefund = lateRefunds.refunded
+    const store = await run.own('limits', createRedisLimitStore({ redis, ...common, onLateRefund }), (limits) =>
+      limits.close(),
+    )
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
     const layers = layerStore(store, { ...common, processes: processes.count })
@@ -62,12 +70,14 @@ await startService(
           clock: systemClock,
           admissions,
         },
+        ...{ settlements: createSettlements({ redis, owner: randomUUID() }), lateRefunds, crash },
         dialect: config.rateLimitHeaders,
       },
       log,
       config.adminTokenSha256,
     )
     registerDenials(metrics, apps.denials, admissions)
+    registerCorrections(metrics, apps.settling)
     const reusePort = config.sharePorts === 'yes'
     for (const [app, host, port] of [
       [apps.proxy, config.ingressHost, config.ingressPort],

@@ -1,0 +1,261 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { buildApps } from '@weir/ingress/app.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { layerStore } from '@weir/redis/around/all-layers.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { createSettlements } from '@weir/redis/settlements.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+const policyText = (subject: string, port: number) => `
+version: 1
+plans: { free: { limits: [day, bucket] } }
+limits:
+  day: { algorithm: fixed_window, size: 1000, period: day }
+  bucket: { algorithm: token_bucket, size: 1000, window: 1d }
+routes:
+  - { match: "POST /v1/answers", cost: 100, settle: 15m, refundOn: [502, 503] }
+  - { match: "POST /v1/flaky", cost: 30, refundOn: [502, 503], upstream: here }
+upstreams: { here: { url: "http://127.0.0.1:${port}" }, gone: { url: "http://127.0.0.1:1", hosts: [gone.test] } }
+subjects:
+  ${subject}: { plan: free, keys: [ { sha256: "${sha256(`${subject}-key`)}" } ] }
+  other: { plan: free, keys: [ { sha256: "${sha256('other-key')}" } ] }
+tokens:
+  ci: { sha256: "${sha256('ci-token')}", scopes: [check] }
+  reader: { sha256: "${sha256('read-token')}", scopes: [read] }
+`
+
+/** The two listeners over a real Redis; `owner` names the process. Processes of one test share the journal that is looked into. */
+async function open() {
+  const subject = `doors-${randomUUID()}`
+  const statuses: number[] = []
+  const upstream = createServer((request, response) => {
+    request.resume()
+    response.writeHead(statuses.shift() ?? 200).end('made')
+  })
+  upstream.listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
+  onTestFinished(() => void upstream.close())
+  const redis = await openLimiterRedis(inject('redisUrl'))
+  const logger = createLogger('test', 'silent')
+  const log = createMemoryDecisionLog()
+  const periodBoundaries = createBoundaryCache()
+  const port = (upstream.address() as AddressInfo).port
+  const startProcess = async (owner: string, graceMs = 60_000) => {
+    const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 2_000 })
+    const layers = layerStore(store, { clock: systemClock, periodBoundaries, processes: () => 1, deadlineMs: 2_000 })
+    const apps = await buildApps(
+      {
+        policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),
+        identifier: createIdentifier({ clock: systemClock, log: logger }),
+        outcomes: { append: () => true },
+        ...{ store: layers, log, clock: systemClock, settlements: createSettlements({ redis, owner, graceMs }) },
+      },
+      logger,
+      sha256('root'),
+    )
+    onTestFinished(async () => {
+      await apps.proxy.close()
+      await apps.api.close()
+      store.close()
+    })
+    const post = async (url: string, payload: unknown, key = `${subject}-key`) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const answer = await apps.api.inject({ method: 'POST', url, headers, payload: JSON.stringify(payload) })
+      return { status: answer.statusCode, headers: answer.headers, body: answer.json() }
+    }
+    return {
+      ...apps,
+      check: (body: object, key?: string) => post('/v1/check', body, key),
+      settle: (body: object, key?: string) => post('/v1/settle', body, key),
+      used: async () => {
+        const { body } = await post('/v1/check', { peek: true, cost: 0 })
+        return body.limits.map((state: { used: number }) => state.used)
+      },
+    }
+  }
+  const corrections = () => log.records.filter(({ corrects }) => corrects !== undefined)
+  return { subject, statuses, log, redis, corrections, startProcess }
+}
+
+test('a check that asked for it is settled by its own subject: on its limits, and by one record that corrects it', async () => {
+  const { subject, log, corrections, startProcess } = await open()
+  const { check, settle, used } = await startProcess('one')
+  const { body: checked } = await check({ route: 'POST /v1/x', cost: 50, settle: '15m' })
+  const first = await settle({ id: checked.id, cost: 20 })
+  expect(first).toMatchObject({
+    status: 200,
+    headers: { 'cache-control': 'no-store' },
+    body: {
+      id: checked.id,
+      cost: 20,
+      adjustment: -30,
+      limits: [
+        { name: 'day', used: 20 },
+        { name: 'bucket', used: 20 },
+      ],
+    },
+  })
+  expect(await used()).toEqual([20, 20])
+  const [decision] = log.records
+  expect(corrections()).toEqual([
+    {
+      ...{ ...decision, id: first.body.correction, cost: 0, count: 0, corrects: checked.id, adjustment: -30 },
+      limits: [
+        expect.objectContaining({ name: 'day', used: 20, remaining: 980 }),
+        expect.objectContaining({ name: 'bucket', used: 20 }),
+      ],
+    },
+  ])
+  expect(decision).toMatchObject({ id: checked.id, subject, cost: 50, outcome: 'allow', charged: 'yes' })
+})
+
+test('a repeat gets the same answer and no second record; another cost is a conflict that says which cost holds', async () => {
+  const { corrections, startProcess } = await open()
+  const { check, settle, used } = await startProcess('one')
+  const { body: checked } = await check({ cost: 5, settle: '1h' })
+  const wish = { id: checked.id, cost: 700 }
+  const answers = await Promise.all(Array.from({ length: 6 }, () => settle(wish)))
+  expect(answers.map(({ body }) => body)).toEqual(Array(6).fill((await settle(wish)).body))
+  expect(await settle({ ...wish, cost: 5 })).toMatchObject({ status: 409, body: { settled_cost: 700 } })
+  expect([corrections().length, await used()]).toEqual([1, [700, 700]])
+})
+
+test('a token names the subject; a key settles its own only; nobody settles what was not charged to be settled', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { check, settle } = await startProcess('one')
+  const { body: checked } = await check({ subject, cost: 5, settle: '1h' }, 'ci-token')
+  const { id } = checked
+  const statusOf = async (body: object, key?: string) => (await settle(body, key)).status
+  expect(await statusOf({ id, cost: 1, subject }, 'read-token')).toBe(403)
+  expect(await statusOf({ id, cost: 1, subject }, 'other-key')).toBe(403)
+  expect(await statusOf({ id, cost: 1 }, 'other-key')).toBe(404)
+  expect(await statusOf({ id, cost: 1 }, 'wrong-key')).toBe(401)
+  expect(await statusOf({ id, cost: 1 }, 'ci-token')).toBe(400)
+  expect(await statusOf({ id, cost: 1, subject: 'other' }, 'ci-token')).toBe(404)
+  const plain = await check({ cost: 5 })
+  expect(await statusOf({ id: plain.body.id, cost: 1 })).toBe(404)
+  const refused = await check({ cost: 5_000, settle: '1h' })
+  expect([refused.body.allowed, await statusOf({ id: refused.body.id, cost: 1 })]).toEqual([false, 404])
+  expect(corrections()).toEqual([])
+  expect(await statusOf({ id, cost: 1, subject }, 'ci-token')).toBe(200)
+  expect(await statusOf({ id, cost: 1, subject })).toBe(200)
+})
+
+test.each([
+  ['a negative cost', { cost: -1 }],
+  ['a cost that is no safe integer', { cost: 2 ** 53 }],
+  ['a part of a unit', { cost: 0.5 }],
+  ['a cost in text', { cost: '5' }],
+  ['no cost', { cost: undefined }],
+  ['an id that is none', { id: 'weir:1:{acme}' }],
+  ['an unknown member', { costs: 1 }],
+])('%s is refused in words', async (_, wrong) => {
+  const { startProcess } = await open()
+  const { settle } = await startProcess('one')
+  const answer = await settle({ id: '019abcde-0000-7000-8000-000000000000', cost: 1, ...wrong })
+  expect([answer.status, answer.body.type]).toEqual([400, 'urn:weir:problem:bad-request'])
+})
+
+test('a check may ask for a day at most', async () => {
+  const { log, startProcess } = await open()
+  const { check } = await startProcess('one')
+  expect(await check({ cost: 1, settle: '25h' })).toMatchObject({ status: 400 })
+  expect(await check({ cost: 1, settle: 'soon' })).toMatchObject({ status: 400 })
+  expect(log.records).toEqual([])
+  expect(await check({ cost: 1, settle: '24h' })).toMatchObject({ status: 200, body: { allowed: true } })
+})
+
+test('while the journal is full or its disk stalls nothing is answered as done, and a repeat leaves one record', async () => {
+  const { log, corrections, startProcess } = await open()
+  const { check, settle, used } = await startProcess('one')
+  const [first, second] = [await check({ cost: 5, settle: '1h' }), await check({ cost: 5, settle: '1h' })]
+  log.isFull = true
+  expect(await settle({ id: first.body.id, cost: 1 })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  log.isFull = false
+  log.isStalled = true
+  expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
+  expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
+  log.isStalled = false
+  expect((await settle({ id: first.body.id, cost: 1 })).status).toBe(200)
+  expect((await settle({ id: second.body.id, cost: 2 })).status).toBe(200)
+  expect(corrections().map(({ adjustment }) => adjustment)).toEqual([-3, -4])
+  expect(await used()).toEqual([3, 3])
+})
+
+test('a process that dies between Redis and the record leaves it owed: a repeat elsewhere waits, and then writes it', async () => {
+  const { subject, redis, corrections, startProcess } = await open()
+  const { check, used } = await startProcess('one')
+  const { body: checked } = await check({ cost: 50, settle: '1h' })
+  const wish = { id: checked.id, cost: 20 }
+  // All that a process has done that ends there.
+  await createSettlements({ redis, owner: 'dead' }).settle({ subject, ...wish })
+  const patient = await startProcess('two')
+  const waits = await patient.settle(wish)
+  expect([waits.status, corrections()]).toEqual([503, []])
+  expect(Number(waits.headers['retry-after'])).toBeGreaterThan(50)
+  expect(await patient.settle({ ...wish, cost: 3 })).toMatchObject({ status: 409 })
+  const later = await startProcess('three', 0)
+  expect(await later.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
+  expect(await patient.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
+  expect([corrections().length, await used()]).toEqual([1, [20, 20]])
+})
+
+test('the proxy gives back what a request was charged that the upstream failed, and records that; other answers stay charged', async () => {
+  const { subject, statuses, log, corrections, startProcess } = await open()
+  const { proxy, used } = await startProcess('one')
+  const headers = { authorization: `Bearer ${subject}-key`, host: 'api.test' }
+  const ask = async (status: number) => {
+    statuses.push(status)
+    const answer = await proxy.inject({ method: 'POST', url: '/v1/flaky', headers })
+    return [answer.statusCode, answer.headers['weir-decision']]
+  }
+  expect((await ask(200))[0]).toBe(200)
+  expect((await ask(500))[0]).toBe(500)
+  const [status, id] = await ask(502)
+  expect(status).toBe(502)
+  await expect.poll(used).toEqual([60, 60])
+  await expect.poll(corrections).toHaveLength(1)
+  const decision = log.records.find((record) => record.id === id)
+  expect(corrections()[0]).toMatchObject({
+    ...{ subject, corrects: id, adjustment: -30, cost: 0, count: 0, charged: 'no', ts: decision?.ts },
+    ...{ route: 'POST /v1/flaky', outcome: 'allow', limits: [] },
+  })
+})
+
+test('what the proxy answers in place of an upstream that is gone is given back too, and cannot be settled again', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { proxy, settle, used } = await startProcess('one')
+  const headers = { authorization: `Bearer ${subject}-key`, host: 'gone.test' }
+  const answer = await proxy.inject({ method: 'POST', url: '/v1/answers', headers })
+  expect(answer.statusCode).toBe(502)
+  await expect.poll(corrections).toHaveLength(1)
+  expect(corrections()[0]).toMatchObject({ adjustment: -100, limits: [{ used: 0 }, { used: 0 }] })
+  expect(await used()).toEqual([0, 0])
+  expect(await settle({ id: answer.headers['weir-decision'], cost: 40 })).toMatchObject({ status: 409 })
+})
+
+test('a decision on a route with settle can be settled by its header Weir-Decision, through the proxy and for gateways', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { proxy, api, settle, used } = await startProcess('one')
+  const headers = { authorization: `Bearer ${subject}-key`, host: 'api.test' }
+  const proxied = await proxy.inject({ method: 'POST', url: '/v1/answers', headers })
+  const asked = await api.inject({ method: 'POST', url: '/v1/authorize/v1/answers', headers })
+  for (const answer of [proxied, asked]) {
+    expect(answer.statusCode).toBe(200)
+    const id = answer.headers['weir-decision']
+    expect(await settle({ id, cost: 170 })).toMatchObject({ status: 200, body: { adjustment: 70 } })
+  }
+  expect([corrections().length, await used()]).toEqual([2, [340, 340]])
+})
