@@ -18,6 +18,8 @@ ENV NODE_ENV=production
 WORKDIR /weir
 # The layout stays that of the workspace: Node runs TypeScript as it is only outside node_modules.
 COPY --from=build /weir /weir
+# A volume that is mounted here for the first time takes over the folder's owner.
+RUN install -d -o node -g node -m 700 /var/lib/weir/journal
 USER node
 # Liveness only: an outage of another server must not have the container replaced. Compose asks for readiness.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

@@ -29,6 +29,7 @@ const isReady = async (ops: string) => {
 export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
   const [proxyPort, apiPort, opsPort] = await freePorts(3)
   const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
+  const journalDir = join(tmpdir(), `weir-test-journal-${process.pid}-${apiPort}`)
   const log = await open(logFile, 'a')
   const child = spawnBound([process.execPath, main], {
     stdio: ['ignore', log.fd, log.fd],
@@ -40,6 +41,8 @@ export async function startIngress(environment: Readonly<Record<string, string>>
       WEIR_ADMIN_TOKEN_SHA256: '0'.repeat(64),
       // The machine is shared with everything else that is tested: a late answer of Redis is no outage here.
       WEIR_DECISION_DEADLINE_MS: '2000',
+      WEIR_JOURNAL_DIR: journalDir,
+      WEIR_JOURNAL_EPHEMERAL: '1',
       ...environment,
     },
   })
@@ -58,6 +61,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
       child.kill('SIGTERM')
       await ended
       await rm(logFile, { force: true })
+      await rm(journalDir, { recursive: true, force: true })
     },
   }
 }

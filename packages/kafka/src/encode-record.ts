@@ -29,13 +29,15 @@ function hasAny(headers: object): boolean {
 
 const zigZag = (value: number) => (value << 1) ^ (value >> 31)
 
-function sizeOf(value: number): number {
+/** Bytes of a number as `writeNumber` writes it; it must be below 2^30. */
+export function sizeOf(value: number): number {
   let bytes = 1
   for (let rest = zigZag(value) >>> 7; rest !== 0; rest >>>= 7) bytes += 1
   return bytes
 }
 
-function writeNumber(target: Buffer, at: number, value: number): number {
+/** Kafka's variable-length number. Gives the place behind it. */
+export function writeNumber(target: Buffer, at: number, value: number): number {
   let rest = zigZag(value)
   while (rest > 0x7f) {
     target[at++] = (rest & 0x7f) | 0x80

@@ -5,8 +5,6 @@ import { kafkajs } from './kafkajs-fixes.ts'
 export interface ReconnectingProducer {
   /** One attempt with acks=all. Rejects with kafkajs's error. */
   send(topic: string, messages: Message[]): Promise<RecordMetadata[]>
-  /** How many partitions Kafka says the topic has. Rejects when Kafka is away or has no such topic. */
-  countPartitions(topic: string): Promise<number>
   close(): Promise<void>
 }
 
@@ -52,16 +50,6 @@ export function createProducer(options: KafkaOptions): ReconnectingProducer {
         )
         if (connecting === mine && (neverConnected || failures >= failuresPerClient)) void forget()
         throw error
-      }
-    },
-    async countPartitions(topic) {
-      const admin = createClient(options).admin()
-      try {
-        await admin.connect()
-        const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
-        return topics[0]?.partitions.length ?? 0
-      } finally {
-        void admin.disconnect().catch(() => undefined) // see forget
       }
     },
     async close() {

@@ -1,22 +1,3 @@
-/** What waits for Kafka. */
-export interface Backlog {
-  readonly records: number
-  readonly bytes: number
-  /** When the oldest waiting record was appended, in milliseconds since the epoch. */
-  readonly oldestAppendMs: number | undefined
-}
-
-/** Since the process started. */
-export interface RecordLogCounters {
-  readonly appended: number
-  /** Appends turned away because the bound was reached. */
-  readonly refused: number
-  /** Acknowledged by Kafka. */
-  readonly sent: number
-  /** Requests that Kafka did not acknowledge; each was, or is being, repeated. */
-  readonly failedAttempts: number
-}
-
 /** Equal records of about a second, written as one with their number in it. */
 export interface OpenSum {
   /**
@@ -46,8 +27,4 @@ export interface RecordLog {
    * answered before. All who ask in one turn of the event loop share one write and one promise.
    */
   written(): Promise<boolean>
-  readonly backlog: Backlog
-  readonly counters: RecordLogCounters
-  /** Takes no more records and waits at most so long until Kafka has the rest; says how many it has not. */
-  drain(deadlineMs: number): Promise<{ readonly lost: number }>
 }

@@ -77,6 +77,8 @@ export function serviceParts(options: ServiceOptions): Part[] {
   }
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
   const ingress = {
+    // One folder for all: whoever starts takes over what a dead one left.
+    WEIR_JOURNAL_DIR: environment.WEIR_JOURNAL_DIR || join(data.dir, 'journal'),
     WEIR_INGRESS_PORT: String(ports.ingress),
     WEIR_API_PORT: String(ports.api),
     WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),

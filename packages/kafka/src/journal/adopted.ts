@@ -1,0 +1,118 @@
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { KafkaLog } from '../connect.ts'
+import { adoptDead, adoptedIn, removeDirectory } from './directory.ts'
+import { Outbox } from './outbox.ts'
+import type { HeldDirectory } from './ports.ts'
+import type { Publisher } from './publisher.ts'
+
+/** Dead processes are looked for so often. */
+const lookEveryMs = 10_000
+
+/** Of each journal of a dead process; below that of the own, which is in a hurry. */
+const windowBytes = 4 * 1024 * 1024
+
+/** Sent at a time; more would only take memory from each other. */
+const openMax = 4
+
+/** Journals of dead processes, which this one takes over and brings to their end. */
+export class Adopted {
+  readonly #base: string
+  readonly #into: HeldDirectory
+  readonly #publisher: Publisher
+  readonly #log: KafkaLog
+  readonly #crash: CrashPoint
+  readonly #open = new Map<string, Outbox>()
+  #nextLookMs = 0
+  #isLooking = false
+
+  constructor(options: {
+    readonly base: string
+    readonly into: HeldDirectory
+    readonly publisher: Publisher
+    readonly log: KafkaLog
+    readonly crash: CrashPoint
+  }) {
+    this.#base = options.base
+    this.#into = options.into
+    this.#publisher = options.publisher
+    this.#log = options.log
+    this.#crash = options.crash
+  }
+
+  /** Bytes on disk of those that are being sent. */
+  get bytes(): number {
+    return [...this.#open.values()].reduce((sum, { reader }) => sum + reader.bytes, 0)
+  }
+
+  get count(): number {
+    return this.#open.size
+  }
+
+  /** To be called now and then. */
+  tick(nowMs: number): void {
+    if (nowMs >= this.#nextLookMs && !this.#isLooking) void this.#look(nowMs)
+    for (const [path, outbox] of this.#open) {
+      try {
+        this.#advance(path, outbox, nowMs)
+      } catch (error) {
+        // The others go on; this one is opened again at the next look.
+        this.#forget(path, outbox)
+        this.#log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
+      }
+    }
+  }
+
+  #forget(path: string, outbox: Outbox): void {
+    this.#publisher.remove(outbox)
+    this.#open.delete(path)
+  }
+
+  async #look(nowMs: number): Promise<void> {
+    this.#isLooking = true
+    this.#nextLookMs = nowMs + lookEveryMs
+    try {
+      const taken = await adoptDead(this.#base, this.#into, this.#crash)
+      if (taken.length > 0) this.#log.info({ journals: taken.length }, 'took over journals of dead processes')
+    } catch (error) {
+      this.#log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
+    } finally {
+      this.#isLooking = false
+    }
+    this.#openNext()
+  }
+
+  #openNext(): void {
+    for (const path of adoptedIn(this.#into.path)) {
+      if (this.#open.size >= openMax) return
+      if (this.#open.has(path)) continue
+      try {
+        const outbox = new Outbox({ path, windowBytes, crash: this.#crash })
+        this.#open.set(path, outbox)
+        this.#publisher.add(outbox)
+      } catch (error) {
+        this.#log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be read')
+      }
+    }
+  }
+
+  #advance(path: string, outbox: Outbox, nowMs: number): void {
+    outbox.fill(nowMs)
+    if (!outbox.reader.isDrained) return
+    if (!outbox.isEnding) outbox.queueMarks(nowMs, true)
+    if (!outbox.isEmpty) return
+    this.#forget(path, outbox)
+    outbox.close()
+    this.#crash('adopted_sent')
+    removeDirectory(path, this.#crash)
+    this.#log.info({ journal: outbox.reader.journal }, 'sent the journal of a dead process to its end')
+    this.#openNext()
+  }
+
+  save(): void {
+    for (const outbox of this.#open.values()) outbox.save()
+  }
+
+  close(): void {
+    for (const outbox of this.#open.values()) outbox.close()
+  }
+}

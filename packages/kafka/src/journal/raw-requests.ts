@@ -1,0 +1,177 @@
+import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.ts'
+
+/*
+ * The two requests that a publisher makes, in the form that kafkajs's connections send. kafkajs's own would fail as a whole when one
+ * topic or partition is in trouble, and say of which only in a message.
+ */
+
+/** As kafkajs's connections take them. `parse` of what `decode` gave is what `send` resolves to. */
+export interface RawRequest<Answer> {
+  readonly request: {
+    readonly apiKey: number
+    readonly apiVersion: number
+    readonly apiName: string
+    readonly encode: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>
+  }
+  readonly response: {
+    readonly decode: (payload: Buffer) => Promise<Answer>
+    readonly parse: (answer: Answer) => Promise<Answer>
+  }
+  /** Its failure is nobody's surprise: those who send say what matters. */
+  readonly logResponseError: boolean
+}
+
+function rawRequest<Answer>(
+  api: { readonly apiKey: number; readonly apiVersion: number; readonly apiName: string },
+  body: Buffer,
+  decode: (read: Reader) => Answer,
+): RawRequest<Answer> {
+  return {
+    request: { ...api, encode: async () => ({ buf: body, buffer: body }) },
+    response: { decode: async (payload) => decode(new Reader(payload)), parse: async (answer) => answer },
+    logResponseError: false,
+  }
+}
+
+class Reader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  #step(bytes: number): number {
+    const at = this.#at
+    this.#at += bytes
+    return at
+  }
+
+  int16 = (): number => this.#bytes.readInt16BE(this.#step(2))
+  int32 = (): number => this.#bytes.readInt32BE(this.#step(4))
+  int64 = (): bigint => this.#bytes.readBigInt64BE(this.#step(8))
+  flag = (): boolean => this.#bytes.readInt8(this.#step(1)) !== 0
+
+  text = (): string => {
+    const length = Math.max(0, this.int16())
+    const at = this.#step(length)
+    return this.#bytes.toString('utf8', at, at + length)
+  }
+
+  list = <T>(one: () => T): T[] => {
+    const length = Math.max(0, this.int32())
+    return Array.from({ length }, one)
+  }
+}
+
+/** Kafka's numbers for the answers that mean something to a publisher. */
+export const answerCodes = { none: 0, messageTooLarge: 10, recordListTooLarge: 18, invalidRecord: 87 } as const
+
+/** What Kafka says of a partition. */
+export interface PartitionAnswer {
+  readonly topic: string
+  readonly partition: number
+  /** 0 when it is stored. */
+  readonly errorCode: number
+}
+
+/** A batch for one partition. */
+export interface PartitionBatch {
+  readonly topic: string
+  readonly partition: number
+  readonly records: readonly RecordBytes[]
+}
+
+function writeText(target: Buffer, at: number, text: string): number {
+  const length = target.write(text, at + 2, 'utf8')
+  target.writeInt16BE(length, at)
+  return at + 2 + length
+}
+
+const bytesOfText = (text: string) => 2 + Buffer.byteLength(text)
+
+const allInSyncReplicas = -1
+
+/** Stores batches with acks=all, at most one of a partition. `timeoutMs` is how long the broker may wait for replicas. */
+export function produceRequest(batches: readonly PartitionBatch[], timeoutMs: number): RawRequest<PartitionAnswer[]> {
+  const sized = batches.map((batch) => ({ ...batch, size: batchBytes(batch.records) }))
+  const body = Buffer.allocUnsafe(12 + sized.reduce((sum, one) => sum + bytesOfText(one.topic) + 12 + one.size, 0))
+  body.writeInt16BE(-1, 0) // no transaction
+  body.writeInt16BE(allInSyncReplicas, 2)
+  body.writeInt32BE(timeoutMs, 4)
+  const topics = Map.groupBy(sized, ({ topic }) => topic)
+  body.writeInt32BE(topics.size, 8)
+  const nowMs = Date.now()
+  let at = 12
+  for (const [topic, ofTopic] of topics) {
+    at = writeText(body, at, topic)
+    at = body.writeInt32BE(ofTopic.length, at)
+    for (const { partition, records, size } of ofTopic) {
+      at = body.writeInt32BE(partition, at)
+      at = body.writeInt32BE(size, at)
+      at = writeBatch(body, at, records, nowMs)
+    }
+  }
+  return rawRequest({ apiKey: 0, apiVersion: 7, apiName: 'Produce' }, body.subarray(0, at), decodeProduced)
+}
+
+function decodeProduced(read: Reader): PartitionAnswer[] {
+  const answers = read.list(() => {
+    const topic = read.text()
+    return read.list(() => {
+      const answer = { topic, partition: read.int32(), errorCode: read.int16() }
+      read.int64() // base offset, time, first offset: of no use here
+      read.int64()
+      read.int64()
+      return answer
+    })
+  })
+  return answers.flat()
+}
+
+/** Where the brokers are, and what leads what. */
+export interface ClusterMetadata {
+  readonly brokers: readonly { readonly nodeId: number; readonly host: string; readonly port: number }[]
+  readonly topics: readonly TopicMetadata[]
+}
+
+export interface TopicMetadata {
+  readonly name: string
+  /** 0 when Kafka knows the topic. */
+  readonly errorCode: number
+  readonly partitions: readonly { readonly partition: number; readonly leader: number; readonly replicas: number }[]
+}
+
+/** Of these topics, of which some may not be there; none is created. */
+export function metadataRequest(topics: readonly string[]): RawRequest<ClusterMetadata> {
+  const body = Buffer.allocUnsafe(5 + topics.reduce((sum, topic) => sum + bytesOfText(topic), 0))
+  let at = body.writeInt32BE(topics.length, 0)
+  for (const topic of topics) at = writeText(body, at, topic)
+  body[at] = 0
+  return rawRequest({ apiKey: 3, apiVersion: 4, apiName: 'Metadata' }, body, decodeMetadata)
+}
+
+function decodeMetadata(read: Reader): ClusterMetadata {
+  read.int32() // throttling
+  const brokers = read.list(() => {
+    const broker = { nodeId: read.int32(), host: read.text(), port: read.int32() }
+    read.text() // rack
+    return broker
+  })
+  read.text() // cluster's id
+  read.int32() // controller
+  const topics = read.list(() => {
+    const errorCode = read.int16()
+    const name = read.text()
+    read.flag() // internal
+    const partitions = read.list(() => {
+      read.int16()
+      const [partition, leader] = [read.int32(), read.int32()]
+      const replicas = read.list(read.int32).length
+      read.list(read.int32) // in sync
+      return { partition, leader, replicas }
+    })
+    return { name, errorCode, partitions: partitions.sort((a, b) => a.partition - b.partition) }
+  })
+  return { brokers, topics }
+}

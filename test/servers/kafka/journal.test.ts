@@ -1,0 +1,127 @@
+import type { Worker } from 'node:worker_threads'
+import type { Journal } from '@weir/kafka/journal/open-journal.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
+import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { journalBase, openTestJournal } from '../../support/servers/open-test-journal.ts'
+import { type ReadRecord, readTopic } from '../../support/servers/read-topic.ts'
+import { startServer } from '../../support/servers/start-server.ts'
+
+const upTo = (total: number) => Array.from({ length: total }, (_, n) => n)
+
+/** Appends records `from` to `to` over 50 keys; the journal must take each. */
+function appendRange(journal: Journal, from: number, to: number): void {
+  const log = journal.log(0)
+  for (let n = from; n < to; n += 1) expect(log.append(`subject-${n % 50}`, `{"n":${n}`, true)).toBe(true)
+}
+
+const distinct = (records: readonly ReadRecord[]) => new Set(countedNs(journalParts(records))).size
+
+/** Each record once by its number, without holes, in the order of appending within each partition. */
+function expectAll(records: readonly ReadRecord[], total: number): void {
+  const parts = journalParts(records)
+  expect(countedNs(parts)).toEqual(upTo(total))
+  for (const { ns, holes } of parts) {
+    expect(holes).toBe(0)
+    expect(ns).toEqual([...ns].sort((a, b) => Number(a) - Number(b)))
+  }
+}
+
+/** Appends 200 every 20 ms until it is told to stop; says how many there are. */
+function keepAppending(journal: Journal) {
+  let appended = 0
+  const timer = setInterval(() => {
+    appendRange(journal, appended, appended + 200)
+    appended += 200
+  }, 20)
+  onTestFinished(() => clearInterval(timer))
+  return {
+    stop(): number {
+      clearInterval(timer)
+      return appended
+    },
+  }
+}
+
+test('records arrive numbered without holes and in order, with their key and no headers; a stop ends every partition with a mark', async () => {
+  const options = kafkaOptions(inject('kafkaBrokers'))
+  const topic = await createTopic(options, 6)
+  const journal = await openTestJournal(options, await journalBase(), [topic])
+  appendRange(journal, 0, 20_000)
+  expect(await journal.log(0).written()).toBe(true)
+  expect(await journal.drain(20_000)).toEqual({ left: 0 })
+  const records = await readTopic(options, topic, (read) => {
+    return distinct(read) >= 20_000 && journalParts(read).filter((part) => part.marks.at(-1)?.end).length === 6
+  })
+  expectAll(records, 20_000)
+  for (const { journal: id, ns, marks, repeats } of journalParts(records)) {
+    expect(id).toBe(journal.id)
+    expect(repeats).toBe(0)
+    expect(marks.at(-1)).toMatchObject({ end: true, seq: ns.length })
+  }
+  for (const { headers, value, key } of records) {
+    expect(headers).toEqual({})
+    const n = JSON.parse(value?.toString() ?? '').n
+    if (n !== undefined) expect(key?.toString()).toBe(`subject-${n % 50}`)
+  }
+})
+
+test('through kill -9 of the broker and its restart nothing is lost and no number is skipped', async () => {
+  const server = await startServer(kafkaServer)
+  onTestFinished(() => server.close())
+  const options = kafkaOptions(server.address)
+  const topic = await createTopic(options, 6)
+  const journal = await openTestJournal(options, await journalBase(), [topic])
+  onTestFinished(() => journal.drain(0).then(() => undefined))
+  const load = keepAppending(journal)
+  expect(await waitUntil(() => journal.counters.sent > 2_000, { deadlineMs: 10_000 })).toBe(true)
+  await server.kill('SIGKILL')
+  expect(await waitUntil(() => journal.counters.failedAttempts > 6, { deadlineMs: 20_000 })).toBe(true)
+  expect(journal.backlog).toMatchObject({ records: expect.any(Number), oldestAppendMs: expect.any(Number) })
+  await server.restart()
+  const sentBefore = journal.counters.sent
+  expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
+  const appended = load.stop()
+  expect(await journal.drain(30_000)).toEqual({ left: 0 })
+  expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
+})
+
+test('a broker that is stopped for longer than a request may take, and goes on, gets everything once by its number', async () => {
+  const server = await startServer(kafkaServer)
+  onTestFinished(() => server.close())
+  const options = kafkaOptions(server.address)
+  const topic = await createTopic(options, 6)
+  const journal = await openTestJournal(options, await journalBase(), [topic])
+  onTestFinished(() => journal.drain(0).then(() => undefined))
+  const load = keepAppending(journal)
+  expect(await waitUntil(() => journal.counters.sent > 1_000, { deadlineMs: 10_000 })).toBe(true)
+  process.kill(server.pid(), 'SIGSTOP')
+  expect(await waitUntil(() => journal.counters.failedAttempts > 0, { deadlineMs: 30_000 })).toBe(true)
+  process.kill(server.pid(), 'SIGCONT')
+  const sentBefore = journal.counters.sent
+  expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 30_000 })).toBe(true)
+  const appended = load.stop()
+  expect(await journal.drain(30_000)).toEqual({ left: 0 })
+  expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
+})
+
+test('a publisher that dies over and over is replaced and goes on where the files say', async () => {
+  const options = kafkaOptions(inject('kafkaBrokers'))
+  const topic = await createTopic(options, 6)
+  const threads: Worker[] = []
+  const onThread = (thread: Worker) => void threads.push(thread)
+  const journal = await openTestJournal(options, await journalBase(), [topic], { onThread })
+  onTestFinished(() => journal.drain(0).then(() => undefined))
+  const load = keepAppending(journal)
+  for (let death = 1; death <= 4; death += 1) {
+    const sentBefore = journal.counters.sent
+    expect(await waitUntil(() => journal.counters.sent > sentBefore, { deadlineMs: 20_000 })).toBe(true)
+    await threads.at(-1)?.terminate()
+    expect(await waitUntil(() => threads.length > death, { deadlineMs: 10_000 })).toBe(true)
+  }
+  const appended = load.stop()
+  expect(await journal.drain(30_000)).toEqual({ left: 0 })
+  expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
+})

@@ -1,0 +1,50 @@
+import { type GapV1, kindOf, type MarkV1, numberOf, parseGap, parseMark } from '@weir/contracts/journal.v1.ts'
+import type { ReadRecord } from './read-topic.ts'
+
+/** One partition of one journal, read as metering reads it. */
+export interface JournalPart {
+  readonly journal: string
+  readonly partition: number
+  /** What tests append as `n`, in the order of the numbers; a gap record in the place of one is undefined. */
+  readonly ns: (number | undefined)[]
+  readonly gaps: GapV1[]
+  readonly marks: MarkV1[]
+  /** Records whose number had been there before. */
+  repeats: number
+  /** Numbers that were left out. */
+  holes: number
+}
+
+const nOf = (value: Buffer): number => JSON.parse(value.toString()).n
+
+/** What stands in a topic, by journal and partition; repeats are dropped by their number. */
+export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
+  const parts = new Map<string, JournalPart & { next: number }>()
+  for (const { partition, value } of records) {
+    if (value === null) throw new Error('a record without a value')
+    const kind = kindOf(value)
+    const mark = kind === 'mark' ? parseMark(value) : undefined
+    const journal = mark?.journal ?? numberOf(value)?.journal ?? ''
+    const id = `${journal}:${partition}`
+    const part = parts.get(id) ?? { journal, partition, ns: [], gaps: [], marks: [], repeats: 0, holes: 0, next: 0 }
+    parts.set(id, part)
+    if (mark !== undefined) {
+      part.marks.push(mark)
+      continue
+    }
+    const seq = numberOf(value)?.seq ?? Number.NaN
+    if (seq < part.next) part.repeats += 1
+    else {
+      part.holes += seq - part.next
+      part.next = seq + 1
+      const gap = kind === 'gap' ? parseGap(value) : undefined
+      if (gap !== undefined) part.gaps.push(gap)
+      part.ns.push(gap === undefined ? nOf(value) : undefined)
+    }
+  }
+  return [...parts.values()]
+}
+
+/** All that tests appended and that is there, each as often as metering would count it, lowest first. */
+export const countedNs = (parts: readonly JournalPart[]): number[] =>
+  parts.flatMap(({ ns }) => ns.filter((n) => n !== undefined)).sort((a, b) => a - b)

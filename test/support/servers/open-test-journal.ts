@@ -1,0 +1,36 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { type Journal, type JournalOptions, openJournal } from '@weir/kafka/journal/open-journal.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { onTestFinished } from 'vitest'
+
+/** A folder for journals that goes with the test. */
+export async function journalBase(): Promise<string> {
+  const base = await mkdtemp(join(tmpdir(), 'weir-test-journal-'))
+  onTestFinished(() => rm(base, { recursive: true, force: true }))
+  return base
+}
+
+/** A journal of two topics of six partitions each, in small segments. */
+export function openTestJournal(
+  options: KafkaOptions,
+  base: string,
+  topics: readonly string[],
+  rest: Partial<JournalOptions> = {},
+): Promise<Journal> {
+  return openJournal({
+    ...options,
+    log: createLogger('test', 'silent'),
+    base,
+    topics: topics.map((name) => ({ name, partitions: 6 })),
+    maxBytes: 256 * 1024 * 1024,
+    onFull: 'refuse',
+    isEphemeralAllowed: true,
+    onTakenAway: () => {
+      throw new Error(`${base} was taken away`)
+    },
+    ...rest,
+  })
+}
