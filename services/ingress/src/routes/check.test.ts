@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createIdentifier } from '../http/identify.ts'
 import { createMemoryDecisionLog } from '../memory-decision-log.ts'
@@ -31,8 +34,9 @@ async function open(dialect?: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
+  const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
   const ports = {
-    policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
+    policy,
     identifier: createIdentifier({ clock, log }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
@@ -46,6 +50,7 @@ async function open(dialect?: RateLimitDialect) {
   return {
     api,
     ask,
+    policy,
     batch: (checks: unknown, token?: string) => ask({ checks } as object, token, '/v1/check/batch'),
     records: decisions.records,
   }
@@ -59,6 +64,33 @@ it('a token needs the scope check; an expired key and an anonymous caller are no
   expect((await ask({ key: 'old-key' })).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
   expect((await ask({}, 'old-key')).statusCode).toBe(401)
   expect((await api.inject({ method: 'POST', url: '/v1/check', payload: {} })).statusCode).toBe(401)
+})
+
+it('a token that the policy has no more is refused also on a connection that it was good on', async () => {
+  const { api, policy } = await open()
+  await api.listen({ host: '127.0.0.1', port: 0 })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(async () => {
+    agent.destroy()
+    await api.close()
+  })
+  const ports = new Set<number | undefined>()
+  const status = async (token: string) => {
+    const { port } = api.server.address() as AddressInfo
+    const sent = request({ host: '127.0.0.1', port, agent, method: 'POST', path: '/v1/check', headers: bearer(token) })
+    sent.end('{"subject":"acme","cost":0}')
+    const [answer] = await once(sent, 'response')
+    ports.add(answer.socket.localPort)
+    answer.resume()
+    await once(answer, 'end')
+    return answer.statusCode
+  }
+  expect([await status('ci-token'), await status('ci-token'), await status('root'), await status('other')]).toEqual([
+    200, 200, 200, 401,
+  ])
+  expect(await status('ci-token')).toBe(200)
+  policy.replace(requirePolicy(policyText.replace('scopes: [check]', 'scopes: [read]'), 'weir.yaml'))
+  expect([await status('ci-token'), ports.size]).toEqual([403, 1])
 })
 
 it('a batch answers in order, each for itself, malformed ones with a problem', async () => {

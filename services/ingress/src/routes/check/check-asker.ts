@@ -22,6 +22,8 @@ declare module 'fastify' {
   }
 }
 
+const byToken: Asker = { kind: 'token' }
+
 const scopeMissing = (name: string): Problem => ({
   ...{ type: problemType('scope-missing'), title: 'Forbidden', status: 403, scope: 'check' },
   detail: `The token ${name} lacks the scope check.`,
@@ -33,6 +35,8 @@ const scopeMissing = (name: string): Problem => ({
  */
 export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: string | undefined) {
   const isRoot = createAdminCheck(adminTokenSha256)
+  /** The token that a connection carried last and that may ask, under the policy by which it may. Ends with the connection. */
+  const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView }>()
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, retryAfterMs: number) => {
     const ip = ports.identifier.addressOf(view, origin(request))
@@ -45,10 +49,19 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
   return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
     request.checkView = view
-    const hash = onceWhileCarried(request.raw.socket, readCredential(request.headers)?.key ?? '', fingerprint)
+    const { socket } = request.raw
+    const text = readCredential(request.headers)?.key ?? ''
+    const good = goodTokens.get(socket)
+    if (good !== undefined && good.text === text && good.view === view) {
+      request.checkAsker = byToken
+      done()
+      return
+    }
+    const hash = onceWhileCarried(socket, text, fingerprint)
     const token = hash === '' ? undefined : view.policy.tokens.get(hash)
     if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
-      request.checkAsker = { kind: 'token' }
+      goodTokens.set(socket, { text, view })
+      request.checkAsker = byToken
       done()
       return
     }
