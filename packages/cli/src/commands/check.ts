@@ -44,6 +44,7 @@ const filledIn = {
   WEIR_REDIS_URL: 'redis://127.0.0.1:1',
   WEIR_KAFKA_BROKERS: '127.0.0.1:1',
   WEIR_CLICKHOUSE_URL: 'http://127.0.0.1:1',
+  WEIR_JOURNAL_DIR: 'journal',
 }
 
 /** Refuses an environment that would stop some service of `weir up`, before anything is started. */
