@@ -152,6 +152,22 @@ byConsole(keys.command('list'))
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, around))
 
 program
+  .command('audit')
+  .description(
+    'Compare raw rows with rollups, numbers, Kafka and Redis: exit code 0 for equal, 1 for not, 2 for trouble.',
+  )
+  .option('--from <time>', 'since when, such as 2030-01-31T00:00:00Z; a day ago if not given')
+  .option('--to <time>', 'until when')
+  .option('--repair', 'mend what differs', false)
+  .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
+  .addOption(dataOption())
+  .option('--json', 'print JSON', false)
+  .action(async (options) => {
+    exitCodeOfTrouble = 2
+    if (!(await (await import('./commands/audit.ts')).audit(options, around)).isClean) process.exitCode = 1
+  })
+
+program
   .command('restore-quotas')
   .description('Raise calendar quotas in Redis to what ClickHouse shows as used. The console does it by itself.')
   .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))

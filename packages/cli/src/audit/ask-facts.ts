@@ -1,0 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { WeirError } from '@weir/core/errors.ts'
+import type { PartitionDesk, PartitionFacts } from '@weir/kafka/partition-facts.ts'
+
+/** A broker that has just started, or taken a group over, needs a second or two before it knows the group's offsets. */
+const attemptsMax = 20
+const pauseMs = 500
+
+/** As the desk's own `facts`, but outwaits a broker that is not ready yet. */
+export async function askFacts(desk: PartitionDesk, topic: string, partition: number): Promise<PartitionFacts> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await desk.facts(topic, partition)
+    } catch (error) {
+      if (!(error instanceof WeirError) || !error.retryable || attempts >= attemptsMax) throw error
+      await delay(pauseMs)
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import { missingOffsets, presentNumbers } from '@weir/clickhouse/audit/row-offsets.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
+import type { Finding } from '@weir/core/audit/finding.ts'
+import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { openPartitionDesk, type PartitionDesk, type RangeRecord } from '@weir/kafka/partition-facts.ts'
+import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
+import { askFacts } from './ask-facts.ts'
+import type { MeteredTopic } from './metered-topics.ts'
+import type { DeadLetterNumbers } from './read-dead-letters.ts'
+
+/** Read at once: about 10 MB of decisions. */
+const recordsPerRead = 20_000
+/** Marks stand alone, one a second: reading the few hundred records between two of them is cheaper than two requests. */
+const joinedWithin = 500
+
+/** A record that Kafka has and that should be a row. */
+export interface MissingRecord {
+  readonly offset: number
+  readonly value: Buffer
+}
+
+/** Missing records of one partition. */
+export interface MissingRecords {
+  readonly metered: MeteredTopic
+  readonly partition: number
+  readonly topicId: string
+  readonly records: readonly MissingRecord[]
+}
+
+export interface KafkaAudit {
+  readonly findings: readonly Finding[]
+  readonly missing: readonly MissingRecords[]
+  /** Offsets that were compared. */
+  readonly compared: number
+}
+
+/** Of records that are no rows: what they are instead. */
+interface Judged {
+  readonly missing: MissingRecord[]
+  /** Offsets of what neither is a row nor is kept as a dead letter. */
+  readonly unreadable: Range[]
+}
+
+interface Suspect extends MissingRecord {
+  readonly number: Numbered
+}
+
+/**
+ * Of numbered records those whose number is no row; the others are duplicates, which metering drops. Of a record that stands
+ * twice in Kafka the first: `found` holds the numbers that were missing before.
+ */
+async function withoutRow(
+  client: ClickHouseClient,
+  { metered: { table }, partition }: Partition,
+  suspects: readonly Suspect[],
+  found: Set<string>,
+): Promise<MissingRecord[]> {
+  const byJournal = Map.groupBy(suspects, ({ number }) => number.journal)
+  const missing: MissingRecord[] = []
+  for (const [journal, own] of byJournal) {
+    const numbers = own.map(({ number }) => number.seq)
+    const present = await presentNumbers(client, table, journal, partition, numbers)
+    for (const { offset, value, number } of own) {
+      const name = `${journal} ${number.seq}`
+      if (present.has(number.seq) || found.has(name)) continue
+      found.add(name)
+      missing.push({ offset, value })
+    }
+  }
+  return missing.sort((a, b) => a.offset - b.offset)
+}
+
+/** Marks and gaps are never rows, dead letters are kept elsewhere. */
+function sort(records: readonly RangeRecord[], letters: ReadonlySet<number>) {
+  const suspects: Suspect[] = []
+  const unreadable: Range[] = []
+  for (const record of records) {
+    const offset = Number(record.offset)
+    const { value } = record
+    if (letters.has(offset) || (value !== null && kindOf(value) !== 'record')) continue
+    const number = value === null ? undefined : numberOf(value)
+    // The bytes are copied: they share their memory with the whole fetch.
+    if (value !== null && number !== undefined) suspects.push({ offset, value: Buffer.from(value), number })
+    else unreadable.push({ from: offset, to: offset })
+  }
+  return { suspects, unreadable }
+}
+
+interface Partition {
+  readonly metered: MeteredTopic
+  readonly partition: number
+  readonly topicId: string
+  /** Offsets that have to be rows, or something else that is known. */
+  readonly range: Range
+}
+
+/** What of a partition's range is no row although it should be one. */
+async function judge(
+  client: ClickHouseClient,
+  desk: PartitionDesk,
+  one: Partition,
+  letters: ReadonlySet<number>,
+): Promise<Judged> {
+  const { metered, partition, topicId, range } = one
+  const { topic, table } = metered
+  const gone = await missingOffsets(client, { table, partition, topicId, ...range })
+  const isGone = (offset: number) => gone.some(({ from, to }) => from <= offset && offset <= to)
+  const missing: MissingRecord[] = []
+  const unreadable: Range[] = []
+  const numbers = new Set<string>()
+  for (const piece of joined(gone, joinedWithin).flatMap((range) => pieces(range, recordsPerRead))) {
+    const read = await desk.readRange(topic, partition, BigInt(piece.from), BigInt(piece.to))
+    const found = sort(
+      read.filter(({ offset }) => isGone(Number(offset))),
+      letters,
+    )
+    missing.push(...(await withoutRow(client, one, found.suspects, numbers)))
+    unreadable.push(...found.unreadable)
+  }
+  return { missing, unreadable }
+}
+
+/** Of each partition the offsets that Kafka still has, were appended since, and are committed as metered. */
+async function partitionsOf(
+  desk: PartitionDesk,
+  kafka: KafkaOptions,
+  metered: MeteredTopic,
+  sinceMs: number,
+): Promise<Partition[]> {
+  const found: Partition[] = []
+  for (const { partition, offset } of await offsetsSince(kafka, metered.topic, sinceMs)) {
+    const { committed, first, topicId } = await askFacts(desk, metered.topic, partition)
+    if (committed === undefined) continue
+    const from = Math.max(Number(offset), Number(first))
+    found.push({ metered, partition, topicId, range: { from, to: Number(committed.offset) - 1 } })
+  }
+  return found
+}
+
+/** What Kafka still has and metering says is done, against the rows: since a time, by the broker's clock. */
+export async function auditKafka(
+  client: ClickHouseClient,
+  kafka: KafkaOptions,
+  metered: MeteredTopic,
+  letters: DeadLetterNumbers,
+  sinceMs: number,
+): Promise<KafkaAudit> {
+  const desk = openPartitionDesk(kafka, metered.groupId)
+  const findings: Finding[] = []
+  const all: MissingRecords[] = []
+  let compared = 0
+  try {
+    for (const one of await partitionsOf(desk, kafka, metered, sinceMs)) {
+      const { partition, topicId, range } = one
+      compared += Math.max(0, range.to - range.from + 1)
+      const own = letters.places.filter((letter) => letter.topic === metered.topic && letter.partition === partition)
+      const { missing, unreadable } = await judge(client, desk, one, new Set(own.map(({ offset }) => offset)))
+      const where = `${metered.topic}, partition ${partition}`
+      const common = { check: 'kafka', where, expected: '0' } as const
+      if (missing.length > 0) {
+        const ranges = joined(
+          missing.map(({ offset }) => ({ from: offset, to: offset })),
+          1,
+        )
+        const note = `offsets ${rangesText(ranges)}`
+        findings.push({ ...common, what: 'records without a row', found: String(missing.length), note })
+        all.push({ metered, partition, topicId, records: missing })
+      }
+      if (unreadable.length > 0) {
+        const note = `offsets ${rangesText(joined(unreadable, 1))}; no record of Weir's, and kept nowhere`
+        findings.push({ ...common, what: 'unreadable, no dead letter', found: String(unreadable.length), note })
+      }
+    }
+  } finally {
+    await desk.close()
+  }
+  return { findings, missing: all, compared }
+}

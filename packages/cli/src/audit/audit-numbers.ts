@@ -1,0 +1,29 @@
+import { readJournalNumbers, readRecordedGaps } from '@weir/clickhouse/audit/journal-numbers.ts'
+import type { Span } from '@weir/clickhouse/audit/span.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { numberFindings } from '@weir/core/audit/compare-numbers.ts'
+import type { Finding } from '@weir/core/audit/finding.ts'
+import type { MeteredTopic } from './metered-topics.ts'
+import type { DeadLetterNumbers } from './read-dead-letters.ts'
+
+/**
+ * The numbers of every journal that was active in the span, less recorded gaps and dead letters. What is missing or stands twice
+ * is looked at again after `pause`: blocks may be on their way.
+ */
+export async function auditNumbers(
+  client: ClickHouseClient,
+  metered: MeteredTopic,
+  letters: DeadLetterNumbers,
+  span: Span,
+  pause: () => Promise<void>,
+): Promise<readonly Finding[]> {
+  const look = async () => {
+    const journals = await readJournalNumbers(client, metered, span)
+    const known = [...(await readRecordedGaps(client, metered.topic)), ...letters.known]
+    return numberFindings(journals, known, letters.places)
+  }
+  const first = await look()
+  if (first.length === 0) return first
+  await pause()
+  return look()
+}

@@ -1,0 +1,96 @@
+import { askQuotaUses, askUnknownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { type QuotaLook, quotaFindings } from '@weir/core/audit/compare-quotas.ts'
+import type { Finding } from '@weir/core/audit/finding.ts'
+import { type QuotaCount, type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
+import type { Policy } from '@weir/core/policy/policy.ts'
+import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
+import { quotaFloors } from '@weir/redis/quota-floors.ts'
+
+/** What is counted in Redis and not metered yet is metered within a second or two; a pipeline that is behind is given longer. */
+const looksMaxAbove = 10
+/** A count that is too low only waits for a correction that is on its way. */
+const looksMaxBelow = 2
+const monthMs = 32 * 24 * 3_600_000
+
+export interface QuotaAudit {
+  readonly findings: readonly Finding[]
+  /** Counts that were compared. */
+  readonly compared: number
+}
+
+const isAbove = ({ expected, found }: Finding) => Number(found) > Number(expected)
+
+const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
+
+/** Floors of 0 for counts that Redis has and no record speaks of. */
+function strangers(keys: readonly string[], known: ReadonlySet<string>, nowMs: number): QuotaFloor[] {
+  return keys
+    .filter((key) => !known.has(key))
+    .map((key) => {
+      const [, subject = '', limit = ''] = /^weir:1:\{([^}]*)\}:([^:]*)/.exec(key) ?? []
+      const names = { subject: decodeURIComponent(subject), limit: decodeURIComponent(limit) }
+      return { ...names, keyId: '', route: '', method: '', endMs: nowMs + monthMs, units: 0, key }
+    })
+}
+
+/** A stranger's end is not known: whichever period runs there is meant. */
+const ofItsOwnPeriod = (count: QuotaCount): QuotaCount =>
+  count.outcome === 'other' ? { ...count, outcome: 'left' } : count
+
+/**
+ * Redis's counts of calendar quotas against the records' sums. The first counts are read before the sums and the last ones after
+ * them; what differs is looked at again, after `pause`, while it may be on its way to ClickHouse.
+ */
+export async function auditQuotas(ports: {
+  readonly clickhouse: ClickHouseClient
+  readonly servers: QuotaServers
+  readonly policy: Policy
+  readonly nowMs: () => number
+  readonly pause: () => Promise<void>
+}): Promise<QuotaAudit> {
+  const { clickhouse, servers, policy, nowMs, pause } = ports
+  const { summable } = quotasOf(policy)
+  const counts = createQuotaCounts(servers)
+  const names = new Set(summable.map(({ limit }) => limit.name))
+  const leased = new Set(summable.filter(({ limit }) => limit.lease > 0).map(({ limit }) => limit.name))
+  const first = new Map<string, QuotaCount>()
+  const present = strangers(await counts.find(names), new Set(), nowMs())
+  for (const [at, count] of (await counts.look(present)).entries()) {
+    const key = present[at]?.key
+    if (key !== undefined) first.set(key, ofItsOwnPeriod(count))
+  }
+
+  const look = async () => {
+    const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
+    const unknown = await askUnknownUnits(clickhouse, nowMs() - monthMs)
+    const others = strangers([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
+    const all = [...floors, ...others]
+    const last = await counts.look(all)
+    const looks = all.flatMap((floor, at): QuotaLook[] => {
+      const count = last[at]
+      if (count === undefined) return []
+      return [
+        {
+          floor,
+          first: first.get(floor.key) ?? noCount,
+          last: at < floors.length ? count : ofItsOwnPeriod(count),
+          unknown: unknown.get(floor.subject) ?? 0,
+          isLeased: leased.has(floor.limit),
+        },
+      ]
+    })
+    return { findings: quotaFindings(looks), compared: all.length }
+  }
+
+  let result = await look()
+  for (let looks = 1; looks < (result.findings.some(isAbove) ? looksMaxAbove : looksMaxBelow); looks += 1) {
+    if (result.findings.length === 0) break
+    await pause()
+    const before = new Set(result.findings.map(({ where }) => where))
+    const next = await look()
+    // Only what differs every time.
+    result = { ...next, findings: next.findings.filter(({ where }) => before.has(where)) }
+  }
+  return result
+}

@@ -1,0 +1,59 @@
+import { differingBuckets, rawSums, rollupSums } from '@weir/clickhouse/audit/rollup-sums.ts'
+import { findRollups, type Rollup } from '@weir/clickhouse/audit/rollups.ts'
+import type { Span } from '@weir/clickhouse/audit/span.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { compareRollup, type HourDifference, rollupFindings } from '@weir/core/audit/compare-rollups.ts'
+import type { Finding } from '@weir/core/audit/finding.ts'
+
+const hourMs = 3_600_000
+/** Rows of an hour that are named. */
+const namedMax = 3
+
+export interface RollupAudit {
+  readonly findings: readonly Finding[]
+  readonly differences: readonly { readonly rollup: Rollup; readonly difference: HourDifference }[]
+}
+
+/** The hours of a span that a rollup still keeps. */
+function keptSpan({ keptMs }: Rollup, { fromMs, toMs }: Span, nowMs: number): Span {
+  const oldestMs = keptMs === undefined ? fromMs : Math.max(fromMs, nowMs - keptMs)
+  return { fromMs: Math.ceil(oldestMs / hourMs) * hourMs, toMs: Math.ceil(toMs / hourMs) * hourMs }
+}
+
+export const hourSpan = ({ hourMs: fromMs }: Pick<HourDifference, 'hourMs'>): Span => ({
+  fromMs,
+  toMs: fromMs + hourMs,
+})
+
+async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourDifference[]> {
+  const before = await rawSums(client, rollup, span)
+  const found = await rollupSums(client, rollup, span)
+  const after = await rawSums(client, rollup, span)
+  return compareRollup({ table: rollup.table.replace('weir.', ''), before, rollup: found, after })
+}
+
+/**
+ * Every rollup against its raw rows, hour by hour. An insert that is under way fills one before the other: hours that differ
+ * are looked at again after `pause`, and only those that differ still are found.
+ */
+export async function auditRollups(
+  client: ClickHouseClient,
+  span: Span,
+  nowMs: number,
+  pause: () => Promise<void>,
+): Promise<RollupAudit> {
+  const findings: Finding[] = []
+  const differences: { rollup: Rollup; difference: HourDifference }[] = []
+  for (const rollup of await findRollups(client)) {
+    const suspects = await compare(client, rollup, keptSpan(rollup, span, nowMs))
+    if (suspects.length > 0) await pause()
+    for (const suspect of suspects) {
+      for (const difference of await compare(client, rollup, hourSpan(suspect))) {
+        const rows = await differingBuckets(client, rollup, hourSpan(difference), namedMax)
+        findings.push(...rollupFindings([difference], () => rows.join('; ')))
+        differences.push({ rollup, difference })
+      }
+    }
+  }
+  return { findings, differences }
+}

@@ -1,0 +1,26 @@
+import { topics } from '@weir/contracts/topics.ts'
+
+/** A topic whose records become rows. */
+export interface MeteredTopic {
+  readonly topic: string
+  /** Where what cannot be read is kept. */
+  readonly deadLetters: string
+  readonly table: string
+  /** The consumer group that inserts them. */
+  readonly groupId: string
+}
+
+export const meteredTopics: readonly MeteredTopic[] = [
+  {
+    topic: topics.decisions,
+    deadLetters: topics.decisionsDeadLetters,
+    table: 'weir.decisions',
+    groupId: 'weir-metering',
+  },
+  {
+    topic: topics.outcomes,
+    deadLetters: topics.outcomesDeadLetters,
+    table: 'weir.outcomes',
+    groupId: 'weir-metering-outcomes',
+  },
+]

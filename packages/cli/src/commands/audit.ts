@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Span } from '@weir/clickhouse/audit/span.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.ts'
+import { findKafka, withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
+import { repair } from '../audit/repair.ts'
+import { findDefinitions } from '../limits/find-policy.ts'
+import type { Surroundings } from '../project.ts'
+import { textTable } from '../text-table.ts'
+
+export interface AuditOptions {
+  readonly from?: string
+  readonly to?: string
+  readonly repair: boolean
+  readonly policy?: string
+  readonly data: string
+  readonly json: boolean
+}
+
+const hourMs = 3_600_000
+/** Without `--from`: what happened since yesterday at this time. */
+const spanMsDefault = 24 * hourMs
+/** A block is inserted within a second or two. */
+const pauseMs = 1_500
+
+function timeOf(name: string, text: string | undefined, fallbackMs: number): number {
+  const ms = text === undefined ? fallbackMs : Date.parse(text)
+  if (!Number.isNaN(ms)) return ms
+  throw new WeirError(
+    'CONFIG_INVALID',
+    `--${name} takes a time, such as 2026-11-20T10:00:00Z, not ${JSON.stringify(text)}`,
+  )
+}
+
+/** Whole hours. Behind the end a row may still have a clock that is ahead. */
+function spanOf({ from, to }: AuditOptions, nowMs: number): Span {
+  const fromMs = Math.floor(timeOf('from', from, nowMs - spanMsDefault) / hourMs) * hourMs
+  const toMs = Math.ceil(timeOf('to', to, nowMs + hourMs) / hourMs) * hourMs
+  if (fromMs < toMs) return { fromMs, toMs }
+  throw new WeirError('CONFIG_INVALID', '--from must be before --to')
+}
+
+function print({ findings, compared }: AuditResult, around: Surroundings): void {
+  around.say(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
+  if (findings.length === 0) {
+    around.say('nothing differs')
+    return
+  }
+  const head = ['CHECK', 'WHAT', 'WHERE', 'EXPECTED', 'FOUND', 'NOTE']
+  const rows = findings.map(({ check, what, where, expected, found, note }) => [
+    check,
+    what,
+    where,
+    expected,
+    found,
+    note,
+  ])
+  around.print(textTable([head, ...rows]))
+}
+
+/** Looks, mends if asked to, and looks again. Resolves to whether nothing differs, or is left after mending. */
+async function run(options: AuditOptions, around: Surroundings, ports: AuditPorts, span: Span): Promise<boolean> {
+  const first = await auditAll(ports, span)
+  if (!options.json) print(first, around)
+  if (!options.repair || first.findings.length === 0) {
+    if (options.json) around.print(JSON.stringify({ findings: first.findings, compared: first.compared }))
+    return first.findings.length === 0
+  }
+  const repaired: string[] = []
+  await repair(ports, first, span, (line) => {
+    repaired.push(line)
+    around.say(line)
+  })
+  const left = await auditAll(ports, span)
+  if (options.json) {
+    around.print(JSON.stringify({ findings: first.findings, repaired, left: left.findings, compared: left.compared }))
+  } else {
+    around.say(left.findings.length === 0 ? 'all of it is mended' : 'what is left:')
+    if (left.findings.length > 0) print(left, around)
+  }
+  return left.findings.length === 0
+}
+
+/** `weir audit`: whether raw rows, rollups, Kafka and Redis say the same. */
+export async function audit(options: AuditOptions, around: Surroundings): Promise<{ readonly isClean: boolean }> {
+  const span = spanOf(options, Date.now())
+  const { policy } = await findDefinitions(options, around)
+  const kafka = findKafka(around, options.data)
+  const pause = () => delay(pauseMs, undefined, { signal: around.signal })
+  const isClean = await withClickhouse(around, options.data, (clickhouse) =>
+    withQuotaServers(around, options.data, (servers) =>
+      run(options, around, { clickhouse, kafka, servers, policy, nowMs: Date.now, pause }, span),
+    ),
+  )
+  return { isClean }
+}

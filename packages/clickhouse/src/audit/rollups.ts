@@ -1,0 +1,138 @@
+import type { ClickHouseClient } from '../connect.ts'
+import { type Span, withinSpan } from './span.ts'
+
+/** A table that views fill from the raw rows. */
+export interface Rollup {
+  /** `weir.usage_15m` */
+  readonly table: string
+  /** The raw table that its views read: `weir.decisions`. */
+  readonly source: string
+  /** Queries of its views. What the rollup should be is the sum of them all. */
+  readonly selects: readonly string[]
+  readonly columns: readonly string[]
+  /** Columns that a bucket is named by, its time `ts` among them. */
+  readonly keys: readonly string[]
+  /** Columns of whole numbers that are summed. */
+  readonly sums: readonly string[]
+  /** How long its rows are kept; undefined for ever. */
+  readonly keptMs: number | undefined
+}
+
+const dayMs = 86_400_000
+const unitMs: Readonly<Record<string, number>> = { Day: dayMs, Week: 7 * dayMs, Month: 28 * dayMs, Year: 365 * dayMs }
+
+/** Of `TTL ts + toIntervalDay(35)`, the shorter end of what it may mean. */
+function keptMsOf(createQuery: string): number | undefined {
+  const [, unit = '', count] = /TTL [^,]*toInterval(Day|Week|Month|Year)\((\d+)\)/.exec(createQuery) ?? []
+  const ms = unitMs[unit]
+  return ms === undefined ? undefined : ms * Number(count)
+}
+
+interface TableRow {
+  readonly name: string
+  readonly as_select: string
+  readonly create_table_query: string
+}
+
+interface ColumnRow {
+  readonly table: string
+  readonly name: string
+  readonly type: string
+  readonly is_in_sorting_key: number
+}
+
+const isSummed = ({ type, is_in_sorting_key: isKey }: ColumnRow) =>
+  isKey === 0 && /^(SimpleAggregateFunction\(sum, )?U?Int64\)?$/.test(type)
+
+/** The target and the source of a view that reads one of Weir's tables; undefined for any other table. */
+function readView({ as_select: select, create_table_query: create }: TableRow) {
+  const [, target] = /^CREATE MATERIALIZED VIEW \S+ TO weir\.(\w+)/.exec(create) ?? []
+  const [, source] = /FROM (weir\.\w+)/.exec(select) ?? []
+  return target === undefined || source === undefined ? undefined : { target, source, select }
+}
+
+/**
+ * Every rollup over time that there is, as ClickHouse itself describes it: a migration that adds or changes one needs no
+ * change here.
+ */
+export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
+  const ask = async <T>(query: string) => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
+  const [tables, columns] = await Promise.all([
+    ask<TableRow>(
+      "SELECT name, as_select, create_table_query FROM system.tables WHERE database = 'weir' ORDER BY name",
+    ),
+    ask<ColumnRow>(
+      "SELECT table, name, type, is_in_sorting_key FROM system.columns WHERE database = 'weir' ORDER BY table, position",
+    ),
+  ])
+  const views = tables.map(readView).filter((view) => view !== undefined)
+  return tables.flatMap(({ name, create_table_query: create }) => {
+    const own = columns.filter(({ table }) => table === name)
+    const keys = own.filter((column) => column.is_in_sorting_key === 1).map((column) => column.name)
+    const mine = views.filter(({ target }) => target === name)
+    const [first] = mine
+    if (first === undefined || !keys.includes('ts')) return []
+    return [
+      {
+        table: `weir.${name}`,
+        source: first.source,
+        selects: mine.map(({ select }) => select),
+        columns: own.map((column) => column.name),
+        keys,
+        sums: own.filter(isSummed).map((column) => column.name),
+        keptMs: keptMsOf(create),
+      },
+    ]
+  })
+}
+
+/** Limits every reading of the raw table in a query to the span, however deep it stands there. */
+const onlySpan = ({ source }: Rollup, span: Span) =>
+  `additional_table_filters = {'${source}': '${withinSpan(span).replaceAll("'", "\\'")}'}`
+
+/**
+ * Makes the rollup's buckets of a span anew from the raw rows. Between the statements whoever asks sees little of the span; a
+ * crash there leaves it so, and the next run makes it again. Rows that arrive meanwhile may be counted twice or not at all:
+ * look again afterwards.
+ */
+export async function rebuildRollup(client: ClickHouseClient, rollup: Rollup, span: Span): Promise<void> {
+  const { table, selects, columns } = rollup
+  const names = columns.join(', ')
+  await client.command({
+    query: `DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`,
+  })
+  for (const select of selects) {
+    // Without deduplication: the same rows may have been inserted before, and deleted since.
+    await client.command({
+      query: `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select})
+        SETTINGS insert_deduplicate = 0, async_insert = 0, ${onlySpan(rollup, span)}`,
+    })
+  }
+}
+
+/** Bucket by bucket, one row each, without those that add nothing: ClickHouse drops such rows when it merges. */
+function bucketsOf({ keys, sums }: Rollup, parts: readonly string[]): string {
+  const names = [...keys, ...sums.map((name) => `toInt64(${name}) AS n_${name}`)].join(', ')
+  const union = parts.map((part) => `SELECT ${names} FROM (${part})`).join(' UNION ALL ')
+  const summed = sums.map((name) => `sum(n_${name}) AS sum_${name}`)
+  const something = sums.map((name) => `sum_${name} != 0`).join(' OR ')
+  return `SELECT ${[...keys, ...summed].join(', ')} FROM (${union}) GROUP BY ${keys.join(', ')} HAVING ${something}`
+}
+
+/** A query and the settings that it needs behind it. */
+export interface BucketsQuery {
+  readonly query: string
+  readonly settings: string
+}
+
+/** The buckets that the rollup should have in a span, by the raw rows. */
+export const wantedBuckets = (rollup: Rollup, span: Span): BucketsQuery => ({
+  query: bucketsOf(rollup, rollup.selects),
+  settings: `SETTINGS ${onlySpan(rollup, span)}`,
+})
+
+/** The buckets that it has. */
+export const presentBuckets = (rollup: Rollup, span: Span): BucketsQuery => ({
+  query: bucketsOf(rollup, [`SELECT * FROM ${rollup.table} WHERE ${withinSpan(span)}`]),
+  settings: '',
+})

@@ -1,0 +1,198 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type AuditPorts, auditAll } from '@weir/cli/audit/audit-all.ts'
+import { repair } from '@weir/cli/audit/repair.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decisionInput } from '../../support/audit/decisions.ts'
+import { meterAll, openTestJournal } from '../../support/audit/pipeline.ts'
+import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { runWeir } from '../../support/weir-up.ts'
+
+const policy = `
+version: 1
+plans: { free: { limits: [day] } }
+limits: { day: { algorithm: fixed_window, size: 5000, period: day } }
+subjects: { acme: { plan: free }, other: { plan: free } }
+`
+const quota = [{ name: 'day', unit: 'day' } as const]
+
+let stack: AuditStack
+let policyFile: string
+beforeAll(async () => {
+  stack = await startAuditStack()
+  policyFile = join(stack.kafka.dir, 'weir.yaml')
+  await writeFile(policyFile, policy)
+  await publishHours()
+})
+afterAll(() => stack?.close())
+
+const hourMs = 3_600_000
+const nowMs = Date.now()
+/** Today so far, in at most two hours: some of the quota's units lie in each. */
+const earlierMs = Math.max(nowMs - hourMs, Math.floor(nowMs / (24 * hourMs)) * 24 * hourMs)
+
+/** Two journals, marks, records that were sent twice, a dead letter, and what Redis counted for all that. */
+async function publishHours(): Promise<void> {
+  const [one, two] = [openTestJournal(stack), openTestJournal(stack)]
+  const many = (subject: string, tsMs: number, count: number) =>
+    Array.from({ length: count }, () => decisionInput({ subject, tsMs, cost: 2 }, quota))
+  await one.publish(many('acme', earlierMs, 10))
+  await one.mark()
+  await one.publish(many('acme', nowMs, 20), true)
+  await two.publish([...many('other', nowMs, 5), ...many('acme', nowMs, 5)])
+  await two.publishPoison('acme')
+  await two.publish(many('acme', nowMs, 3))
+  await one.mark()
+  await two.mark()
+  await meterAll(stack)
+  const common = { limit: 'day', keyId: '', route: '', method: '' }
+  const endMs = (Math.floor(nowMs / (24 * hourMs)) + 1) * 24 * hourMs
+  await createQuotaCounts(stack.servers).raise([
+    { ...common, subject: 'acme', endMs, units: 76, key: 'weir:1:{acme}:day' },
+    { ...common, subject: 'other', endMs, units: 10, key: 'weir:1:{other}:day' },
+  ])
+}
+
+interface AuditReport {
+  readonly findings: readonly Readonly<Record<string, string>>[]
+  readonly repaired?: readonly string[]
+  readonly left?: readonly object[]
+  readonly compared: { readonly offsets: number; readonly counts: number }
+}
+
+/** As a person calls it. */
+async function weirAudit(...flags: readonly string[]): Promise<{ code: number | null; report: AuditReport }> {
+  const args = ['audit', '--policy', policyFile, '--json', ...flags]
+  const { code, stdout, stderr } = await runWeir(args, stack.environment)
+  if (stdout === '') throw new Error(`weir audit: ${code} ${stderr}`)
+  return { code, report: JSON.parse(stdout) }
+}
+
+const ports = (): AuditPorts => ({
+  ...{ clickhouse: stack.clickhouse, kafka: kafkaOptions(stack.kafka.address), servers: stack.servers },
+  policy: requirePolicy(policy, 'the test'),
+  nowMs: Date.now,
+  pause: async () => undefined, // nothing is on its way
+})
+const span = { fromMs: Math.floor(nowMs / hourMs - 3) * hourMs, toMs: Math.ceil(nowMs / hourMs + 1) * hourMs }
+
+const tables = ['usage_1m', 'usage_15m', 'usage_total_15m']
+
+/** Everything that is kept, in one order. */
+async function everything(): Promise<string> {
+  const sums = await Promise.all(
+    tables.map((table) =>
+      stack.rows(
+        `SELECT * REPLACE (sum(count) AS count, sum(cost) AS cost) FROM weir.${table} GROUP BY ALL ORDER BY ALL`,
+      ),
+    ),
+  )
+  const raw = await stack.rows('SELECT id, journal, seq, partition, offset FROM weir.decisions ORDER BY ALL')
+  const used = await Promise.all(['acme', 'other'].map((one) => stack.redis.getBuffer(`weir:1:{${one}}:day`)))
+  return JSON.stringify([sums, raw, used.map((value) => value?.toString('hex'))])
+}
+
+const remove = (table: string, which: string) =>
+  stack.clickhouse.command({ query: `DELETE FROM weir.${table} WHERE ${which} SETTINGS lightweight_deletes_sync = 2` })
+
+/** Breaks something, and sees it named, mended, and all as it was before. */
+async function expectNamedAndMended(breakIt: () => Promise<unknown>, named: readonly object[]): Promise<void> {
+  const before = await everything()
+  await breakIt()
+  expect(await everything()).not.toBe(before)
+  const found = await auditAll(ports(), span)
+  expect(found.findings).toEqual(named)
+  await repair(ports(), found, span, () => undefined)
+  expect((await auditAll(ports(), span)).findings).toEqual([])
+  expect(await everything()).toBe(before)
+}
+
+const difference = (check: string, what: unknown, expected: unknown, found: unknown, more: object = {}) =>
+  expect.objectContaining({ check, what, expected, found, ...more })
+
+describe('an audit', () => {
+  it('of what is whole finds nothing: neither marks, duplicates nor dead letters count as missing', async () => {
+    const { code, report } = await weirAudit()
+    expect([code, report.findings]).toEqual([0, []])
+    // 10 + 2 × 20 + 5 + 5 + 1 + 3 records and the marks.
+    expect(report.compared.offsets).toBeGreaterThanOrEqual(64 + 4)
+    expect(report.compared.counts).toBe(2)
+    expect(await stack.rows('SELECT toUInt32(count()) AS n FROM weir.decisions')).toEqual([{ n: 43 }])
+  })
+
+  it('names a rollup’s row that is gone, and makes it anew', async () => {
+    const hour = new Date(Math.floor(nowMs / hourMs) * hourMs).toISOString().slice(0, 16).replace('T', ' ')
+    const where = { where: hour, note: expect.stringContaining('other') }
+    await expectNamedAndMended(
+      () => remove('usage_15m', "subject = 'other'"),
+      [
+        difference('rollups', 'usage_15m.count', expect.any(String), expect.any(String), where),
+        difference('rollups', 'usage_15m.cost', expect.any(String), expect.any(String), where),
+      ],
+    )
+  })
+
+  it('names raw rows that are gone but counted, and reads them again from Kafka', async () => {
+    await expectNamedAndMended(
+      () => remove('decisions', "subject = 'other'"),
+      [
+        ...tables
+          .toSorted()
+          .flatMap((table) => [
+            difference('rollups', `${table}.count`, expect.any(String), expect.any(String)),
+            difference('rollups', `${table}.cost`, expect.any(String), expect.any(String)),
+          ]),
+        difference('numbers', 'missing records', '0', '5'),
+        difference('kafka', 'records without a row', '0', '5'),
+        difference('quotas', 'used of day', '0', '10', { where: 'weir:1:{other}:day' }),
+      ].sort(byCheck),
+    )
+  })
+
+  it('names raw rows that are gone with all that was made of them', async () => {
+    await expectNamedAndMended(
+      async () => {
+        await remove('decisions', "subject = 'acme'")
+        for (const table of ['usage_1m', 'usage_15m']) await remove(table, "subject = 'acme'")
+        await remove('usage_total_15m', '1')
+      },
+      expect.arrayContaining([difference('kafka', 'records without a row', '0', '38')]),
+    )
+  })
+
+  it('names a quota whose count Redis has lost, and raises it', async () => {
+    await expectNamedAndMended(
+      () => stack.redis.del('weir:1:{acme}:day'),
+      [difference('quotas', 'used of day', '76', '0', { where: 'weir:1:{acme}:day' })],
+    )
+  })
+
+  it('asked to, mends all of it at once and says what it did', async () => {
+    await remove('usage_1m', "subject = 'other'")
+    await stack.redis.del('weir:1:{other}:day')
+    const { code, report } = await weirAudit('--repair')
+    expect([code, report.left]).toEqual([0, []])
+    expect(report.repaired).toEqual([
+      expect.stringMatching(/^made weir.usage_1m anew for the hour from /),
+      'raised in Redis: 1 count of quotas',
+    ])
+  })
+
+  it('names rows that stand twice, which only a person can remove', async () => {
+    await stack.clickhouse.command({
+      query:
+        "INSERT INTO weir.decisions SELECT * FROM weir.decisions WHERE subject = 'other' LIMIT 1 SETTINGS insert_deduplicate = 0",
+    })
+    const { code, report } = await weirAudit('--repair')
+    expect(code).toBe(1)
+    expect(report.findings).toContainEqual(difference('numbers', 'records that stand twice', '0', '1'))
+    expect(report.left).toContainEqual(difference('numbers', 'records that stand twice', '0', '1'))
+  })
+})
+
+const checks = ['rollups', 'numbers', 'kafka', 'quotas']
+const byCheck = (a: { sample?: { check?: string } }, b: { sample?: { check?: string } }) =>
+  checks.indexOf(a.sample?.check ?? '') - checks.indexOf(b.sample?.check ?? '')
