@@ -11,16 +11,20 @@ settling.whole = true
 -- A day: what takes longer than its quota's period is not settled but counted anew.
 settling.kept_ms_max = 86400000
 
-function settling.is_text(value)
-  return type(value) == 'string' and #value <= text_length_max
+-- A request says for how long, where, and with what text it is kept right before its limits, which begin at `after`.
+function settling.is_asked(request, after)
+  local kept_ms, text = request[after - 3], request[after - 1]
+  return integers.is_count(kept_ms) and kept_ms <= settling.kept_ms_max and type(text) == 'string' and #text <= text_length_max
 end
 
 function settling.load(value)
   return value and #value >= head_length and string.byte(value) == tag and value or nil
 end
 
-function settling.state(until_ms, at_us, bits, cost, text)
-  return struct.pack(head, tag, 0, until_ms, at_us, bits, cost) .. text
+-- Returns the state of a request that was charged now, but not to the limits of these bits, and its expiry.
+function settling.state(request, after, now_us, bits)
+  local until_ms = math.floor(now_us / 1000) + request[after - 3]
+  return struct.pack(head, tag, 0, until_ms, now_us, bits, request[2]) .. request[after - 1], until_ms
 end
 
 function settling.void(state)

@@ -14,9 +14,8 @@
 --             {1, cost, limit, key[, block], …}              look, without charging
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
 --             {3, cost, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this attempt
---             {4, cost, kept_ms, settling, text, limit, key[, block], …}  charge, and keep with that marker for so long, at most
---                                                            a day, what was charged, and the text; here there may be no limits
---             {5, cost, id, marker, kept_ms, settling, text, limit, key[, block], …}  3 and 4
+--             {4, cost, kept_ms, settling, text, [limit, key[, block], …]}  charge, and keep that and the text for so long
+--             {5, cost, id, marker, kept_ms, settling, text, [limit, key[, block], …]}  3 and 4
 --             {6, cost, at_us, settling, limit, key, …}      2, and void the marker: there is nothing to settle any more
 --
 -- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do; if ids are part of it,
@@ -35,15 +34,14 @@
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
 -- @include ../lib/keepers.lua
+-- @include ../lib/reading.lua
 
 local requests_max, limits_per_request_max = 32, 16
 local keys_max = requests_max * (2 * limits_per_request_max + 2)
-local charging, looking, refunding, charging_once, charging_for_now, charging_once_for_now, voiding = 0, 1, 2, 3, 4, 5, 6
+local charging, looking, refunding, charging_once, keeping, keeping_once, voiding = 0, 1, 2, 3, 4, 5, 6
 -- Where the limits of a request begin.
-local first_limit_at = {
-  [charging] = 3, [looking] = 3, [refunding] = 4,
-  [charging_once] = 5, [charging_for_now] = 6, [charging_once_for_now] = 8, [voiding] = 5,
-}
+local first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 5 }
+first_limit_at[keeping], first_limit_at[keeping_once], first_limit_at[voiding] = 6, 8, 5
 
 local function refuse_call(why)
   return redis.error_reply('DECIDEARGS ' .. why)
@@ -129,7 +127,7 @@ local function name_markers(request, number)
   if operation == voiding then
     return not integers.is_count(request[3]) and -1 or name_key(request[4], number, keepers.of('settling'))
   end
-  if operation ~= charging_for_now then
+  if operation ~= keeping then
     local once = keepers.of('once')
     local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
     if problem or operation == charging_once then
@@ -137,11 +135,7 @@ local function name_markers(request, number)
     end
   end
   local settling, after = keepers.of('settling'), first_limit_at[operation]
-  local kept_ms, position, text = request[after - 3], request[after - 2], request[after - 1]
-  if not integers.is_count(kept_ms) or kept_ms > settling.kept_ms_max or not settling.is_text(text) then
-    return -1
-  end
-  return name_key(position, number, settling)
+  return not settling.is_asked(request, after) and -1 or name_key(request[after - 2], number, settling)
 end
 
 -- Returns what is wrong with a request, or nil and the number of its limits.
@@ -199,29 +193,7 @@ end
 
 -- By position, what is stored, until a request changes it: then the state that will be, with its expiry or true for the one it
 -- has. Keys that only malformed requests name have no keeper.
-local states, changes, is_unreadable = {}, {}, {}
-
-if all_whole and next(keeper_at) then
-  states = redis.call('MGET', unpack(keys))
-elseif next(keeper_at) then
-  local names, positions = {}, {}
-  for position = 1, #keys do
-    local keeper = keeper_at[position]
-    if keeper and keeper.whole then
-      names[#names + 1], positions[#positions + 1] = keys[position], position
-    elseif keeper then
-      local arguments, cost_max = limits_of[position].arguments, cost_maxes[position]
-      local is_read, state = pcall(keeper.load, false, keys[position], arguments, cost_max, now_us)
-      -- Of a key that holds something else or is damaged only the requests fail.
-      states[position], is_unreadable[position] = is_read and state, not is_read
-    end
-  end
-  if #names > 0 then
-    for at, value in ipairs(redis.call('MGET', unpack(names))) do
-      states[positions[at]] = value
-    end
-  end
-end
+local changes, states, is_unreadable = {}, reading.states(keys, keeper_at, limits_of, cost_maxes, all_whole, now_us)
 
 -- The state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
 local function state_of(position, algorithm)
@@ -348,8 +320,7 @@ end
 -- Returns the base of the next request's reply.
 local function decide(request, base, limit_count)
   local operation = request[1]
-  local once = (operation == charging_once or operation == charging_once_for_now) and keepers.once
-  local marker = once and request[4]
+  local once, marker = (operation == charging_once or operation == keeping_once) and keepers.once, request[4]
   local repeated = once and once.read(state_of(marker, once), now_ms)
   if repeated then
     local after = look(request, base)
@@ -372,8 +343,7 @@ local function decide(request, base, limit_count)
   end
   if operation > charging_once then
     local settling, after = keepers.settling, first_limit_at[operation]
-    local until_ms = now_ms + request[after - 3]
-    change(request[after - 2], settling, settling.state(until_ms, now_us, reply[base + 1], request[2], request[after - 1]), until_ms)
+    change(request[after - 2], settling, settling.state(request, after, now_us, reply[base + 1]))
   end
   return base + 3 + limit_count * 3
 end
@@ -393,10 +363,9 @@ local function refund(request, base)
     local at = places[number]
     change(request[at + 1], limits[request[at]].algorithm, next_states[number], next_expiries[number])
   end
-  local settling = request[1] == voiding and keepers.settling
-  local marked = settling and state_of(request[4], settling)
-  if marked then
-    change(request[4], settling, settling.void(marked))
+  local kept = request[1] == voiding and state_of(request[4], keepers.settling)
+  if kept then
+    change(request[4], keepers.settling, keepers.settling.void(kept))
   end
   reply[base] = changed > 0 and 1 or 2
   return base + 1

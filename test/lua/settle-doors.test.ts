@@ -53,14 +53,19 @@ async function open() {
   const periodBoundaries = createBoundaryCache()
   const port = (upstream.address() as AddressInfo).port
   const startProcess = async (owner: string, graceMs = 60_000) => {
-    const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 2_000 })
-    const layers = layerStore(store, { clock: systemClock, periodBoundaries, processes: () => 1, deadlineMs: 2_000 })
+    const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 20_000 })
+    const layers = layerStore(store, { clock: systemClock, periodBoundaries, processes: () => 1, deadlineMs: 20_000 })
     const apps = await buildApps(
       {
         policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),
         identifier: createIdentifier({ clock: systemClock, log: logger }),
         outcomes: { append: () => true },
-        ...{ store: layers, log, clock: systemClock, settlements: createSettlements({ redis, owner, graceMs }) },
+        ...{
+          store: layers,
+          log,
+          clock: systemClock,
+          settlements: createSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
+        },
       },
       logger,
       sha256('root'),

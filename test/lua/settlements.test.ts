@@ -20,7 +20,7 @@ async function open() {
   const clock = { ms: 1_790_000_000_000 - (1_790_000_000_000 % dayMs) + 30_000 }
   const now = () => clock.ms
   const periodBoundaries = createBoundaryCache()
-  const store = createRedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 2_000, now })
+  const store = createRedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now })
   onTestFinished(() => store.close())
   const subject = `settled-${randomUUID()}`
   const ask = (overrides: Partial<LimitRequest>, settle: Partial<Settleable> = {}) => {
@@ -29,7 +29,7 @@ async function open() {
   }
   const used = async (request: LimitRequest) =>
     (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
-  const processOf = (owner: string) => createSettlements({ redis, owner, now })
+  const processOf = (owner: string) => createSettlements({ redis, owner, now, answerMs: 20_000 })
   return { redis, clock, store, subject, ask, used, processOf, settlements: processOf('one') }
 }
 

@@ -57,12 +57,13 @@ export interface SettlementsOptions {
   readonly owner: string
   /** A process that owes a record for longer is taken for dead. Longer than any may be stopped between Redis's answer and its journal. */
   readonly graceMs?: number
+  /** Settling may wait longer than a decision, but its caller waits too. */
+  readonly answerMs?: number
   /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
   readonly now?: () => number | undefined
 }
 
-/** Settling may wait longer than a decision, but its caller waits too. */
-const answerMsMax = 1_000
+const answerMsDefault = 1_000
 const graceMsDefault = 60_000
 /** A repeat soon after is answered, also when it was settled at the last moment. */
 const repeatedMs = 900_000
@@ -80,10 +81,13 @@ class RedisSettlements implements Settlements {
   readonly #redis: Redis | ClusterConnection
   readonly #owner: string
   readonly #graceMs: number
+  readonly #answerMs: number
   readonly #now: () => number | undefined
   readonly #script = readSettleScript()
 
-  constructor({ redis, owner, graceMs = graceMsDefault, now = () => undefined }: SettlementsOptions) {
+  constructor(options: SettlementsOptions) {
+    const { redis, owner, graceMs = graceMsDefault, answerMs = answerMsDefault, now = () => undefined } = options
+    this.#answerMs = answerMs
     this.#redis = redis
     this.#owner = owner
     this.#graceMs = graceMs
@@ -92,12 +96,12 @@ class RedisSettlements implements Settlements {
 
   async settle(settlement: Settlement): Promise<SettlementResult> {
     const key = settlementKey(settlement.subject, settlement.id)
-    return (await within(answerMsMax, this.#settle(key, settlement))) ?? { kind: 'unavailable' }
+    return (await within(this.#answerMs, this.#settle(key, settlement))) ?? { kind: 'unavailable' }
   }
 
   async recorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
     const key = settlementKey(subject, id)
-    return (await within(answerMsMax, this.#recorded(key))) ?? false
+    return (await within(this.#answerMs, this.#recorded(key))) ?? false
   }
 
   async #recorded(key: string): Promise<boolean> {

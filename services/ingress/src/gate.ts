@@ -87,20 +87,10 @@ export interface GateParts {
 export function createGate(parts: GateParts): Gate {
   const { policy, store, log, clock, admissions = createOwnAdmissions(), lateRefunds } = parts
   const denials = createDenials({ log, clock })
-  const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
+  const limitsOf = createLimitsOf()
   const recording = createRecording(log, denials)
   const { append, refuse, tooLate } = recording
   const admitOnce = createAdmitOnce({ log, recording, admissions })
-
-  const limitsOf = ({ view, subject, route, ip }: Ask): readonly Limit[] => {
-    const limits = view.resolveLimits(subject, route)
-    if (ip !== '') return limits
-    const known = withoutAddress.get(limits)
-    if (known !== undefined) return known
-    const rest = limits.filter(({ by }) => by.every(({ kind }) => kind !== 'ip'))
-    withoutAddress.set(limits, rest)
-    return rest
-  }
 
   /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
   const refuseUnsure = async (ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> => {
@@ -155,6 +145,20 @@ export function createGate(parts: GateParts): Gate {
       await log.written()
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
+  }
+}
+
+/** The limits that a request meets. Those by address do not apply where the door does not know it. */
+function createLimitsOf(): (ask: Ask) => readonly Limit[] {
+  const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
+  return function limitsOf({ view, subject, route, ip }) {
+    const limits = view.resolveLimits(subject, route)
+    if (ip !== '') return limits
+    const known = withoutAddress.get(limits)
+    if (known !== undefined) return known
+    const rest = limits.filter(({ by }) => by.every(({ kind }) => kind !== 'ip'))
+    withoutAddress.set(limits, rest)
+    return rest
   }
 }
 

@@ -41,15 +41,7 @@ type PassOnPorts = Pick<Ports, 'outcomes' | 'clock'> & { readonly settling?: Pic
 
 export function createPassOn(ports: PassOnPorts, log: Logger): PassOn {
   const pools = createUpstreamPools()
-  const record = createOutcomeRecorder(ports.outcomes, ports.clock)
-  const recordOutcome = (passage: Passage, ending: Ending) => {
-    record(passage, ending)
-    const { charged, refundOn } = passage
-    if (charged === undefined || !refundOn.includes(ending.status)) return
-    ports.settling
-      ?.giveBack(charged)
-      .catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
-  }
+  const recordOutcome = createEnding(ports, log)
   const tunnels = new Set<() => void>()
 
   /** Where one goes, if it can be passed on at all; else it has been answered. */
@@ -114,6 +106,17 @@ export function createPassOn(ports: PassOnPorts, log: Logger): PassOn {
       for (const close of tunnels) close()
     },
     close: () => pools.close(),
+  }
+}
+
+/** What is done when a passage ends: its outcome is recorded, and a charge given back where the route says so. */
+function createEnding({ outcomes, clock, settling }: PassOnPorts, log: Logger) {
+  const record = createOutcomeRecorder(outcomes, clock)
+  return (passage: Passage, ending: Ending) => {
+    record(passage, ending)
+    const { charged, refundOn } = passage
+    if (charged === undefined || !refundOn.includes(ending.status)) return
+    settling?.giveBack(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
   }
 }
 
