@@ -5,9 +5,11 @@ import type { ReadRecord } from './read-topic.ts'
 export interface JournalPart {
   readonly journal: string
   readonly partition: number
-  /** What tests append as `n`, in the order of the numbers; a gap record in the place of one is undefined. */
+  /** What tests append as `n`, in the order of the numbers; undefined for gap records and sums. */
   readonly ns: (number | undefined)[]
   readonly gaps: GapV1[]
+  /** Counts of the sums among them, which have no `n` that tests ask for. */
+  readonly counts: number[]
   readonly marks: MarkV1[]
   /** Records whose number had been there before. */
   repeats: number
@@ -15,7 +17,8 @@ export interface JournalPart {
   holes: number
 }
 
-const nOf = (value: Buffer): number => JSON.parse(value.toString()).n
+/** What sums of tests have for `n`. */
+const sumN = -1
 
 /** What stands in a topic, by journal and partition; repeats are dropped by their number. */
 export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
@@ -26,7 +29,17 @@ export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
     const mark = kind === 'mark' ? parseMark(value) : undefined
     const journal = mark?.journal ?? numberOf(value)?.journal ?? ''
     const id = `${journal}:${partition}`
-    const part = parts.get(id) ?? { journal, partition, ns: [], gaps: [], marks: [], repeats: 0, holes: 0, next: 0 }
+    const part = parts.get(id) ?? {
+      journal,
+      partition,
+      ns: [],
+      gaps: [],
+      counts: [],
+      marks: [],
+      repeats: 0,
+      holes: 0,
+      next: 0,
+    }
     parts.set(id, part)
     if (mark !== undefined) {
       part.marks.push(mark)
@@ -38,8 +51,10 @@ export function journalParts(records: readonly ReadRecord[]): JournalPart[] {
       part.holes += seq - part.next
       part.next = seq + 1
       const gap = kind === 'gap' ? parseGap(value) : undefined
+      const { n, count } = JSON.parse(value.toString())
       if (gap !== undefined) part.gaps.push(gap)
-      part.ns.push(gap === undefined ? nOf(value) : undefined)
+      if (n === sumN) part.counts.push(count)
+      part.ns.push(n === sumN ? undefined : n)
     }
   }
   return [...parts.values()]
