@@ -1,0 +1,69 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { buildApps } from '@weir/ingress/app.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createLateRefunds } from '@weir/ingress/late-refunds.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { layerStore } from '@weir/redis/around/all-layers.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { startServer } from '../support/servers/start-server.ts'
+import { openLimiterRedis } from '../support/test-redis.ts'
+
+/** A stopped process answers when it runs again; the client gives up a silent connection after a second. */
+const recovery = { timeout: 15_000, interval: 20 }
+
+test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
+  const server = await startServer(redisServer)
+  onTestFinished(() => server.close())
+  const redis = await openLimiterRedis(server.address)
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+  const name = `late-${randomUUID()}`
+  const policy = requirePolicy(
+    `{ version: 1, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
+    'weir.yaml',
+  )
+  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 25 }
+  const lateRefunds = createLateRefunds()
+  const store = createRedisLimitStore({ redis, ...common, onLateRefund: lateRefunds.refunded })
+  const log = createMemoryDecisionLog()
+  const logger = createLogger('test', 'silent')
+  const { api, proxy } = await buildApps(
+    {
+      policy: createLivePolicy(policy),
+      identifier: createIdentifier({ clock: systemClock, log: logger }),
+      outcomes: { append: () => true },
+      ...{ store: layerStore(store, { ...common, processes: () => 1 }), log, clock: systemClock, lateRefunds },
+    },
+    logger,
+    sha256('root'),
+  )
+  onTestFinished(async () => {
+    await api.close()
+    await proxy.close()
+    store.close()
+  })
+  const check = async (peek: boolean) => {
+    const headers = { authorization: 'Bearer root', 'content-type': 'application/json' }
+    const payload = { subject: 'acme', cost: 7, peek }
+    return (await api.inject({ method: 'POST', url: '/v1/check', headers, payload })).json()
+  }
+  await expect.poll(async () => (await check(true)).reason, recovery).toBe('ok')
+  process.kill(server.pid(), 'SIGSTOP')
+  const refused = await check(false)
+  process.kill(server.pid(), 'SIGCONT')
+  expect(refused).toMatchObject({ allowed: false, reason: 'unavailable' })
+  await expect.poll(() => log.records.length, recovery).toBe(2)
+  const [denial, correction] = log.records
+  expect(denial).toMatchObject({ id: refused.id, charged: 'unknown', cost: 7, outcome: 'deny' })
+  expect(correction).toMatchObject({
+    ...{ corrects: refused.id, adjustment: 0, charged: 'no', cost: 0, count: 0, subject: 'acme', limits: [] },
+  })
+  expect(correction?.id).not.toBe(refused.id)
+  await expect.poll(async () => (await check(true)).limits[0]?.used, recovery).toBe(0)
+})
