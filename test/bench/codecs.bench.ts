@@ -29,7 +29,7 @@ async function fill(tables: Tables): Promise<void> {
   const [journal, topicId] = [randomUUID(), randomUUID()]
   const place = (partition: number, to: readonly string[]) =>
     `,"journal":"${journal}","seq":${to.length},"topic_id":"${topicId}","partition":${partition},"offset":${to.length}}\n`
-  const records = makeRecords(startMs, perSecond)
+  const records = makeRecords((number) => startMs + Math.floor((number * 1_000) / perSecond))
   for (let at = 0; at < events; at++) {
     const { subject, decision, outcome } = records.next().value
     const partition = partitionOf(subject, partitions)

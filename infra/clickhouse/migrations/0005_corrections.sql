@@ -19,8 +19,9 @@ ALTER TABLE weir.usage_1m MODIFY COLUMN cost Int64 COMMENT 'units, corrections i
 ALTER TABLE weir.usage_15m MODIFY COLUMN cost Int64 COMMENT 'units, corrections included; those of outcome allow were consumed';
 ALTER TABLE weir.usage_total_15m MODIFY COLUMN cost Int64 COMMENT 'units, corrections included; those of outcome allow were consumed';
 
--- Views of their own, because a view whose query is changed forgets which blocks it has seen.
-CREATE MATERIALIZED VIEW IF NOT EXISTS weir.usage_1m_corrections_mv TO weir.usage_1m AS
+-- A view whose query is changed forgets which blocks it has seen. Metering of the version before has to be stopped by now: it might
+-- send one of them again. Its successor names its blocks otherwise and would not.
+ALTER TABLE weir.usage_1m_mv MODIFY QUERY
 SELECT
     toDateTime(toStartOfMinute(d.ts), 'UTC') AS ts,
     subject,
@@ -30,13 +31,12 @@ SELECT
     method,
     outcome,
     denied_by,
-    0 AS count,
-    sum(d.adjustment) AS cost
+    sum(d.count) AS count,
+    toInt64(sum(d.cost * d.count)) + sum(d.adjustment) AS cost
 FROM weir.decisions AS d
-WHERE d.adjustment != 0
 GROUP BY ALL;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS weir.usage_15m_corrections_mv TO weir.usage_15m AS
+ALTER TABLE weir.usage_15m_mv MODIFY QUERY
 SELECT
     toDateTime(toStartOfFifteenMinutes(d.ts), 'UTC') AS ts,
     subject,
@@ -46,13 +46,12 @@ SELECT
     method,
     outcome,
     denied_by,
-    0 AS count,
-    sum(d.adjustment) AS cost
+    sum(d.count) AS count,
+    toInt64(sum(d.cost * d.count)) + sum(d.adjustment) AS cost
 FROM weir.decisions AS d
-WHERE d.adjustment != 0
 GROUP BY ALL;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS weir.usage_total_15m_corrections_mv TO weir.usage_total_15m AS
+ALTER TABLE weir.usage_total_15m_mv MODIFY QUERY
 SELECT
     toDateTime(toStartOfFifteenMinutes(d.ts), 'UTC') AS ts,
     plan,
@@ -60,8 +59,7 @@ SELECT
     method,
     outcome,
     denied_by,
-    0 AS count,
-    sum(d.adjustment) AS cost
+    sum(d.count) AS count,
+    toInt64(sum(d.cost * d.count)) + sum(d.adjustment) AS cost
 FROM weir.decisions AS d
-WHERE d.adjustment != 0
 GROUP BY ALL;

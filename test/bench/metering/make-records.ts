@@ -23,13 +23,13 @@ const minuteMs = 60_000
 
 /**
  * Records of an API with 1,000 subjects, of which a few make most of the requests, two limits each, one request in twelve refused:
- * as many a second as are asked for, from a start time on. The same seed makes the same records, but for their ids.
+ * the same again each time, but for their ids. `timeOf` tells each one's time by its number.
  */
-export function* makeRecords(startMs: number, perSecond: number, seed = 1): Generator<OpenRecord, never> {
-  const random = createSeededRandom(seed)
+export function* makeRecords(timeOf: (number: number) => number): Generator<OpenRecord, never> {
+  const random = createSeededRandom(1)
   const used = new Map<string, number>()
   for (let at = 0; ; at++) {
-    const tsMs = startMs + Math.floor((at * 1_000) / perSecond)
+    const tsMs = timeOf(at)
     // The product of two even numbers: a tenth of the subjects makes a third of the requests.
     const number = Math.floor(
       (random.integer(0, subjectCount - 1) * random.integer(0, subjectCount - 1)) / subjectCount,
