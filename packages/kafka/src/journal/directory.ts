@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readdirSync, rmdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { gapName } from './gap-page.ts'
@@ -128,11 +128,16 @@ export async function adoptDead(base: string, into: HeldDirectory, crash: CrashP
     trimDead(to)
     taken.push(to)
   }
-  for (const outer of adoptedIn(into.path)) {
+  // What comes out of one may hold others in turn, as deep as processes died one after the other.
+  const outers = adoptedIn(into.path)
+  for (let outer = outers.pop(); outer !== undefined; outer = outers.pop()) {
     for (const inner of adoptedIn(outer)) {
-      const to = join(into.path, adoptedName, inner.slice(-into.journal.length))
-      if (await moved(inner, to)) taken.push(to)
+      const to = join(into.path, adoptedName, basename(inner))
+      if (!(await moved(inner, to))) continue
       crash('journal_unnested')
+      trimDead(to)
+      taken.push(to)
+      outers.push(to)
     }
   }
   return taken

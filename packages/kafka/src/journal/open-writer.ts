@@ -57,6 +57,7 @@ class Writer implements JournalWriter {
   #ticks = 0
   #isSyncing = false
   #ended: 'taken-away' | 'closed' | undefined
+  #closed: Promise<boolean> | undefined
   #appended = 0
   #refused = 0
   #admitted: { readonly of: Promise<boolean>; readonly promise: Promise<boolean> } | undefined
@@ -209,7 +210,12 @@ class Writer implements JournalWriter {
     writeTopics(dirname(this.#directory.path), this.#numbering.topics)
   }
 
-  async close(): Promise<boolean> {
+  close(): Promise<boolean> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<boolean> {
     this.#stopTimers()
     this.#gap.record()
     const isClosed = this.#sums.close(true)

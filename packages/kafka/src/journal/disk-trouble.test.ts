@@ -1,0 +1,177 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, test } from 'vitest'
+import { type Disk, realDisk } from './disk.ts'
+import { readDead, TemporaryBase } from './temporary-journal.ts'
+
+const line = (n: number) => `{"n":${n}`
+
+const until = async (what: () => boolean) =>
+  expect(await waitUntil(what, { deadlineMs: 4_000, everyMs: 10 })).toBe(true)
+
+const noSpace = () => Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+
+/** A disk whose faults a test sets. */
+class FaultyDisk implements Disk {
+  fault: 'none' | 'full' | 'half' | 'slow' | 'stuck' = 'none'
+  #release: (() => void)[] = []
+
+  writeSync(fd: number, bytes: Buffer, from: number, length: number, at: number): number {
+    if (this.fault === 'half' && length > 1) {
+      realDisk.writeSync(fd, bytes, from, Math.ceil(length * 0.7), at)
+      throw noSpace()
+    }
+    if (this.fault === 'full') throw noSpace()
+    if (this.fault === 'slow' || this.fault === 'stuck') {
+      const endsAt = performance.now() + 30
+      while (performance.now() < endsAt);
+    }
+    return realDisk.writeSync(fd, bytes, from, length, at)
+  }
+
+  async write(fd: number, bytes: Buffer, from: number, length: number, at: number): Promise<number> {
+    if (this.fault === 'full' || this.fault === 'half') throw noSpace()
+    if (this.fault === 'stuck') await new Promise<void>((release) => this.#release.push(release))
+    return realDisk.write(fd, bytes, from, length, at)
+  }
+
+  sync = realDisk.sync
+
+  heal(): void {
+    this.fault = 'none'
+    for (const release of this.#release.splice(0)) release()
+  }
+}
+
+/** Appends one record and says whether it was taken and written. */
+type Attempt = (n: number) => Promise<boolean>
+
+async function openFaulty(options: { readonly onFull?: 'refuse' | 'admit' } = {}) {
+  const base = new TemporaryBase()
+  const disk = new FaultyDisk()
+  const { writer, directory } = await base.open({ disk, ...options })
+  const log = writer.log(0)
+  const attempt: Attempt = async (n) => log.append('acme', line(n), true) && (await log.written())
+  const close = async () => {
+    disk.heal()
+    await base[Symbol.asyncDispose]()
+  }
+  return { disk, writer, log, attempt, path: directory.path, [Symbol.asyncDispose]: close }
+}
+
+const found = (path: string) =>
+  readDead(path).map(({ value, seq }) => `${JSON.parse(value.toString()).n ?? value.toString()} as ${seq}`)
+
+for (const fault of ['full', 'half'] as const) {
+  test(`a disk that refuses (${fault} of a write): nothing of it was, numbers go on without a hole, and it is taken up again`, async () => {
+    await using open = await openFaulty()
+    const { disk, attempt, writer, log, path } = open
+    expect(await attempt(1)).toBe(true)
+    disk.fault = fault
+    const several = [2, 3, 4].map(attempt)
+    expect(await Promise.all(several)).toEqual([false, false, false])
+    expect(writer.trouble).toBe('disk-error')
+    expect(log.append('acme', line(5), true)).toBe(false)
+    disk.heal()
+    await until(() => writer.trouble === undefined)
+    expect(await attempt(6)).toBe(true)
+    expect(found(path)).toEqual(['1 as 0', '6 as 1'])
+  })
+}
+
+test('frames of a failed write that still stand behind a shorter one are not read', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, writer, path } = open
+  disk.fault = 'half'
+  await Promise.all(Array.from({ length: 200 }, (_, n) => attempt(n)))
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  expect(await attempt(500)).toBe(true)
+  expect(found(path)).toEqual(['500 as 0'])
+})
+
+test('a sum whose addition did not reach the disk says so, and counts what did', async () => {
+  await using open = await openFaulty()
+  const { disk, log, writer, path } = open
+  const sum = log.openSum('acme', '{"n":', '')
+  sum?.add()
+  expect(await log.written()).toBe(true)
+  disk.fault = 'full'
+  sum?.add()
+  expect(await log.written()).toBe(false)
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  await until(() => sum?.add() === false)
+  await log.written()
+  const [only] = found(path)
+  expect(only).toMatch(/^\d+ as 0$/)
+  expect(Number(only?.split(' ')[0])).toBeGreaterThanOrEqual(1)
+  expect(found(path)).toHaveLength(1)
+})
+
+test('after a slow write the next ones leave the main thread free, and a quick disk is written at once again', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, writer, path } = open
+  disk.fault = 'slow'
+  expect(await attempt(0)).toBe(true)
+  expect(writer.counters.slowWrites).toBe(1)
+  disk.heal()
+  for (let n = 1; n < 20; n += 1) expect(await attempt(n)).toBe(true)
+  expect(found(path)).toHaveLength(20)
+  expect(writer.counters.slowWrites).toBe(1)
+})
+
+test('a stalled disk is waited for no longer than the deadline; then nothing is taken until it is back, and nothing is twice', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, writer, log, path } = open
+  disk.fault = 'slow'
+  expect(await attempt(0)).toBe(true)
+  disk.fault = 'stuck'
+  const underWay = attempt(1)
+  await new Promise((next) => setImmediate(next))
+  const behind = attempt(2)
+  const startMs = performance.now()
+  expect(await Promise.all([underWay, behind])).toEqual([false, false])
+  expect(performance.now() - startMs).toBeLessThan(1_000)
+  expect(writer.trouble).toBe('stalled')
+  expect(log.append('acme', line(3), true)).toBe(false)
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  expect(await attempt(4)).toBe(true)
+  // What was under way cannot be called back: it is in the file, though nobody was told so.
+  expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
+})
+
+test('a journal that admits answers through a failed disk and counts what it missed', async () => {
+  await using open = await openFaulty({ onFull: 'admit' })
+  const { disk, attempt, writer, path } = open
+  disk.fault = 'full'
+  expect(await Promise.all([1, 2].map(attempt))).toEqual([true, true])
+  expect(await attempt(3)).toBe(true)
+  expect(writer.counters.gaps).toBe(3)
+  disk.heal()
+  await until(() => found(path).some((text) => text.includes('"gap":"journal_full","count":3')))
+  expect(found(path)).toHaveLength(1)
+})
+
+test('without room for the next segment the journal takes what fits into the present one, and goes on when there is room', async () => {
+  await using open = await openFaulty()
+  const { disk, log, writer, path } = open
+  const fill = async () => {
+    let taken = 0
+    while (log.append('acme', `{"n":1,"x":"${'x'.repeat(100_000)}"`, true)) {
+      taken += 1
+      if (!(await log.written())) throw new Error('taken and not written')
+    }
+    return taken
+  }
+  // The second segment is there already; zeros for the third come by the thread pool.
+  const write = disk.write.bind(disk)
+  disk.write = async () => Promise.reject(noSpace())
+  const taken = await fill()
+  expect(taken).toBeGreaterThan(15)
+  expect(writer.trouble).toBeUndefined()
+  disk.write = write
+  await until(() => log.append('acme', line(2), true))
+  expect(await log.written()).toBe(true)
+  expect(readDead(path)).toHaveLength(taken + 1)
+})

@@ -1,0 +1,51 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { GapPage, gapName, readGap } from './gap-page.ts'
+
+let directory = ''
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'weir-gap-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+test('the page tells how many and between when, and takes no more room than at first', () => {
+  const page = new GapPage(directory)
+  const { length } = readFileSync(join(directory, gapName))
+  for (let n = 0; n < 100; n += 1) {
+    page.count(2, 1_000 + n)
+    page.write()
+  }
+  expect(readGap(directory)).toEqual({ generation: 1, count: 200, fromMs: 1_000, toMs: 1_099 })
+  expect(readFileSync(join(directory, gapName))).toHaveLength(length)
+  page.close()
+})
+
+test('a half of the page that was torn leaves what was written before', () => {
+  const page = new GapPage(directory)
+  page.count(1, 5)
+  page.write()
+  page.count(1, 6)
+  page.write()
+  page.close()
+  const path = join(directory, gapName)
+  const bytes = readFileSync(path)
+  // The second write went to the first half.
+  writeFileSync(path, Buffer.concat([Buffer.alloc(20, 7), bytes.subarray(20)]))
+  expect(readGap(directory)).toMatchObject({ count: 1 })
+  writeFileSync(path, 'x')
+  expect(readGap(directory)).toMatchObject({ count: 0 })
+})
+
+test('what is counted while a gap becomes a record is of the next generation', () => {
+  const page = new GapPage(directory)
+  page.count(5, 10)
+  const recorded = page.gap
+  page.count(2, 20)
+  page.begin(recorded)
+  expect(page.gap).toEqual({ generation: 2, count: 2, fromMs: 10, toMs: 20 })
+  page.begin(page.gap)
+  expect(page.gap).toMatchObject({ generation: 3, count: 0 })
+  page.close()
+})
