@@ -1,3 +1,4 @@
+import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
@@ -121,7 +122,8 @@ export class ClusterLanes {
     const startedMs = performance.now()
     const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
     const refunded = await within(arrivedMs + this.#options.deadlineMs - startedMs, refunds)
-    const areAllBack = refunded?.every((isRefunded) => isRefunded) === true
+    const isBack = (isRefunded: boolean, at: number) => isRefunded || charged[at]?.part.request.limits.length === 0
+    const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =
       areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'
     if (isGone) return unavailableDecision(request, outcome)
@@ -158,6 +160,7 @@ export class ClusterLanes {
   #lookAt(parts: readonly Part[], arrivedMs: number): Promise<readonly PartDecision[]> {
     return Promise.all(
       parts.map(async (part) => {
+        if (part.request.limits.length === 0) return { part, decision: unlimitedDecision }
         const look = { ...part, request: { ...part.request, peek: true } }
         return { part, decision: await this.#decidePart(look, arrivedMs) }
       }),

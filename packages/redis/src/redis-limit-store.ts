@@ -129,7 +129,8 @@ class ScriptLimitStore implements RedisLimitStore {
   decide(request: LimitRequest): Promise<Decision> {
     try {
       checkLimitRequest(request)
-      if (request.limits.length === 0 && request.settleable === undefined) return Promise.resolve(unlimitedDecision)
+      const isKept = request.settleable !== undefined && !request.peek
+      if (request.limits.length === 0 && !isKept) return Promise.resolve(unlimitedDecision)
       return this.#servers.decide(request, performance.now())
     } catch (error) {
       return Promise.reject(error)

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '@weir/core/clock.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
+import { keySlot } from '@weir/redis/key-slot.ts'
+import { settlementKey } from '@weir/redis/keys.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { parseMarker } from '@weir/redis/settlement-marker.ts'
+import { createSettlements } from '@weir/redis/settlements.ts'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { buildLimit, buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
+import { untilDecides } from '../../support/open-topology.ts'
+import { type ClusterSetup, startCluster } from '../../support/servers/redis-cluster.ts'
+
+let cluster: ClusterSetup
+beforeAll(async () => {
+  cluster = await startCluster()
+  return () => cluster.close()
+})
+
+const deadlineMs = 5_000
+const day = { kind: 'window', ms: 86_400_000 } as const
+
+async function open() {
+  const redis = connectLimiter(cluster.url, { onError: () => undefined })
+  const store = createRedisLimitStore({
+    redis,
+    clock: systemClock,
+    periodBoundaries: createBoundaryCache(),
+    deadlineMs,
+  })
+  onTestFinished(() => {
+    store.close()
+    redis.disconnect()
+  })
+  await untilDecides(store)
+  const subject = `settled-${randomUUID()}`
+  const scope = buildScope({ subject, ip: `198.51.100.${Date.now() % 250}` })
+  const own = buildLimit({ name: 'own', size: 1_000, span: day })
+  const perIp = buildLimit({
+    name: `ip-${randomUUID()}`,
+    size: 500,
+    by: [{ kind: 'ip' }],
+    span: day,
+    algorithm: 'sliding_log',
+  })
+  const all = buildLimit({ name: `all-${randomUUID()}`, size: 1_000, by: [{ kind: 'global' }], span: day })
+  const settlements = createSettlements({ redis, owner: 'one', answerMs: deadlineMs })
+  const ask = (limits: readonly (typeof own)[], cost: number) => ({
+    ...buildLimitRequest({ scope, limits, cost }),
+    settleable: { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' },
+  })
+  const used = async (request: ReturnType<typeof ask>) =>
+    (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
+  return { redis, store, subject, own, perIp, all, settlements, ask, used }
+}
+
+test('a decision over several slots is settled in each of them, once, however often it is repeated', async () => {
+  const { store, subject, own, perIp, all, settlements, ask, used } = await open()
+  const request = ask([own, perIp, all], 40)
+  expect(await store.decide(request)).toMatchObject({ allowed: true, charged: 'yes' })
+  const settlement = { subject, id: request.settleable.id, cost: 90 }
+  const first = await settlements.settle(settlement)
+  expect(first).toMatchObject({ kind: 'settled', chargedCost: 40, isOwed: true })
+  expect(first.kind === 'settled' && first.limits.map((state) => state.used)).toEqual([90, 90, 90])
+  expect(await Promise.all([settlements.settle(settlement), settlements.settle(settlement)])).toEqual([first, first])
+  expect(await settlements.settle({ ...settlement, cost: 1 })).toEqual({ kind: 'conflict', cost: 90 })
+  expect(await used(request)).toEqual([90, 90, 90])
+})
+
+test("limits of other slots alone: the subject's slot still knows of the decision", async () => {
+  const { store, subject, perIp, all, settlements, ask, used } = await open()
+  const request = ask([perIp, all], 30)
+  expect(await store.decide(request)).toMatchObject({
+    allowed: true,
+    charged: 'yes',
+    limits: [{ used: 30 }, { used: 30 }],
+  })
+  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 10 })
+  expect(settled).toMatchObject({ kind: 'settled', limits: [{ used: 10 }, { used: 10 }] })
+  expect(await used(request)).toEqual([10, 10])
+})
+
+test('a decision whose later slot refuses is not charged, in no slot, and cannot be settled', async () => {
+  const { store, subject, perIp, settlements, ask, used } = await open()
+  const narrow = buildLimit({ name: `all-${randomUUID()}`, size: 20, by: [{ kind: 'global' }], span: day })
+  const requests = Array.from({ length: 6 }, () => ask([perIp, narrow], 15))
+  const decisions = await Promise.all(requests.map((request) => store.decide(request)))
+  expect(decisions.map(({ charged }) => charged).toSorted()).toEqual(['no', 'no', 'no', 'no', 'no', 'yes'])
+  const settle = ({ settleable }: ReturnType<typeof ask>) => settlements.settle({ subject, id: settleable.id, cost: 1 })
+  const settled = await Promise.all(requests.map(settle))
+  expect(settled.map(({ kind }) => kind === 'settled')).toEqual(decisions.map(({ charged }) => charged === 'yes'))
+  expect(await used(ask([perIp, narrow], 0))).toEqual([1, 1])
+})
+
+test('a settlement that ended after the first slot is completed by a repeat', async () => {
+  const { redis, store, subject, own, perIp, settlements, ask, used } = await open()
+  const request = ask([own, perIp], 40)
+  await store.decide(request)
+  const { id } = request.settleable
+  const home = settlementKey(subject, id)
+  const marker = parseMarker((await nodeOf(home).getBuffer(home)) ?? Buffer.alloc(0))
+  expect(marker?.text.beside).toHaveLength(1)
+  // The other slot's marker is out of reach for a moment: what Redis does when a master is gone, without the wait.
+  const [beside = ''] = marker?.text.beside ?? []
+  const bytes = await nodeOf(beside).getBuffer(beside)
+  await nodeOf(beside).del(beside)
+  await nodeOf(beside).lpush(beside, 'not a marker')
+  expect(await settlements.settle({ subject, id, cost: 10 })).toEqual({ kind: 'unavailable' })
+  expect(await used(request)).toEqual([10, 40])
+  await nodeOf(beside).set(beside, bytes ?? '', 'PX', 600_000)
+  expect(await settlements.settle({ subject, id, cost: 10 })).toMatchObject({
+    ...{ kind: 'settled', isOwed: true, limits: [{ used: 10 }, { used: 10 }] },
+  })
+  expect(await used(request)).toEqual([10, 10])
+
+  function nodeOf(key: string) {
+    if (!('serverOf' in redis)) throw new Error('this is no Cluster')
+    const server = redis.serverOf(keySlot(key))
+    if (server === undefined) throw new Error('nobody holds the slot')
+    return server
+  }
+})
+
+test('a charge over several slots that was undone leaves nothing to settle', async () => {
+  const { store, subject, own, perIp, settlements, ask, used } = await open()
+  const request = ask([own, perIp], 40)
+  const decision = await store.decide(request)
+  expect(await store.refund(request, decision)).toBe(true)
+  expect(await settlements.settle({ subject, id: request.settleable.id, cost: 10 })).toEqual({ kind: 'unknown' })
+  expect(await used(request)).toEqual([0, 0])
+})
