@@ -3,7 +3,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Admissions } from './admissions.ts'
 import type { Ask, Verdict } from './gate.ts'
 import type { DecisionLog } from './ports.ts'
-import { journalFull, type Recording } from './recording.ts'
+import type { Recording } from './recording.ts'
 
 /** Another process is about to record the first request of this repeat, or has just died with it. */
 const repeatRetryMs = 1_000
@@ -38,8 +38,8 @@ export function createAdmitOnce(parts: {
     id: string,
     admissionId: string,
   ): Promise<Verdict> => {
-    if (!recording.append(id, tsMs, ask, decision)) return recording.refuse(ask, limits, journalFull(decision))
-    if (!(await log.written())) return recording.tooLate(id, limits, decision)
+    const isRecorded = recording.append(id, tsMs, ask, decision) && (await log.written())
+    if (!isRecorded) return recording.unrecorded(ask, limits, decision)
     admissions.mark(ask.subject.id, admissionId, id)
     return { id, decision, limits }
   }

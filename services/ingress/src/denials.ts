@@ -26,6 +26,13 @@ export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'o
   readonly key: string
 }
 
+export interface RecordedDenial {
+  /** Of the record that counts it; undefined when only a gap does. */
+  readonly id: string | undefined
+  /** Whether it is in the journal as soon as that is written; else it waits here. */
+  readonly isTaken: boolean
+}
+
 /** Since the process started. */
 export interface DenialCounters {
   /** Told of by a sum's record. */
@@ -35,8 +42,10 @@ export interface DenialCounters {
 }
 
 export interface Denials {
-  /** Takes the denial; the id of the record that counts it, or undefined when only a gap does. */
-  record(denial: Denial, isOneOfMany: boolean): string | undefined
+  /** Takes the denial. What the journal has no room for waits. */
+  record(denial: Denial, isOneOfMany: boolean): RecordedDenial
+  /** Lets the denial wait until the journal writes again; the id of its record to be, or undefined when only a gap will tell of it. */
+  wait(denial: Denial): string | undefined
   /** Writes what waits for room, as far as there is some. */
   flush(): void
   /** The last try: after this nothing is kept. */
@@ -86,21 +95,37 @@ class DenialRecorder implements Denials {
     return this.#waiting.size
   }
 
-  record(denial: Denial, isOneOfMany: boolean): string | undefined {
+  record(denial: Denial, isOneOfMany: boolean): RecordedDenial {
     const tsMs = this.#clock.nowMs()
     const id = isOneOfMany ? this.#addToSum(denial, tsMs) : this.#append(denial, tsMs)
-    return id ?? this.#keepWaiting(denial, tsMs)
+    return id === undefined ? { id: this.wait(denial), isTaken: false } : { id, isTaken: true }
+  }
+
+  wait(denial: Denial): string | undefined {
+    const tsMs = this.#clock.nowMs()
+    this.#tryLater()
+    const kind = kindOf(denial)
+    const known = this.#waiting.get(kind)
+    if (known !== undefined) {
+      known.count += 1
+      return known.id
+    }
+    if (this.#waiting.size < this.#waitingMax) {
+      const id = uuidv7(tsMs)
+      // What stood in the counts is of no use once it is old.
+      this.#waiting.set(kind, { id, denial: { ...denial, limits: [] }, count: 1 })
+      return id
+    }
+    this.counters.uncounted += 1
+    this.#gap ??= { count: 0, fromMs: tsMs, toMs: tsMs }
+    this.#gap.count += 1
+    this.#gap.toMs = tsMs
+    return undefined
   }
 
   flush(): void {
-    let left = flushedAtOnce
-    const tsMs = this.#clock.nowMs()
-    for (const [kind, { id, denial, count }] of this.#waiting) {
-      // Dated by when it is written: what a mark has said to be complete must not be added to.
-      if (left === 0 || !this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, count)))) return
-      this.#waiting.delete(kind)
-      left -= 1
-    }
+    const isAll = this.#appendWaiting()
+    if (!isAll) return
     if (this.#gap !== undefined) {
       const detail = 'denials of more kinds than are kept while the journal is full'
       if (!this.#log.append('', encodeGapOpen({ cause: 'journal_full', detail, ...this.#gap }))) return
@@ -108,6 +133,32 @@ class DenialRecorder implements Denials {
     }
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /** Whether the journal took all that waited. */
+  #appendWaiting(): boolean {
+    const tsMs = this.#clock.nowMs()
+    const taken: Waiting[] = []
+    for (const [kind, one] of this.#waiting) {
+      if (taken.length === flushedAtOnce) break
+      const { id, denial, count } = one
+      // Dated by when it is written: what a mark has said to be complete must not be added to.
+      if (!this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, count)))) break
+      this.#waiting.delete(kind)
+      taken.push(one)
+    }
+    if (taken.length > 0) void this.#log.written().then((isWritten) => isWritten || this.#putBack(taken))
+    return this.#waiting.size === 0
+  }
+
+  /** The disk refused after all. Its equals that have come meanwhile have a record and an id of their own. */
+  #putBack(taken: readonly Waiting[]): void {
+    for (const one of taken) this.#waiting.set(`${kindOf(one.denial)}\n${one.id}`, one)
+    this.#tryLater()
+  }
+
+  #tryLater(): void {
+    this.#timer ??= setInterval(() => this.flush(), flushEveryMs).unref()
   }
 
   close(): void {
@@ -145,27 +196,6 @@ class DenialRecorder implements Denials {
     this.#sums.set(kind, { id, sum })
     this.counters.summed += 1
     return id
-  }
-
-  #keepWaiting(denial: Denial, tsMs: number): string | undefined {
-    this.#timer ??= setInterval(() => this.flush(), flushEveryMs).unref()
-    const kind = kindOf(denial)
-    const known = this.#waiting.get(kind)
-    if (known !== undefined) {
-      known.count += 1
-      return known.id
-    }
-    if (this.#waiting.size < this.#waitingMax) {
-      const id = uuidv7(tsMs)
-      // What stood in the counts is of no use once it is old.
-      this.#waiting.set(kind, { id, denial: { ...denial, limits: [] }, count: 1 })
-      return id
-    }
-    this.counters.uncounted += 1
-    this.#gap ??= { count: 0, fromMs: tsMs, toMs: tsMs }
-    this.#gap.count += 1
-    this.#gap.toMs = tsMs
-    return undefined
   }
 }
 

@@ -134,12 +134,22 @@ test('who is over a limit is told so also while the journal is full', async () =
   expect((await gate.decide(ask())).decision).toMatchObject({ allowed: false, reason: 'limit' })
 })
 
-test('nothing is admitted whose record the disk did not take in time, and it stays charged, since it may yet be counted', async () => {
+test('what the disk did not take is not answered as decided, and its charge is given back; the refusal is recorded later', async () => {
   log.isStalled = true
-  const { id, decision } = await gate.decide(ask())
-  expect(decision).toMatchObject({ allowed: false, reason: 'journal_full', charged: 'yes' })
-  expect(log.records).toMatchObject([{ id, outcome: 'allow', charged: 'yes' }])
-  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 1 }, { used: 1 }])
+  const stranger = () => gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
+  const refused = [await gate.decide(ask()), await stranger()]
+  for (const { decision } of refused) {
+    expect(decision).toMatchObject({ allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 })
+  }
+  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 0 }, { used: 0 }])
+  log.isStalled = false
+  log.records.length = 0
+  const { id } = await gate.decide(ask())
+  expect(log.records).toMatchObject([
+    { id: refused[0]?.id, subject: 'globex', reason: 'journal_full' },
+    { id: refused[1]?.id, subject: '_unauthenticated', reason: 'journal_full' },
+    { id, outcome: 'allow' },
+  ])
 })
 
 test('callers who are nobody are counted in one record a second, whatever their addresses', async () => {

@@ -89,7 +89,7 @@ export function createGate(parts: GateParts): Gate {
   const denials = createDenials({ log, clock })
   const limitsOf = createLimitsOf()
   const recording = createRecording(log, denials)
-  const { append, refuse, tooLate } = recording
+  const { append, refuse, unrecorded } = recording
   const admitOnce = createAdmitOnce({ log, recording, admissions })
 
   /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
@@ -130,19 +130,21 @@ export function createGate(parts: GateParts): Gate {
       const tsMs = kept?.tsMs ?? clock.nowMs()
       if (idempotency !== undefined) return admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
       const id = kept?.settleable.id ?? uuidv7(tsMs)
-      if (append(id, tsMs, ask, decision)) {
-        if (!(await log.written())) return tooLate(id, limits, decision)
+      if (append(id, tsMs, ask, decision) && (await log.written())) {
         if (route.refundOn === undefined) return { id, decision, limits }
         return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
       }
       const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
-      return refuse(ask, limits, journalFull(decision, isBack ? 'no' : decision.charged))
+      return unrecorded(ask, limits, decision, isBack ? 'no' : decision.charged)
     },
     async refuseStranger(ask) {
       const { retryAfterMs } = ask
       const refused = policy.isStale() ? policyStale : unauthorized
-      const id = denials.record(strangerOf(ask, refused), true)
-      await log.written()
+      const { id, isTaken } = denials.record(strangerOf(ask, refused), true)
+      if (isTaken && !(await log.written())) {
+        const decision = journalFull(refused)
+        return { id: denials.wait(strangerOf(ask, decision)), decision, limits: undefined }
+      }
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
   }

@@ -1,5 +1,5 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
-import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Denials } from './denials.ts'
 import type { Ask, Verdict } from './gate.ts'
@@ -12,7 +12,7 @@ const journalFullRetryMs = 5_000
 /** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
 export const journalFull = (decision: Decision, charged = decision.charged): Decision => ({
   ...decision,
-  ...{ allowed: false, reason: 'journal_full', shadowedBy: '', charged, isRemembered: true },
+  ...{ allowed: false, reason: 'journal_full', deniedBy: '', shadowedBy: '', charged },
   retryAfterMs: journalFullRetryMs,
 })
 
@@ -22,21 +22,24 @@ export interface Recording {
   append(id: string, tsMs: number, ask: Ask, decision: Decision): boolean
   /** Records whoever is turned away, as one of many where that is possible. */
   refuse(ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict>
-  /** Of an admission whose record the disk did not take in time. It may do so yet: so there is no other, and the charge stands. */
-  tooLate(id: string, limits: readonly Limit[], decision: Decision): Verdict
+  /** Of a decision that is not in the journal: whoever asked is turned away, and that is recorded when it can be. */
+  unrecorded(ask: Ask, limits: readonly Limit[], decision: Decision, charged?: Charged): Verdict
 }
 
 export function createRecording(log: DecisionLog, denials: Denials): Recording {
+  const unrecorded: Recording['unrecorded'] = (ask, limits, decision, charged) => {
+    const refusal = journalFull(decision, charged)
+    return { id: denials.wait(denialOf(ask, refusal)), decision: refusal, limits }
+  }
+
   return {
     append(id, tsMs, ask, decision) {
       return log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
     },
     async refuse(ask, limits, decision) {
-      const id = denials.record(denialOf(ask, decision), decision.isRemembered === true)
-      // Whoever is turned away is so whatever the disk does.
-      await log.written()
-      return { id, decision, limits }
+      const { id, isTaken } = denials.record(denialOf(ask, decision), decision.isRemembered === true)
+      return !isTaken || (await log.written()) ? { id, decision, limits } : unrecorded(ask, limits, decision)
     },
-    tooLate: (id, limits, decision) => ({ id, limits, decision: journalFull(decision) }),
+    unrecorded,
   }
 }
