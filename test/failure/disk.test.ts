@@ -29,8 +29,9 @@ async function startOnSmallDisk(onFull: 'refuse' | 'admit'): Promise<Stack> {
 }
 
 describe('a disk that is full under the journal', () => {
-  it('what cannot be written is not answered as decided, and what was answered is counted once', async () => {
+  it('what cannot be written is not answered as decided; what was answered is counted once, refusals or their gaps too', async () => {
     const up = await startOnSmallDisk('refuse')
+    const counter = openCounter(up.addresses.clickhouse)
     const { row, load } = await playScenario(up, {
       fault: 'the disk under the journal full while Kafka is down',
       perSecond: 3_000,
@@ -45,6 +46,8 @@ describe('a disk that is full under the journal', () => {
     })
     expect(row).toEqual(exactly(row))
     expect(load.progress.unrecorded).toBeGreaterThan(100)
+    expect(row.refused + (await counter.decisionsInGaps())).toBe(load.progress.unrecorded)
+    await counter.close()
   })
 
   it('where it admits nevertheless, gaps say exactly how many answered decisions have no record', async () => {

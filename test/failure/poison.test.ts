@@ -1,12 +1,13 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
-import { readTopic } from '../support/servers/read-topic.ts'
+import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -66,9 +67,12 @@ it('records that cannot be read become dead letters, whole, and none becomes a r
   })
   await sender.close()
   expect(row).toEqual(exactly(row))
-  const letters = await readTopic(options, topics.decisionsDeadLetters, ({ length }) => length >= sent.length)
+  // A block that is tried again sends its letters again, under the same keys.
+  const byKey = (letters: readonly ReadRecord[]) => new Map(letters.map(({ key, value }) => [String(key), value]))
+  const isWhole = (letters: readonly ReadRecord[]) => byKey(letters).size >= sent.length
+  const letters = byKey(await readTopic(options, topics.decisionsDeadLetters, isWhole))
   const text = (value: Buffer | string | null) => (value === null ? '(null)' : String(value).slice(0, 2_000))
-  expect(letters.map(({ value }) => text(value)).sort()).toEqual(sent.map(text).sort())
+  expect([...letters.values()].map(text).sort()).toEqual(sent.map(text).sort())
   const counter = openCounter(stack.addresses.clickhouse)
   expect(await counter.rawTotal()).toBe(row.answered)
   await counter.close()
@@ -77,16 +81,15 @@ it('records that cannot be read become dead letters, whole, and none becomes a r
 it('a record that forges its place in Kafka is counted at the place where it stands', async () => {
   const sender = createRecordSender(kafkaOptions(stack.addresses.kafka))
   const forgedId = id()
-  await playScenario(stack, {
-    fault: 'a record that forges its place in Kafka',
-    perSecond: 500,
-    async strike({ load }) {
-      await sender.send(topics.decisions, [{ key: 'x', value: forged({ id: forgedId, partition: 63, offset: 1 }) }])
-      await load.forMs(1_000)
-    },
-  })
+  await sender.send(topics.decisions, [{ key: 'x', value: forged({ id: forgedId, partition: 63, offset: 1 }) }])
   await sender.close()
   const counter = openCounter(stack.addresses.clickhouse)
-  expect(await counter.partitionsOf(forgedId)).not.toContain(63)
+  const found = async () => {
+    const partitions = await counter.partitionsOf(forgedId)
+    return partitions.length > 0 && partitions
+  }
+  const partitions = await waitUntil(found, { deadlineMs: 30_000 })
+  expect(partitions).toHaveLength(1)
+  expect(partitions).not.toContain(63)
   await counter.close()
 })

@@ -1,11 +1,12 @@
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { packId } from './ledger.ts'
+import { type CountedAnswers, packId } from './ledger.ts'
 
 /** What ClickHouse holds, asked with a connection of the tests' own. Every number is of `sum(count)`, never of rows. */
 export interface Counter {
   /** Decisions in the raw table; undefined while ClickHouse does not answer. */
   rawTotal(): Promise<number | undefined>
-  hasId(uuid: string): Promise<boolean>
+  /** Whether one of these decisions is there. */
+  hasAny(uuids: readonly string[]): Promise<boolean>
   /** Where the rows of a decision say that they stand. */
   partitionsOf(uuid: string): Promise<readonly number[]>
   /** By decision, of rows since then. */
@@ -17,6 +18,9 @@ export interface Counter {
   repeatedRows(): Promise<number>
   /** Numbers that no row has, up to the highest of each journal and partition. */
   holes(): Promise<number>
+  /** What a subject's decisions cost in all, corrections included; and how many rows correct any. */
+  unitsOf(subject: string): Promise<number>
+  correctionsOf(subject: string): Promise<number>
   /** Decisions that gaps say were answered and could not be recorded. */
   decisionsInGaps(): Promise<number>
   close(): Promise<void>
@@ -64,8 +68,9 @@ export function openCounter(url: string): Counter {
   const sum = (table: string) => one(client, `SELECT sum(count) AS n FROM weir.${table}`)
   return {
     rawTotal: () => sum('decisions').catch(() => undefined),
-    async hasId(uuid) {
-      const query = `SELECT count() AS n FROM weir.decisions WHERE id = '${uuid}'`
+    async hasAny(uuids) {
+      const list = uuids.map((uuid) => `'${uuid}'`).join(', ')
+      const query = `SELECT count() AS n FROM weir.decisions WHERE id IN (${list})`
       return (await one(client, query).catch(() => 0)) > 0
     },
     async partitionsOf(uuid) {
@@ -91,21 +96,34 @@ export function openCounter(url: string): Counter {
     },
     repeatedRows: () => one(client, repeatedQuery),
     holes: () => one(client, holesQuery),
+    unitsOf: (subject) =>
+      one(
+        client,
+        `SELECT sum(toInt64(cost * count) + adjustment) AS n FROM weir.decisions WHERE subject = '${subject}'`,
+      ),
+    correctionsOf: (subject) =>
+      one(client, `SELECT countIf(adjustment != 0) AS n FROM weir.decisions WHERE subject = '${subject}'`),
     decisionsInGaps: () => one(client, "SELECT sum(count) AS n FROM weir.gaps FINAL WHERE cause = 'journal_full'"),
     close: () => client.close(),
   }
 }
 
-/** Answers by decision against the rows: what is missing of them, what the rows have beyond them, rows beyond one per decision. */
+/**
+ * Answers by decision against the rows. What is missing of them; of refusals that said they might not be recorded, what is there; what
+ * the rows have beyond the answers; rows beyond one per decision.
+ */
 export function compareWithRaw(
-  answers: ReadonlyMap<string, number>,
+  { answers, refusals }: CountedAnswers,
   raw: ReadonlyMap<string, { readonly rows: number; readonly count: number }>,
 ) {
-  let [missing, beyond, repeated] = [0, 0, 0]
+  let [missing, refused, beyond, repeated] = [0, 0, 0, 0]
   for (const [id, count] of answers) missing += Math.max(0, count - (raw.get(id)?.count ?? 0))
   for (const [id, { rows, count }] of raw) {
-    beyond += Math.max(0, count - (answers.get(id) ?? 0))
+    const answered = answers.get(id) ?? 0
+    const refusedHere = Math.min(refusals.get(id) ?? 0, Math.max(0, count - answered))
+    refused += refusedHere
+    beyond += Math.max(0, count - answered - refusedHere)
     repeated += rows - 1
   }
-  return { missing, beyond, repeated }
+  return { missing, refused, beyond, repeated }
 }

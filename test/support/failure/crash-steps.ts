@@ -1,4 +1,6 @@
+import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 import type { Stack } from './stack.ts'
@@ -23,11 +25,21 @@ async function sendPoison({ addresses }: Stack): Promise<void> {
   await sender.close()
 }
 
+/** What a journal says of records that Kafka refused; its metering is a block's last but one effect. */
+async function sendGap({ addresses }: Stack): Promise<void> {
+  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+  const nowMs = Date.now()
+  const open = encodeGapOpen({ cause: 'refused', count: 1, fromMs: nowMs, toMs: nowMs, detail: 'failure suite' })
+  await sender.send(topics.decisions, [{ key: 'gap', value: `${open},"journal":"${uuidv7(nowMs)}","seq":0}` }])
+  await sender.close()
+}
+
 /** Those under which nothing is lost on the way; `elsewhere` are the others. */
 export const crashSteps: readonly CrashStep[] = [
   ...of('alerting', 'alerting', ['claim', 'supersede', 'publish', 'done', 'commit', 'enqueue', 'enqueue_commit']),
   ...of('metering', 'metering', ['declare', 'insert', 'marks', 'commit']),
-  ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
+  ...of('metering', 'metering', ['dead_letters', 'redeclare']).map((step) => ({ ...step, occasion: sendPoison })),
+  ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
   ...of('ingress', 'ingress', [
     'journal_made',
     'journal_listening',
@@ -43,9 +55,7 @@ export const crashSteps: readonly CrashStep[] = [
 export const elsewhere: readonly string[] = [
   'journal_gap_recorded', // disk.test.ts: a journal that admits when it is full
   'quarantine', // test/servers/kafka: a record that Kafka refuses for good
-  'redeclare', // poison.test.ts
-  'gaps',
-  'settle.corrected',
+  'settle.corrected', // settle.test.ts
   'settle.written',
   'settle.recorded',
 ]

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /** How many subjects of each kind there are. Those with a quota are used up, one after another. */
-const subjectCounts = { wide: 128, narrow: 8, quota: 400 } as const
+const subjectCounts = { wide: 128, narrow: 8, quota: 400, settled: 4 } as const
 type SubjectKind = keyof typeof subjectCounts
 
 /** Units a day of a subject with a quota; its alerts are raised at 80 % and at 100 %. */
@@ -30,6 +30,7 @@ plans:
   wide: { limits: [wide-minute, wide-day] }
   narrow: { limits: [narrow-second] }
   quota: { limits: [quota-day] }
+  settled: { limits: [wide-day] }
 limits:
   wide-minute: { algorithm: token_bucket, size: 1000000, window: 1m, onUnavailable: allow }
   wide-day: { algorithm: fixed_window, size: 1000000000, period: day, onUnavailable: allow }

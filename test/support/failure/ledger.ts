@@ -13,7 +13,7 @@ export interface LedgerEntry {
   readonly latencyUs: number
 }
 
-/** `unrecorded`: refused because it could not be recorded. Nothing may be counted for it. */
+/** `unrecorded`: refused because the journal was full; it may be recorded yet. */
 export const verdicts = ['allowed', 'denied', 'unavailable', 'unrecorded'] as const
 export type Verdict = (typeof verdicts)[number]
 
@@ -54,11 +54,19 @@ export function readLedger(file: string): LedgerEntry[] {
   })
 }
 
-/** Answers by decision: of refusals that were summed into one record, several answers carry the same id. */
-export function answersById(entries: readonly LedgerEntry[]): Map<string, number> {
+/** By decision, how many answers carry its id: of refusals that were summed into one record there are several. */
+export interface CountedAnswers {
+  readonly answers: ReadonlyMap<string, number>
+  /** Refused because the journal was full: recorded where there is room, else in a gap. */
+  readonly refusals: ReadonlyMap<string, number>
+}
+
+export function answersById(entries: readonly LedgerEntry[]): CountedAnswers {
   const answers = new Map<string, number>()
+  const refusals = new Map<string, number>()
   for (const { id, verdict } of entries) {
-    if (verdict !== 'unrecorded') answers.set(id, (answers.get(id) ?? 0) + 1)
+    const counted = verdict === 'unrecorded' ? refusals : answers
+    counted.set(id, (counted.get(id) ?? 0) + 1)
   }
-  return answers
+  return { answers, refusals }
 }

@@ -1,0 +1,67 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openCounter } from '../support/failure/count.ts'
+import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
+import { type Stack, startStack } from '../support/failure/stack.ts'
+
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack()
+})
+afterAll(() => stack?.close())
+
+const decisions = 20
+const [charged, cost] = [5, 3]
+/** A repeat may have to wait for a minute until another process may write the record (docs/check-api.md). */
+const settleDeadlineMs = 150_000
+
+async function ask(subject: string, path: string, body: object): Promise<Record<string, unknown> | undefined> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${stack.ports.api}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': keyOf(subject) },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(5_000),
+    })
+    const found: unknown = await answer.json()
+    return answer.status === 200 && typeof found === 'object' ? { ...found } : undefined
+  } catch {
+    return undefined // The process died under it.
+  }
+}
+
+describe('an ingress killed while it settles', () => {
+  it.for(['settle.corrected', 'settle.written', 'settle.recorded'])(
+    'after %s: a client that repeats until it is answered has each decision corrected once, in Redis and in the sums',
+    async (step, { expect: expectHere }) => {
+      const subject = subjectId('settled', ['settle.corrected', 'settle.written', 'settle.recorded'].indexOf(step))
+      const checks: Promise<Record<string, unknown> | undefined>[] = []
+      for (let index = 0; index < decisions; index += 1) {
+        checks.push(ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: charged, settle: '10m' }))
+      }
+      const ids = (await Promise.all(checks)).map((body) => body?.id)
+      const before = stack.pid('ingress')
+      stack.killIntoOnce('ingress', { WEIR_CRASH_AT: `ingress.${step}:3` })
+      await stack.backAfter('ingress', before)
+      const settled = await Promise.all(
+        ids.map((id) =>
+          waitUntil(() => ask(subject, '/v1/settle', { id, cost }), { deadlineMs: settleDeadlineMs, everyMs: 500 }),
+        ),
+      )
+      expectHere(settled.map((body) => body?.adjustment)).toEqual(ids.map(() => cost - charged))
+
+      const counter = openCounter(stack.addresses.clickhouse)
+      const isIn = async () => (await counter.unitsOf(subject)) <= decisions * cost
+      await waitUntil(isIn, { deadlineMs: 60_000, everyMs: 500 })
+      // One more decision and its correction are read after all before: what came twice is there by then.
+      expectHere([await counter.unitsOf(subject), await counter.correctionsOf(subject)]).toEqual([
+        decisions * cost,
+        decisions,
+      ])
+      expectHere(await counter.rollupDifferences()).toBe(0)
+      await counter.close()
+      const peek = await ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: 0, peek: true })
+      expectHere(peek?.limits).toEqual([expect.objectContaining({ used: decisions * cost })])
+    },
+  )
+})
