@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { createClient as createClickhouse } from '@clickhouse/client'
+import { createClient } from '@clickhouse/client'
 import { topics } from '@weir/contracts/topics.ts'
-import { createClient } from '@weir/kafka/connect.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
+import { Kafka, logLevel } from 'kafkajs'
 
 /**
  * A consumer as the manuals of both clients show it. It fetches as much at a time as metering, and inserts a whole batch at once, so that
@@ -11,9 +10,9 @@ import { createLogger } from '@weir/runtime/logger.ts'
 const [brokers = '', clickhouseUrl = ''] = process.argv.slice(2)
 const fetchBytes = 4_000_000
 
-const clickhouse = createClickhouse({ url: clickhouseUrl })
-const kafka = { brokers: [brokers], clientId: 'naive', log: createLogger('naive', 'error') }
-const consumer = createClient(kafka).consumer({
+const clickhouse = createClient({ url: clickhouseUrl })
+const kafka = new Kafka({ brokers: [brokers], clientId: 'naive', logLevel: logLevel.ERROR })
+const consumer = kafka.consumer({
   groupId: `naive-${randomUUID()}`,
   maxWaitTimeInMs: 300,
   minBytes: fetchBytes,

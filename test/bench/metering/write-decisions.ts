@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { setTimeout as pause } from 'node:timers/promises'
 import { topics } from '@weir/contracts/topics.ts'
 import { openJournal } from '@weir/kafka/journal/open-journal.ts'
 import { parseTopics, topicsFile } from '@weir/kafka/topics-file.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { makeRecords } from './make-records.ts'
 
 /**
@@ -27,14 +27,18 @@ const journal = await openJournal({
 const log = journal.log(0)
 const records = makeRecords(() => Date.now())
 const startedAt = performance.now()
-for (let made = 0; made < events; ) {
-  const due = Math.min(events, Math.floor(((performance.now() - startedAt) * perSecond) / 1_000))
-  for (; made < due; made++) {
-    const { subject, decision } = records.next().value
-    if (!log.append(subject, decision, true)) throw new Error('the journal is full')
-  }
-  await log.written()
-  await pause(tickMs)
-}
+let made = 0
+const isAllMade = await waitUntil(
+  async () => {
+    const due = Math.min(events, Math.floor(((performance.now() - startedAt) * perSecond) / 1_000))
+    for (; made < due; made++) {
+      const { subject, decision } = records.next().value
+      if (!log.append(subject, decision, true)) throw new Error('the journal is full')
+    }
+    await log.written()
+    return made >= events
+  },
+  { deadlineMs: Number(secondsText) * 10_000, everyMs: tickMs },
+)
 const { left } = await journal.drain(drainMs)
-process.exit(left === 0 ? 0 : 1)
+process.exit(isAllMade === true && left === 0 ? 0 : 1)
