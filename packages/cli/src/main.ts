@@ -37,6 +37,11 @@ const wholeNumber = (min: number, max: number) => (value: string) => {
   throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
 }
 
+const offsetOrClickhouse = (value: string) => {
+  if (value === 'clickhouse' || /^\d{1,18}$/.test(value)) return value
+  throw new InvalidArgumentError('It must be an offset, or clickhouse.')
+}
+
 const given = (name: string): string => {
   const value = process.env[name]
   if (value) return value
@@ -167,6 +172,28 @@ program
     if (!(await (await import('./commands/audit.ts')).audit(options, around)).isClean) process.exitCode = 1
   })
 
+const dlq = program.command('dlq').description('Look at records that could not be read, and bring them back.')
+const dlqCommand = (name: string, what: string) =>
+  dlq
+    .command(name)
+    .description(what)
+    .option('--topic <name>', 'that the record was on; weir.decisions.v1 if none is named, with ls all')
+    .addOption(dataOption())
+    .option('--json', 'print JSON', false)
+const ofOneLetter = (command: Command) =>
+  command
+    .requiredOption('--partition <n>', 'that it was in', wholeNumber(0, 65_535))
+    .requiredOption('--offset <n>', 'that it had', wholeNumber(0, Number.MAX_SAFE_INTEGER))
+dlqCommand('ls', 'List them, with the reasons.').action(async (options) =>
+  (await import('./commands/dlq.ts')).listDeadLetters(options, around),
+)
+ofOneLetter(dlqCommand('show', 'Print one as it came.')).action(async (options) =>
+  (await import('./commands/dlq.ts')).showDeadLetter(options, around),
+)
+ofOneLetter(dlqCommand('replay', 'Bring one back as a record, which counts once.'))
+  .addOption(new Option('--value <file>', 'what to bring back in its place: the record, mended').argParser(inCwd))
+  .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, around))
+
 program
   .command('restore-quotas')
   .description('Raise calendar quotas in Redis to what ClickHouse shows as used. The console does it by itself.')
@@ -174,6 +201,29 @@ program
   .addOption(dataOption())
   .option('--json', 'print JSON', false)
   .action(async (options) => (await import('./commands/restore-quotas.ts')).restoreQuotas(options, around))
+
+/** Commands about journals look into WEIR_JOURNAL_DIR, else into that of the `weir up` on the data directory. */
+const journal = program.command('journal').description('Look at what stands on disk and is not in Kafka yet.')
+const journalCommand = (name: string, what: string) =>
+  journal
+    .command(name)
+    .description(what)
+    .addOption(new Option('--dir <dir>', 'the folder of journals').argParser(inCwd))
+    .addOption(dataOption())
+    .option('--json', 'print JSON', false)
+journalCommand('ls', 'List journals: whose they are, and what in them waits.').action(async (options) =>
+  (await import('./commands/journal.ts')).listJournals(options, around),
+)
+journalCommand('verify', 'Read all of them: exit code 1 if something is damaged or missing.').action(
+  async (options) => {
+    if (!(await (await import('./commands/journal.ts')).verifyJournals(options, around))) process.exitCode = 1
+  },
+)
+journalCommand('drain', 'Send the journals of dead processes to Kafka; exit code 1 if some are left.')
+  .option('--wait <seconds>', 'at most', wholeNumber(1, 86_400), 60)
+  .action(async (options) => {
+    if (!(await (await import('./commands/journal.ts')).drainJournals(options, around))) process.exitCode = 1
+  })
 
 program
   .command('test')
@@ -193,6 +243,22 @@ program
   .action(async (name: string | undefined, options) =>
     (await import('./commands/bench.ts')).bench(name, options, around),
   )
+
+const metering = program.command('metering').description('Mend where metering reads on.')
+metering
+  .command('seek')
+  .description('Put a partition of stopped metering elsewhere. Rows that are there already are not counted again.')
+  .requiredOption('--partition <p>', 'which partition', wholeNumber(0, 65_535))
+  .requiredOption(
+    '--to <offset>',
+    'an offset of Kafka, or clickhouse: after the last that ClickHouse has',
+    offsetOrClickhouse,
+  )
+  .option('--outcomes', 'of weir.outcomes.v1, not of weir.decisions.v1', false)
+  .action(async (options) => {
+    const servers = { brokers: given('WEIR_KAFKA_BROKERS'), clickhouseUrl: given('WEIR_CLICKHOUSE_URL') }
+    await (await import('./commands/metering.ts')).seekMetering(options, servers, around.print)
+  })
 
 program
   .command('topics')

@@ -39,6 +39,10 @@ export const errorFacts = {
   PARTITION_LOST: { retryable: false },
   /** A partition is not read on until a person has looked: going on would lose or repeat something. */
   PARTITION_STOPPED: { retryable: false },
+  /** A dead letter cannot be replayed: it was already, or what it holds is no record. */
+  REPLAY_REFUSED: { retryable: false },
+  /** `weir metering seek` was given an offset that the log does not have. */
+  SEEK_INVALID: { retryable: false },
   /** The journal's directory cannot be made or written, or its disk does not outlive the process. */
   JOURNAL_UNUSABLE: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>

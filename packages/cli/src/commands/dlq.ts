@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs'
+import { WeirError } from '@weir/core/errors.ts'
+import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { askFacts } from '../audit/ask-facts.ts'
+import { type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
+import { findKafka, withClickhouse } from '../audit/open-servers.ts'
+import { type DeadLetter, readDeadLetters } from '../audit/read-dead-letters.ts'
+import { planReplay, type Replay } from '../audit/replay.ts'
+import type { Surroundings } from '../project.ts'
+import { textTable } from '../text-table.ts'
+
+interface DlqOptions {
+  readonly topic?: string
+  readonly data: string
+  readonly json: boolean
+}
+
+/** Names one dead letter by where its record stood. */
+interface LetterOptions extends DlqOptions {
+  readonly partition: number
+  readonly offset: number
+}
+
+/** Letters that a person reads; the rest is only counted. */
+const listedMax = 1_000
+/** Metering inserts within a second or two; after this long somebody should look why it does not. */
+const meteredDeadlineMs = 30_000
+
+function topicsOf({ topic }: DlqOptions): readonly MeteredTopic[] {
+  if (topic === undefined) return meteredTopics
+  const found = meteredTopics.filter((one) => one.topic === topic || one.deadLetters === topic)
+  if (found.length > 0) return found
+  const names = meteredTopics.map((one) => one.topic).join(', ')
+  throw new WeirError('CONFIG_INVALID', `--topic takes one of ${names}, not ${JSON.stringify(topic)}`)
+}
+
+/** What could not be read, with the reason. */
+export async function listDeadLetters(options: DlqOptions, around: Surroundings): Promise<void> {
+  const kafka = findKafka(around, options.data)
+  const listed: { topic: string; partition: number; offset: number; bytes: number; reason: string }[] = []
+  let count = 0
+  for (const { deadLetters } of topicsOf(options)) {
+    await readDeadLetters(kafka, deadLetters, ({ topic, partition, offset, value, reason }) => {
+      count += 1
+      if (listed.length < listedMax) listed.push({ topic, partition, offset, bytes: value?.length ?? 0, reason })
+    })
+  }
+  if (options.json) {
+    around.print(JSON.stringify({ count, letters: listed }))
+    return
+  }
+  around.say(count === 0 ? 'no dead letters' : `${count} dead ${count === 1 ? 'letter' : 'letters'}`)
+  if (count === 0) return
+  const rows = listed.map((one) => [
+    one.topic,
+    String(one.partition),
+    String(one.offset),
+    String(one.bytes),
+    one.reason,
+  ])
+  around.print(textTable([['TOPIC', 'PARTITION', 'OFFSET', 'BYTES', 'WHY'], ...rows]))
+  if (count > listed.length) around.say(`the first ${listed.length} are listed`)
+}
+
+async function find(options: LetterOptions, around: Surroundings) {
+  const [metered = meteredTopics[0]] = topicsOf(options)
+  if (metered === undefined) throw new Error('no topic is metered')
+  const { partition, offset } = options
+  let found: DeadLetter | undefined
+  await readDeadLetters(findKafka(around, options.data), metered.deadLetters, (letter) => {
+    if (letter.partition === partition && letter.offset === offset) found = letter
+  })
+  if (found !== undefined) return { metered, letter: found }
+  const what = `There is no dead letter of ${metered.topic}, partition ${partition}, offset ${offset}`
+  throw new WeirError('CONFIG_INVALID', `${what}; weir dlq ls lists them`)
+}
+
+/** A dead letter's own bytes. */
+export async function showDeadLetter(options: LetterOptions, around: Surroundings): Promise<void> {
+  const { letter } = await find(options, around)
+  const text = letter.value?.toString('utf8') ?? ''
+  around.say(letter.reason)
+  around.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
+}
+
+function readMended(file: string | undefined): Buffer | undefined {
+  if (file === undefined) return undefined
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw new WeirError('CONFIG_INVALID', `--value names ${file}, which cannot be read.`, error)
+  }
+}
+
+/** Sends it, unless it was metered before, and waits until it is. */
+async function send(replay: Replay, metered: MeteredTopic, data: string, around: Surroundings): Promise<boolean> {
+  const { topic, table } = metered
+  return withClickhouse(around, data, async (client) => {
+    const isRow = async () => {
+      const query = `SELECT count() > 0 AS there FROM ${table} WHERE journal = {journal:UUID}`
+      const answer = await client.query({ query, query_params: { journal: replay.journal }, format: 'JSONEachRow' })
+      return (await answer.json<{ there: number }>()).some(({ there }) => Number(there) > 0)
+    }
+    if (await isRow()) throw new WeirError('REPLAY_REFUSED', 'This dead letter was replayed before: it is counted')
+    const sender = createRecordSender(findKafka(around, data))
+    try {
+      await sender.send(topic, [{ key: replay.key, value: replay.value }])
+    } finally {
+      await sender.close()
+    }
+    return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250, signal: around.signal })) === true
+  })
+}
+
+/**
+ * Brings a dead letter back as a record, as it is or with the text of a file in its place. It counts once, however often and by how
+ * many at the same time it is replayed.
+ */
+export async function replayDeadLetter(
+  options: LetterOptions & { readonly value?: string },
+  around: Surroundings,
+): Promise<void> {
+  const { metered, letter } = await find(options, around)
+  const desk = openPartitionDesk(findKafka(around, options.data), metered.groupId)
+  const { topicId } = await askFacts(desk, letter.topic, letter.partition).finally(() => desk.close())
+  const planned = planReplay(letter, topicId, readMended(options.value))
+  if (planned.kind === 'refused') {
+    const how = 'Mend the text that weir dlq show prints, and give it with --value FILE'
+    throw new WeirError('REPLAY_REFUSED', `It is still no record: ${planned.why}. ${how}`)
+  }
+  const isMetered = await send(planned.replay, metered, options.data, around)
+  const { id }: { id?: unknown } = JSON.parse(planned.replay.value)
+  if (options.json) around.print(JSON.stringify({ id, journal: planned.replay.journal, metered: isMetered }))
+  else around.say(`replayed as ${id}: ${isMetered ? 'it is counted' : 'metering has not inserted it yet'}`)
+}

@@ -1,0 +1,123 @@
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decisionInput } from '../../support/audit/decisions.ts'
+import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { projectRoot, runWeir } from '../../support/weir-up.ts'
+
+let stack: AuditStack
+let dir: string
+let stopMetering: () => Promise<void>
+
+const deadlineMs = 60_000
+
+/** A metering process, real as it is. */
+async function startMetering(): Promise<() => Promise<void>> {
+  const [opsPort] = await freePorts(1)
+  const log = await open(join(dir, 'metering.log'), 'a')
+  const child = spawnBound([process.execPath, join(projectRoot, 'services/metering/src/main.ts')], {
+    stdio: ['ignore', log.fd, log.fd],
+    env: { ...process.env, ...stack.environment, WEIR_OPS_PORT: String(opsPort), WEIR_KAFKA_SESSION_MS: '6000' },
+  })
+  await log.close()
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  return async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+}
+
+const subject = 'acme'
+const journal = '0198c1d2-0000-4000-8000-0000000000aa'
+const whole = (seq: number, more: object = {}) => {
+  const record = JSON.parse(`${encodeDecisionOpen(decisionInput({ subject, tsMs: Date.now(), cost: 7 }))}}`)
+  return JSON.stringify({ ...record, ...more, journal, seq })
+}
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'weir-test-dlq-'))
+  stack = await startAuditStack()
+  const sender = createRecordSender(kafkaOptions(stack.kafka.address))
+  // Good ones around two that are none: more than 1 % bad would stop the partition.
+  const values = [
+    ...Array.from({ length: 300 }, (_, seq) => whole(seq)),
+    '{"v":1,"id":',
+    whole(301, { outcome: 'maybe' }),
+  ]
+  await sender.send(
+    topics.decisions,
+    values.map((value) => ({ key: subject, value })),
+  )
+  await sender.close()
+  stopMetering = await startMetering()
+})
+afterAll(async () => {
+  await stopMetering?.()
+  await stack?.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+const dlq = (...args: string[]) => runWeir(['dlq', ...args], stack.environment)
+
+interface Listed {
+  readonly count: number
+  readonly letters: readonly { readonly partition: number; readonly offset: number; readonly reason: string }[]
+}
+
+async function listed(): Promise<Listed> {
+  const { code, stdout, stderr } = await dlq('ls', '--json')
+  if (code !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+/** Units of the rows and of a rollup. */
+const sums = async () =>
+  (
+    await stack.rows<{ n: number; raw: number; rollup: number }>(
+      `SELECT toUInt32(count()) AS n, toUInt32(sum(cost)) AS raw,
+        (SELECT toUInt32(sum(cost)) FROM weir.usage_15m) AS rollup FROM weir.decisions`,
+    )
+  )[0]
+
+describe('dead letters', () => {
+  it('are listed with their places and reasons, and shown as they came', async () => {
+    const letters = await waitUntil(
+      async () => {
+        const found = await listed()
+        return found.count === 2 ? found.letters : undefined
+      },
+      { deadlineMs, everyMs: 1_000 },
+    )
+    expect(letters).toMatchObject([{ offset: 300, reason: expect.any(String) }, { offset: 301 }])
+    const { partition } = letters?.[0] ?? { partition: -1 }
+    const shown = await dlq('show', '--partition', String(partition), '--offset', '300')
+    expect([shown.code, shown.stdout]).toEqual([0, '{"v":1,"id":\n'])
+    const nowhere = await dlq('show', '--partition', String(partition), '--offset', '9')
+    expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining('weir dlq ls')])
+  })
+
+  it('are replayed once mended, count once, and a second replay is refused', async () => {
+    const { partition } = (await listed()).letters[1] ?? { partition: -1 }
+    const place = ['--partition', String(partition), '--offset', '301']
+    const asItIs = await dlq('replay', ...place)
+    expect([asItIs.code, asItIs.stderr]).toEqual([1, expect.stringContaining('outcome is missing or wrong')])
+    const file = join(dir, 'mended.json')
+    await writeFile(file, whole(301))
+    const before = await sums()
+    expect(before).toEqual({ n: 300, raw: 2_100, rollup: 2_100 })
+    // At the same time, as two people who do not know of each other.
+    const both = await Promise.all([1, 2].map(() => dlq('replay', ...place, '--value', file, '--json')))
+    expect(both.some(({ code, stdout }) => code === 0 && JSON.parse(stdout).metered)).toBe(true)
+    const again = await dlq('replay', ...place, '--value', file)
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('REPLAY_REFUSED')])
+    expect(await sums()).toEqual({ n: 301, raw: 2_107, rollup: 2_107 })
+  })
+})
