@@ -8,37 +8,67 @@ export interface Block {
   readonly table: string
   /** Lines of JSON objects, each ended by a line break. */
   readonly lines: Buffer
-  /** Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. */
+  /**
+   * Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. Letters, digits and
+   * `:._-` only.
+   */
   readonly token: string
+  /** How long the server may work on it. Nothing of an insert that took longer is left but what a repetition completes. */
+  readonly serverMsMax?: number
+  /** Ends the request; the server may go on with what it has. */
+  readonly signal?: AbortSignal
 }
 
 /**
- * What an insert depends on, pinned here because servers differ in their defaults: one synchronous block, remembered by its
- * token in the table and in every view's target.
+ * What an insert depends on, pinned in its own text because servers differ in their defaults: one synchronous block, remembered by
+ * its token in the table and in every view's target.
  */
-const settings = {
-  async_insert: 0,
-  insert_deduplicate: 1,
-  deduplicate_blocks_in_dependent_materialized_views: 1,
-  max_insert_threads: '1',
-  max_insert_block_size: '1048449',
-  min_insert_block_size_rows: '1048449',
-  min_insert_block_size_bytes: '268402944',
-  input_format_parallel_parsing: 0,
+const pinned = [
+  'async_insert=0',
+  'insert_deduplicate=1',
+  'deduplicate_blocks_in_dependent_materialized_views=1',
+  'materialized_views_ignore_errors=0',
+  'max_insert_threads=1',
+  'max_insert_block_size=1048449',
+  'min_insert_block_size_rows=1048449',
+  'min_insert_block_size_bytes=268402944',
+  'input_format_parallel_parsing=0',
+  // A text that is null is no text, and not the empty one.
+  'input_format_null_as_default=0',
   // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
-  input_format_skip_unknown_fields: 1,
-} as const
+  'input_format_skip_unknown_fields=1',
+].join(', ')
+
+const tokenForm = /^[\w:.-]{1,200}$/
+
+/** Under this the server knows a request that inserts; a prefix of a token finds all of its requests. */
+const queryIdOf = (token: string) => `weir:${token}`
 
 /** Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
 export async function insertBlock(client: ClickHouseClient, block: Block): Promise<void> {
+  const { table, lines, token, serverMsMax, signal } = block
+  if (!tokenForm.test(token)) throw new Error(`a token cannot be ${JSON.stringify(token)}`)
+  const time = serverMsMax === undefined ? '' : `, max_execution_time=${Math.max(1, Math.floor(serverMsMax / 1_000))}`
   // Not client.insert: for JSONEachRow that takes objects, and would encode again what Kafka holds encoded.
   const answer = await client.exec({
-    query: `INSERT INTO ${block.table} FORMAT JSONEachRow`,
-    values: Readable.from([block.lines], { objectMode: false }),
-    clickhouse_settings: { ...settings, insert_deduplication_token: block.token },
+    query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${token}' FORMAT JSONEachRow`,
+    values: Readable.from([lines], { objectMode: false }),
+    query_id: queryIdOf(token),
+    ...(signal === undefined ? {} : { abort_signal: signal }),
   })
   answer.stream.resume()
   await finished(answer.stream)
+}
+
+/** Whether the server still works on an insert whose token begins so. */
+export async function isInserting(client: ClickHouseClient, token: string): Promise<boolean> {
+  const answer = await client.query({
+    query: 'SELECT count() > 0 AS busy FROM system.processes WHERE startsWith(query_id, {id:String})',
+    query_params: { id: queryIdOf(token) },
+    format: 'JSONEachRow',
+  })
+  const [row] = await answer.json<{ busy: boolean }>()
+  return Boolean(row?.busy)
 }
 
 /**
@@ -47,6 +77,7 @@ export async function insertBlock(client: ClickHouseClient, block: Block): Promi
  */
 const dataErrorCodes = new Set([
   '6',
+  '25',
   '26',
   '27',
   '33',
@@ -63,6 +94,6 @@ const dataErrorCodes = new Set([
   '636',
 ])
 
-/** Whether an insert failed because of its rows, so that the same rows will fail again. */
+/** Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may be mended. */
 export const isDataError = (error: unknown): boolean =>
-  error instanceof ClickHouseError && dataErrorCodes.has(error.code)
+  error instanceof ClickHouseError && dataErrorCodes.has(error.code) && !/while pushing to view/i.test(error.message)

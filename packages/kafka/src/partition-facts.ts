@@ -29,6 +29,8 @@ export interface RangeRecord {
   readonly value: Buffer | null
   /** As texts. */
   readonly headers: Readonly<Record<string, string>>
+  /** When the broker appended the record, in milliseconds since the epoch. */
+  readonly timestampMs: number
 }
 
 /** Questions about the partitions of a group's topics, on connections of their own. All reject with `KAFKA_…` errors. */
@@ -88,9 +90,10 @@ function deskOf(cluster: Cluster, groupId: string): Omit<PartitionDesk, 'close'>
             `${topic}, partition ${partition}: Kafka gives no records from ${next} on, of ${from} to ${to}`,
           )
         }
-        for (const { offset: text, key, value, headers, isControlRecord } of found.messages) {
+        for (const { offset: text, key, value, headers, timestampMs, isControlRecord } of found.messages) {
           const offset = BigInt(text)
-          if (offset >= next && offset <= to && !isControlRecord) records.push({ offset, key, value, headers })
+          if (offset < next || offset > to || isControlRecord) continue
+          records.push({ offset, key, value, headers, timestampMs })
         }
         next = BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
       }

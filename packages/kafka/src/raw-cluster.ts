@@ -1,19 +1,10 @@
 import { createClient, type KafkaOptions } from './connect.ts'
+import type { FetchedRecord } from './fetched-record.ts'
 
 /*
  * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no topic's id.
  * What needs that goes by kafkajs's own requests, below its consumer and its admin client.
  */
-
-/** One record as kafkajs decodes it. */
-interface FetchedRecord {
-  readonly offset: string
-  readonly key: Buffer | null
-  readonly value: Buffer | null
-  readonly headers: Readonly<Record<string, string>>
-  readonly isControlRecord: boolean
-  readonly batchContext: { readonly firstOffset: string; readonly lastOffsetDelta: number }
-}
 
 /** A partition's part of an answer. */
 export interface FetchedPartition {

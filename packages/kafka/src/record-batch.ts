@@ -114,8 +114,9 @@ class HandlerFault extends Error {
 function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): void {
   const cause = error instanceof WeirError ? error.cause : error
   if (isLostMembership(cause)) throw cause
+  const isAway = error instanceof WeirError && error.code === 'KAFKA_UNAVAILABLE'
   const isRefused = error instanceof WeirError && error.code === 'KAFKA_REFUSED'
-  if (isKafkaError(cause) && !isRefused) throw new kafkajs.KafkaJSError(reasonOf(cause))
+  if (isAway || (isKafkaError(cause) && !isRefused)) throw new kafkajs.KafkaJSError(reasonOf(cause))
   if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
     options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')
     return

@@ -10,7 +10,8 @@ import { retryDelayMs } from './retry-delay.ts'
 export interface AssignedPartition {
   readonly topic: string
   readonly partition: number
-  readonly facts: PartitionFacts
+  /** As of now. */
+  facts(): Promise<PartitionFacts>
   /** All records of a range that Kafka still has. */
   readRange(from: bigint, to: bigint): Promise<RangeRecord[]>
   /** As a batch's: rejects with `PARTITION_LOST` when the partition is not ours any more. */
@@ -40,7 +41,7 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
   const what = `partition ${partition} of ${topic}`
   return onAssigned({
     ...place,
-    facts: await desk.facts(topic, partition),
+    facts: () => desk.facts(topic, partition),
     isStale,
     readRange: (from, to) => desk.readRange(topic, partition, from, to),
     async commit(nextOffset, metadata) {

@@ -62,7 +62,7 @@ function encodeRequest(topic: string): Buffer {
 }
 
 /** The id in an answer to such a request; undefined when Kafka does not know the topic. */
-export function decodeTopicId(answer: Buffer): string | undefined {
+function decodeTopicId(answer: Buffer): string | undefined {
   const reader = new CompactReader(answer)
   reader.skip(reader.varint()) // tags of the header
   reader.skip(4) // throttle time

@@ -1,27 +1,48 @@
 import type { RecordSender } from '@weir/kafka/send-records.ts'
-import type { DeadLetterSink } from './ports.ts'
+import type { DeadLetter, DeadLetterSink } from './ports.ts'
 
-/** A reason longer than this is cut: it is for people, and ClickHouse quotes the whole row. */
+/** A reason longer than this is cut: it is for people, and the record itself is beside it. */
 const reasonLengthMax = 500
+/** Of one request: a single record may be larger, and then goes alone. */
+const requestBytesMax = 500_000
+
+/** Cuts the letters into requests. */
+function* portions(letters: readonly DeadLetter[]): Generator<readonly DeadLetter[]> {
+  let portion: DeadLetter[] = []
+  let bytes = 0
+  for (const letter of letters) {
+    const size = letter.message.value?.length ?? 0
+    if (portion.length > 0 && bytes + size > requestBytesMax) {
+      yield portion
+      portion = []
+      bytes = 0
+    }
+    portion.push(letter)
+    bytes += size
+  }
+  if (portion.length > 0) yield portion
+}
 
 /** Keeps what cannot be read in a topic of its own: the original bytes, and where they came from in the headers. */
 export function createDeadLetterSink(sender: RecordSender, topic: string): DeadLetterSink {
   const source = topic.replace(/\.dlq$/, '')
   return {
     async send(partition, letters) {
-      await sender.send(
-        topic,
-        letters.map(({ message, reason }) => ({
-          key: `${source}:${partition}:${message.offset}`,
-          value: message.value,
-          headers: {
-            'x-error-topic': source,
-            'x-error-partition': String(partition),
-            'x-error-offset': message.offset,
-            'x-error-reason': reason.slice(0, reasonLengthMax),
-          },
-        })),
-      )
+      for (const portion of portions(letters)) {
+        await sender.send(
+          topic,
+          portion.map(({ message, reason }) => ({
+            key: `${source}:${partition}:${message.position}`,
+            value: message.value,
+            headers: {
+              'x-error-topic': source,
+              'x-error-partition': String(partition),
+              'x-error-offset': String(message.position),
+              'x-error-reason': reason.slice(0, reasonLengthMax),
+            },
+          })),
+        )
+      }
     },
   }
 }

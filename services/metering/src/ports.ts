@@ -1,31 +1,65 @@
-/** One record of the decisions topic, as metering sees it. */
-export interface DecisionMessage {
-  readonly offset: string
-  readonly key: Buffer | null
+/** One record of a partition, as metering sees it: a consumed record is one. */
+export interface BlockRecord {
+  readonly position: number
+  readonly timestampMs: number
+  /** What the value is a part of. */
+  readonly bytes: Buffer
+  /** -1 for a record without value. */
+  readonly valueStart: number
+  readonly valueEnd: number
   readonly value: Buffer | null
 }
 
 /** A record that could not be read, kept whole for a person. */
 export interface DeadLetter {
-  readonly message: DecisionMessage
+  readonly message: BlockRecord
   readonly reason: string
 }
 
-/** Rows of one partition in the order of their offsets. `token` names exactly these rows. */
-export interface RowBlock {
+/** Rows of one month, in the order of their offsets. */
+export interface MonthLines {
+  /** `YYYY-MM`. */
+  readonly month: string
   readonly lines: Buffer
   readonly rows: number
+}
+
+/** Rows for weir.numbers, weir.marks and weir.gaps. Each may come twice without harm. */
+export interface SideRows {
+  readonly numbers: readonly object[]
+  readonly marks: readonly object[]
+  readonly gaps: readonly object[]
+}
+
+/** One insert. */
+export interface RowBlock {
+  readonly table: string
+  readonly lines: Buffer
+  /** Names exactly these rows, and the request while it runs. */
   readonly token: string
 }
 
-/** What a block insert came to. `unreadable`: the data itself was refused, sending it again cannot help. */
+/** What an insert came to. `unreadable`: the data itself was refused, sending it again cannot help. */
 export type InsertOutcome =
   | { readonly kind: 'inserted' }
   | { readonly kind: 'unreadable'; readonly error: Error }
   | { readonly kind: 'unavailable'; readonly error: Error }
 
+/** One partition in one life of its topic. */
+export interface PartitionLife {
+  readonly topic: string
+  readonly topicId: string
+  readonly partition: number
+}
+
 export interface UsageStore {
-  insert(block: RowBlock): Promise<InsertOutcome>
+  /** `signal` ends the waiting; the server may go on with what it has. */
+  insert(block: RowBlock, signal: AbortSignal): Promise<InsertOutcome>
+  /** Whether an insert whose token begins so is still at work in ClickHouse. */
+  isInserting(token: string): Promise<boolean>
+  /** Each journal's highest number among the rows before an offset; of all rows without one. */
+  numbersBefore(life: PartitionLife, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
+  lastInserted(life: PartitionLife): Promise<bigint | undefined>
 }
 
 export interface DeadLetterSink {

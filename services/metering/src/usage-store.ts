@@ -1,18 +1,25 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
+import { insertBlock, isDataError, isInserting } from '@weir/clickhouse/insert.ts'
+import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
 import type { UsageStore } from './ports.ts'
 
-/** Inserts into the raw table; the rollups follow by their views, in the same insert. */
-export function createUsageStore(client: ClickHouseClient): UsageStore {
+/** Beyond every offset. */
+const endless = 2n ** 62n
+
+/** ClickHouse as metering uses it. `insertMs`: how long the server may work on one insert. */
+export function createUsageStore(client: ClickHouseClient, insertMs: number): UsageStore {
   return {
-    async insert({ lines, token }) {
+    async insert(block, signal) {
       try {
-        await insertBlock(client, { table: 'weir.decisions', lines, token })
+        await insertBlock(client, { ...block, serverMsMax: insertMs, signal })
         return { kind: 'inserted' }
       } catch (thrown) {
         const error = thrown instanceof Error ? thrown : new Error(String(thrown))
         return { kind: isDataError(error) ? 'unreadable' : 'unavailable', error }
       }
     },
+    isInserting: (token) => isInserting(client, token),
+    numbersBefore: (life, offset) => readNumbers(client, life, offset ?? endless),
+    lastInserted: (life) => readLastOffset(client, life),
   }
 }

@@ -1,0 +1,51 @@
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
+import { soughtNote } from '@weir/contracts/commit-note.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { WeirError } from '@weir/core/errors.ts'
+import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+
+interface SeekOptions {
+  readonly partition: number
+  /** An offset, or `clickhouse` for the one after the last that ClickHouse has. */
+  readonly to: string
+  readonly outcomes: boolean
+}
+
+/** Where the servers are. */
+interface SeekServers {
+  readonly brokers: string
+  readonly clickhouseUrl: string
+}
+
+/**
+ * Puts metering's committed offset of a partition elsewhere, and marks it as meant. Metering must not run: Kafka refuses it while the
+ * group has members. Rows that are there already are dropped by their numbers when they are read again.
+ */
+export async function seekMetering(
+  { partition, to, outcomes }: SeekOptions,
+  servers: SeekServers,
+  print: (text: string) => void,
+): Promise<void> {
+  const topic = outcomes ? topics.outcomes : topics.decisions
+  const groupId = outcomes ? 'weir-metering-outcomes' : 'weir-metering'
+  const kafka = { brokers: servers.brokers.split(','), clientId: 'weir-seek', log: createLogger('seek', 'silent') }
+  const desk = openPartitionDesk(kafka, groupId)
+  const client = connectClickhouse(servers.clickhouseUrl, 'weir-seek')
+  try {
+    const { committed, first, end, topicId } = await desk.facts(topic, partition)
+    const last = to === 'clickhouse' ? await readLastOffset(client, { topic, topicId, partition }) : undefined
+    const offset = to === 'clickhouse' ? (last === undefined ? first : last + 1n) : BigInt(to)
+    if (offset < first || offset > end) {
+      throw new WeirError(
+        'SEEK_INVALID',
+        `Offset ${offset} is outside the log, which has ${first} to ${end}; choose one within.`,
+      )
+    }
+    await desk.commit(topic, partition, offset, soughtNote)
+    print(`partition ${partition} of ${topic}: ${committed?.offset ?? 'nothing'} was committed, now ${offset} is`)
+  } finally {
+    await Promise.all([desk.close(), client.close()])
+  }
+}

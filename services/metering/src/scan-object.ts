@@ -1,0 +1,42 @@
+const quote = 0x22
+const backslash = 0x5c
+const openBrace = 0x7b
+const closeBrace = 0x7d
+/** Below it stand control characters, line breaks among them: JSON has them escaped in texts, and our encoders nowhere. */
+const space = 0x20
+
+/** The place of the quote that ends the text which begins at `at`; -1 where it does not end, or holds what it must not. */
+function endOfText(bytes: Buffer, at: number, end: number): number {
+  for (let place = at + 1; place < end; place += 1) {
+    const byte = bytes[place] ?? 0
+    if (byte === quote) return place
+    if (byte < space) return -1
+    if (byte === backslash) {
+      place += 1
+      if ((bytes[place] ?? 0) < space) return -1
+    }
+  }
+  return -1
+}
+
+/**
+ * Whether these bytes can stand as one line of JSONEachRow without being parsed: one object from the first byte to the last, which
+ * nothing in it ends earlier. ClickHouse reads `{…}{…}` and `{…},{…}` as two rows, so a record that looks like one object by its
+ * ends alone could forge another row. Whether what is within is right, ClickHouse says.
+ */
+export function isOneObject(bytes: Buffer, start: number, end: number): boolean {
+  if (end - start < 3 || bytes[start] !== openBrace) return false
+  let depth = 0
+  for (let at = start; at < end; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === quote) {
+      at = endOfText(bytes, at, end)
+      if (at < 0) return false
+    } else if (byte === openBrace) depth += 1
+    else if (byte === closeBrace) {
+      depth -= 1
+      if (depth === 0) return at === end - 1
+    } else if (byte < space) return false
+  }
+  return false
+}

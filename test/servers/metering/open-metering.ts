@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto'
+import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { migrate } from '@weir/clickhouse/migrate.ts'
+import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { projectRoot } from '../../support/weir-up.ts'
+
+/** A metering process as it runs in production. */
+export interface MeteringProcess {
+  readonly pid: number
+  /** What it has written so far. */
+  said(): string
+  ready(): Promise<{ status: number; text: string }>
+  metric(name: string): Promise<number>
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Resolves when it is gone. */
+  readonly ended: Promise<void>
+}
+
+/** Kafka, ClickHouse and whatever metering processes a test starts; the rest of Weir is this file. */
+export interface MeteringStack {
+  readonly kafka: RunningServer
+  readonly clickhouse: RunningServer
+  readonly client: ClickHouseClient
+  readonly options: KafkaOptions
+  readonly admin: ReturnType<ReturnType<typeof createClient>['admin']>
+  start(environment?: Readonly<Record<string, string>>): Promise<MeteringProcess>
+  /** Appends values to a partition as they are; null for a record without value. */
+  send(values: readonly (string | Buffer | null)[], partition?: number, topic?: string): Promise<void>
+  rows<T>(query: string): Promise<T[]>
+  close(): Promise<void>
+}
+
+async function startMetering(
+  environment: Readonly<Record<string, string>>,
+  own: (one: MeteringProcess) => void,
+): Promise<MeteringProcess> {
+  const [port] = await freePorts(1)
+  let text = ''
+  const child = spawnBound([process.execPath, `${projectRoot}/services/metering/src/main.ts`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, WEIR_OPS_PORT: String(port), WEIR_KAFKA_SESSION_MS: '6000', ...environment },
+  })
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => (text += part))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const get = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const running: MeteringProcess = {
+    pid: child.pid ?? 0,
+    said: () => text,
+    ended,
+    ready: () => get('/readyz').catch((error: unknown) => ({ status: 0, text: String(error) })),
+    async metric(name) {
+      const { text: all } = await get('/metrics')
+      return Number(new RegExp(`^${name} (.*)$`, 'm').exec(all)?.[1] ?? Number.NaN)
+    },
+    async kill(signal) {
+      child.kill(signal)
+      await ended
+    },
+  }
+  own(running)
+  return running
+}
+
+export async function openMeteringStack(): Promise<MeteringStack> {
+  const [kafka, clickhouse] = await Promise.all([startServer(kafkaServer), startServer(clickhouseServer)])
+  const client = connectClickhouse(clickhouse.address, 'test')
+  await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
+  const options = kafkaOptions(kafka.address)
+  await ensureTopics(options, await readTopics())
+  const kafkaClient = createClient(options, { retries: 20 })
+  const producer = kafkaClient.producer({ allowAutoTopicCreation: false })
+  const admin = kafkaClient.admin()
+  await Promise.all([producer.connect(), admin.connect()])
+  const started: MeteringProcess[] = []
+  return {
+    ...{ kafka, clickhouse, client, options, admin },
+    start: (environment = {}) =>
+      startMetering(
+        { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address, ...environment },
+        (one) => started.push(one),
+      ),
+    async send(values, partition = 0, topic = topics.decisions) {
+      await producer.send({ topic, messages: values.map((value) => ({ key: 'k', value, partition })) })
+    },
+    async rows<T>(query: string) {
+      const answer = await client.query({ query, format: 'JSONEachRow' })
+      return answer.json<T>()
+    },
+    async close() {
+      await Promise.all(started.map((one) => one.kill('SIGKILL')))
+      await Promise.all([producer.disconnect(), admin.disconnect(), client.close()])
+      await Promise.all([kafka.close(), clickhouse.close()])
+    },
+  }
+}
+
+/** A process start that writes decisions of one subject, numbered per partition. */
+export interface TestJournal {
+  readonly id: string
+  readonly subject: string
+  /** The next so many records of a partition. */
+  take(count: number, partition?: number, more?: { readonly tsMs?: number; readonly seq?: number }): string[]
+}
+
+export function newJournal(): TestJournal {
+  const id = randomUUID()
+  const subject = `subject-${id.slice(0, 8)}`
+  const next = new Map<number, number>()
+  return {
+    ...{ id, subject },
+    take(count, partition = 0, { tsMs = Date.now(), seq: from } = {}) {
+      const first = from ?? next.get(partition) ?? 0
+      next.set(partition, Math.max(next.get(partition) ?? 0, first + count))
+      return Array.from({ length: count }, (_, at) => {
+        const open = encodeDecisionOpen({
+          ...{ id: uuidv7(tsMs), tsMs, subject, keyId: 'k1', plan: 'free', route: 'GET /{id}', method: 'GET' },
+          ...{ cost: 2, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
+          limits: [{ name: 'minute', size: 100, used: 1, remaining: 99, resetMs: 5 }],
+        })
+        return `${open},"journal":"${id}","seq":${first + at}}`
+      })
+    },
+  }
+}
+
+export interface Sums {
+  readonly raw: number
+  readonly distinct: number
+  readonly usage_1m: number
+  readonly usage_15m: number
+  readonly cost: number
+}
+
+/** What each table has of a subject. */
+async function sumsOf(stack: MeteringStack, subject: string): Promise<Sums> {
+  const [row] = await stack.rows<Sums>(
+    `SELECT toUInt32(sum(count)) AS raw, toUInt32(uniqExact(id)) AS distinct,
+       (SELECT toUInt32(sum(count)) FROM weir.usage_1m WHERE subject = '${subject}') AS usage_1m,
+       (SELECT toUInt32(sum(count)) FROM weir.usage_15m WHERE subject = '${subject}') AS usage_15m,
+       (SELECT toUInt32(sum(cost)) FROM weir.usage_15m WHERE subject = '${subject}') AS cost
+     FROM weir.decisions WHERE subject = '${subject}'`,
+  )
+  if (row === undefined) throw new Error('ClickHouse gave no row')
+  return row
+}
+
+/** Each table has every one of so many decisions once. */
+export const once = (count: number): Sums => ({
+  ...{ raw: count, distinct: count, usage_1m: count, usage_15m: count, cost: 2 * count },
+})
+
+/** Until the tables have so much of a subject, or the deadline; gives what they have. */
+export async function settled(stack: MeteringStack, subject: string, count: number, deadlineMs = 60_000) {
+  await waitUntil(async () => (await sumsOf(stack, subject)).usage_15m >= count, { deadlineMs, everyMs: 200 })
+  return sumsOf(stack, subject)
+}
