@@ -110,7 +110,7 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
       WEIR_ADMIN_TOKEN_SHA256: tokenSha256,
       WEIR_DECISION_DEADLINE_MS: String(decisionDeadlineMs),
       WEIR_LOG_LEVEL: 'warn',
-      ...(recorded ? { WEIR_JOURNAL_DIR: join(dir, `journal-${opsPort}`) } : {}),
+      WEIR_JOURNAL_DIR: join(dir, `journal-${opsPort}`),
     },
     ready: () => answers(origin, asking),
   })
