@@ -234,6 +234,7 @@ export class FrameLog {
     const dropped = texts.flatMap(framesIn)
     const first = chunks[0]
     if (first !== undefined) {
+      if (first.segment !== this.#segment) this.#left.push(this.#segment)
       this.#segment = first.segment
       this.#left = this.#left.filter((one) => one !== first.segment)
       this.#offset = first.offset

@@ -54,7 +54,12 @@ export class FrameSource {
   next(committed: Position | undefined): PlacedFrame | undefined {
     for (;;) {
       const isPast = committed !== undefined && this.#segment === committed.segment && this.#offset >= committed.offset
-      if (isPast || (this.#fd === undefined && !this.#open())) return undefined
+      if (isPast) return undefined
+      if (this.#fd === undefined && !this.#open()) {
+        // Deleted meanwhile, for Kafka has it, by the process whose journal is only looked at here.
+        if (committed !== undefined || !this.#leave()) return undefined
+        continue
+      }
       const end = committed?.segment === this.#segment ? Math.min(committed.offset, this.#size) : this.#size
       const found = this.#frameBefore(end)
       if (found !== undefined) return found

@@ -260,6 +260,10 @@ class Reader implements JournalReader {
     return this.#unacknowledged
   }
 
+  get acknowledgedUpTo(): readonly (readonly number[])[] {
+    return this.#acked
+  }
+
   get isDrained(): boolean {
     return this.#isEnded && this.#unacknowledged === 0
   }

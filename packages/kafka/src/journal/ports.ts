@@ -64,6 +64,8 @@ export interface JournalReader {
   readonly damage: readonly Damage[]
   /** Of a dead directory: all is read and acknowledged. Always false of a live one. */
   readonly isDrained: boolean
+  /** By topic and partition: the number that follows the last one acknowledged. */
+  readonly acknowledgedUpTo: readonly (readonly number[])[]
   /** The number that follows the last record read of this partition. */
   nextSeq(topic: number, partition: number): number
   close(): void

@@ -1,0 +1,107 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { drainDead } from '@weir/kafka/journal/drain-dead.ts'
+import { inspectJournals, type JournalReport } from '@weir/kafka/journal/inspect.ts'
+import { findKafka } from '../audit/open-servers.ts'
+import type { Surroundings } from '../project.ts'
+import { textTable } from '../text-table.ts'
+
+export interface JournalCommandOptions {
+  /** The folder of journals; without it that of WEIR_JOURNAL_DIR, else of the `weir up` on the data directory. */
+  readonly dir?: string
+  readonly data: string
+  readonly json: boolean
+}
+
+function findBase({ dir, data }: JournalCommandOptions, { environment }: Surroundings): string {
+  const base = dir ?? (environment.WEIR_JOURNAL_DIR || join(data, 'journal'))
+  if (existsSync(base)) return base
+  throw new WeirError(
+    'CONFIG_INVALID',
+    `No journals to look at: there is no ${base}. Name their folder with --dir DIR, or set WEIR_JOURNAL_DIR.`,
+  )
+}
+
+const timeOf = (ms: number | undefined) => (ms === undefined ? '-' : new Date(ms).toISOString())
+
+const stateOf = ({ state, by }: JournalReport) =>
+  by === undefined ? state : `${state}, ${state === 'dead' ? 'in' : 'by'} ${by}`
+
+const isSound = ({ damage, holes, problem }: JournalReport) =>
+  damage.length === 0 && holes.length === 0 && problem === undefined
+
+/** What journals there are, whose, and what in them waits for Kafka. */
+export async function listJournals(options: JournalCommandOptions, around: Surroundings): Promise<void> {
+  const reports = await inspectJournals(findBase(options, around))
+  if (options.json) {
+    around.print(JSON.stringify(reports))
+    return
+  }
+  if (reports.length === 0) {
+    around.say('no journals: nothing runs here, and nothing waits')
+    return
+  }
+  const head = ['JOURNAL', 'WAITING', 'OLDEST', 'BYTES', 'STATE']
+  const rows = reports.map((report) => [
+    report.journal,
+    report.problem === undefined ? String(report.waiting) : '?',
+    timeOf(report.oldestMs),
+    String(report.bytes),
+    isSound(report) ? stateOf(report) : `${stateOf(report)}; not sound: see weir journal verify`,
+  ])
+  around.print(textTable([head, ...rows]))
+}
+
+function troublesOf({ journal, damage, holes, problem }: JournalReport): string[] {
+  return [
+    ...(problem === undefined ? [] : [`${journal}: cannot be read: ${problem}`]),
+    ...damage.map(
+      ({ segment, offset, bytes }) => `${journal}: segment ${segment}: ${bytes} bytes from ${offset} on cannot be read`,
+    ),
+    ...holes.map(
+      ({ topic, partition, from, to }) =>
+        `${journal}: ${topic} partition ${partition}: numbers ${from} to ${to - 1} are missing`,
+    ),
+  ]
+}
+
+/** Reads every frame of every journal. Resolves to whether all can be read and no number is missing. */
+export async function verifyJournals(options: JournalCommandOptions, around: Surroundings): Promise<boolean> {
+  const reports = await inspectJournals(findBase(options, around))
+  const isAllSound = reports.every(isSound)
+  if (options.json) around.print(JSON.stringify({ ok: isAllSound, journals: reports }))
+  else {
+    for (const trouble of reports.flatMap(troublesOf)) around.print(trouble)
+    const waiting = reports.reduce((sum, report) => sum + report.waiting, 0)
+    around.say(
+      `read ${reports.length} journals with ${waiting} records that wait: ${isAllSound ? 'all are sound' : 'not all are sound'}`,
+    )
+  }
+  return isAllSound
+}
+
+/** Takes over the journals of dead processes and sends them to Kafka. Resolves to whether all of it is there. */
+export async function drainJournals(
+  options: JournalCommandOptions & { readonly wait: number },
+  around: Surroundings,
+): Promise<boolean> {
+  const base = findBase(options, around)
+  const { left, sent } = await drainDead({
+    ...findKafka(around, options.data),
+    base,
+    clientId: 'weir-journal',
+    deadlineMs: options.wait * 1_000,
+    signal: around.signal,
+  })
+  if (options.json) around.print(JSON.stringify({ sent, left }))
+  else if (left === 0)
+    around.say(
+      sent === 0 ? 'no journal of a dead process waits' : `sent ${sent} journals of dead processes to their end`,
+    )
+  else
+    around.say(
+      `${left} journals still wait: is Kafka there? They are kept; the next ingress, or this command, goes on.`,
+    )
+  return left === 0
+}
