@@ -8,6 +8,7 @@ import { createIdentifier } from '@weir/ingress/http/identify.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import type { SettlementResult } from '@weir/redis/settlements.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it } from 'vitest'
 import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument } from '../support/openapi-answers.ts'
@@ -28,6 +29,7 @@ async function open(dialect: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
+  const settled: { result: SettlementResult } = { result: { kind: 'unknown' } }
   const apps = await buildApps(
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
@@ -35,6 +37,7 @@ async function open(dialect: RateLimitDialect) {
       outcomes: { append: () => true },
       store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
       log: decisions,
+      settlements: { settle: async () => settled.result, recorded: async () => true },
       clock,
       dialect,
     },
@@ -42,7 +45,7 @@ async function open(dialect: RateLimitDialect) {
     sha256('root'),
   )
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
-  return { ...apps, decisions, document, checks: createAnswerChecks(document) }
+  return { ...apps, decisions, settled, document, checks: createAnswerChecks(document) }
 }
 
 const key = { 'x-api-key': 'acme-key' }
@@ -109,3 +112,33 @@ it.each(rateLimitDialects)(
     }
   },
 )
+
+it('every answer to the wish to settle a decision is as described', async () => {
+  const { api, decisions, checks, settled } = await open('draft10')
+  const wrongIn = checks.route('POST', '/v1/settle')
+  const ask = async (payload: object, headers: Record<string, string> = key) => {
+    const answer = await api.inject({ method: 'POST', url: '/v1/settle', headers, payload })
+    return [answer.statusCode, wrongIn(answer)]
+  }
+  const wish = { id: '019abcde-0000-7000-8000-000000000000', cost: 7 }
+  expect(await ask(wish)).toEqual([404, []])
+  const about = JSON.stringify({ tsMs: 0, keyId: '', plan: 'free', route: '*', method: '*' })
+  const limits = [{ name: 'minute', size: 9, used: 1, remaining: 8, resetMs: 5 }]
+  const done = { kind: 'settled', cost: 7, chargedCost: 9, about, limits, settledAtUs: 1_000, isOwed: true } as const
+  settled.result = done
+  expect(await ask(wish)).toEqual([200, []])
+  settled.result = { ...done, chargedCost: 7, isOwed: false }
+  expect(await ask(wish)).toEqual([200, []])
+  settled.result = { kind: 'conflict', cost: 3 }
+  expect(await ask(wish)).toEqual([409, []])
+  settled.result = { kind: 'busy', retryAfterMs: 40_000 }
+  expect(await ask(wish)).toEqual([503, []])
+  settled.result = { kind: 'unavailable' }
+  expect(await ask(wish)).toEqual([503, []])
+  settled.result = done
+  decisions.isFull = true
+  expect(await ask({ ...wish, id: wish.id.replace('0000', '0001') })).toEqual([503, []])
+  expect(await ask({ ...wish, subject: 'globex' })).toEqual([403, []])
+  expect(await ask(wish, root)).toEqual([400, []])
+  expect(await ask(wish, { 'x-api-key': 'wrong' })).toEqual([401, []])
+})
