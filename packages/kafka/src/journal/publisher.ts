@@ -9,11 +9,11 @@ import type { PublisherState } from './publisher-state.ts'
 import { answerCodes, type PartitionAnswer } from './raw-requests.ts'
 import { replaceRefused } from './replace-refused.ts'
 
-/** Gathers a batch; invisible beside the second within which usage is to be seen. */
-const lingerMs = 20
+/** Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much as many records. */
+const lingerMs = 50
 
 /** Looks less often while there is nothing: the first record after a pause waits so long at most. */
-const idleMs = 160
+const idleMs = 200
 
 /** Of one request, give or take a batch; larger ones only make it longer until the first answer. */
 const requestBytesMax = 4 * 1024 * 1024
