@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { WeirError } from '@weir/core/errors.ts'
 import { type Frame, frameAt } from './frame.ts'
 import type { Position } from './journal-state.ts'
 import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn } from './segment-files.ts'
@@ -156,8 +157,7 @@ export class FrameSource {
     this.#size = fstatSync(this.#fd).size
     const head = Buffer.alloc(segmentHeadBytes)
     readSync(this.#fd, head, 0, segmentHeadBytes, 0)
-    // Made, and its process died before a frame could be written.
-    if (!head.subarray(0, segmentMagic.length).equals(segmentMagic)) this.#size = Math.min(this.#size, segmentHeadBytes)
+    refuseOtherLayout(head, this.#directory)
     return true
   }
 
@@ -178,6 +178,17 @@ export class FrameSource {
     if (this.#fd !== undefined) closeSync(this.#fd)
     this.#fd = undefined
   }
+}
+
+/** A head of zeros, or a damaged one, is none: its process died before a frame could be written, or the frames speak for themselves. */
+function refuseOtherLayout(head: Buffer, directory: string): void {
+  const version = segmentMagic.length - 1
+  const isOurs = head[version] === segmentMagic[version] || head.compare(segmentMagic, 0, version, 0, version) !== 0
+  if (isOurs) return
+  throw new WeirError(
+    'JOURNAL_UNUSABLE',
+    `${directory} was written by another version of Weir. Let that version send it.`,
+  )
 }
 
 /** More than any chunk, but for that of a longer frame. */

@@ -120,6 +120,19 @@ test('a segment that was made and not begun is no trouble', async () => {
   expect(readDead(directory.path)).toHaveLength(1)
 })
 
+test("damage at a segment's head costs no more than elsewhere; a layout of another version is refused whole", async () => {
+  await using base = new TemporaryBase()
+  const { writer, directory } = await base.open()
+  for (let n = 0; n < 5; n += 1) writer.log(0).append('a', line(n, 100))
+  await writer.log(0).written()
+  const path = segmentPath(directory.path, 1)
+  const bytes = readFileSync(path)
+  writeFileSync(path, Buffer.concat([Buffer.alloc(100, 1), bytes.subarray(100)]))
+  expect(readDead(directory.path).map(numberIn)).toEqual([1, 2, 3, 4])
+  writeFileSync(path, Buffer.concat([Buffer.from('WEIRJNL2'), bytes.subarray(8)]))
+  expect(() => readDead(directory.path)).toThrow(expect.objectContaining({ code: 'JOURNAL_UNUSABLE' }))
+})
+
 /** Leaves two sums open, of three topics' partitions, and counts two decisions into the gap page. */
 async function withLeftovers(base: TemporaryBase) {
   const opened = await base.open({ onFull: 'admit' })
