@@ -1,14 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { buildApps } from '@weir/ingress/app.ts'
+import { encodeCorrectionOpen } from '@weir/ingress/correction-record.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { findWrittenCorrections, tellWritten } from '@weir/ingress/written-corrections.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
@@ -215,6 +220,37 @@ test('a process that dies between Redis and the record leaves it owed: a repeat 
   expect(await later.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
   expect(await patient.settle(wish)).toMatchObject({ status: 200, body: { adjustment: -30 } })
   expect([corrections().length, await used()]).toEqual([1, [20, 20]])
+})
+
+test('a process that dies after it wrote the record: whoever starts next on its journals tells Redis, and nothing is written twice', async () => {
+  const { subject, redis, corrections, startProcess } = await open()
+  const { check } = await startProcess('one')
+  const wishes = [20, 30].map((cost) => ({ cost, id: '' }))
+  const base = await mkdtemp(join(tmpdir(), 'weir-journals-'))
+  onTestFinished(() => rm(base, { recursive: true }))
+  await mkdir(join(base, 'dead', 'adopted', 'older'), { recursive: true })
+  const dead = createSettlements({ redis, owner: 'dead', answerMs: 20_000 })
+  for (const [at, wish] of wishes.entries()) {
+    wish.id = (await check({ cost: 50, settle: '1h' })).body.id
+    await dead.settle({ subject, ...wish })
+    const about = { tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /\u00fc', method: 'GET' }
+    const open = encodeCorrectionOpen({
+      decisionId: wish.id,
+      subject,
+      about,
+      adjustment: -1,
+      charged: 'yes',
+      limits: [],
+    })
+    const frame = Buffer.concat([Buffer.alloc(31, 7), Buffer.from(`${open},"journal":"j","seq":0}`), Buffer.alloc(900)])
+    await writeFile(join(base, 'dead', ...(at === 0 ? [] : ['adopted', 'older']), '00000001.seg'), frame)
+  }
+  const found = await findWrittenCorrections(base)
+  expect(found.map(({ id }) => id).toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
+  expect(await tellWritten(createSettlements({ redis, owner: 'next' }), found)).toBe(2)
+  const next = await startProcess('next')
+  for (const wish of wishes) expect(await next.settle(wish)).toMatchObject({ status: 200, body: { cost: wish.cost } })
+  expect(corrections()).toEqual([])
 })
 
 test('the proxy gives back what a request was charged that the upstream failed, and records that; other answers stay charged', async () => {

@@ -20,6 +20,7 @@ import { createLateRefunds } from './late-refunds.ts'
 import { registerDenials, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
+import { findWrittenCorrections, tellWritten } from './written-corrections.ts'
 
 await startService(
   'ingress',
@@ -27,6 +28,7 @@ await startService(
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
     const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
+    const written = await findWrittenCorrections(config.journalDir)
     const journal = await ownJournal(config, service)
 
     const errors = noteErrors(log)
@@ -57,6 +59,8 @@ await startService(
     const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
     registerMetrics(metrics, { store, layers, processes, identifier })
 
+    const settlements = createSettlements({ redis, owner: randomUUID() })
+    await tellWritten(settlements, written)
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
@@ -70,7 +74,7 @@ await startService(
           clock: systemClock,
           admissions,
         },
-        ...{ settlements: createSettlements({ redis, owner: randomUUID() }), lateRefunds, crash },
+        ...{ settlements, lateRefunds, crash },
         dialect: config.rateLimitHeaders,
       },
       log,
