@@ -13,6 +13,9 @@ const { Kafka, logLevel, CompressionTypes, Partitioners }: typeof kafkajs = requ
 /** What fits into a batch of 1 MB of each of six partitions. */
 const messagesPerRequest = 6_000
 
+/** As long as the publisher gathers. */
+const pauseMs = 50
+
 const task: PublishTask = JSON.parse(process.argv[2] ?? '{}')
 const kafka = new Kafka({ brokers: [task.broker], clientId: 'bench', logLevel: logLevel.NOTHING })
 const producer = kafka.producer({
@@ -37,18 +40,31 @@ async function send(): Promise<void> {
   await producer.sendBatch({ acks: -1, compression, topicMessages: [{ topic: task.topic, messages }] })
 }
 
+/** One request at a time, and at most one per pause, as a program would gather them. */
+async function sendAsTheyCome(perSecond: number): Promise<void> {
+  let sending = Promise.resolve()
+  let isSending = false
+  let nextMs = performance.now() + pauseMs
+  await paced(task.records, perSecond, (count) => {
+    append(count)
+    if (isSending || performance.now() < nextMs) return
+    isSending = true
+    nextMs = performance.now() + pauseMs
+    sending = send().finally(() => {
+      isSending = false
+    })
+  })
+  await sending
+}
+
 async function publish(): Promise<PublishResult> {
   if (task.perSecond === 'all') append(task.records)
   // The first request finds out who leads what.
   await producer.sendBatch({ topicMessages: [{ topic: task.topic, messages: [{ key: 'first', value: '{}' }] }] })
   const before = process.cpuUsage()
   const startedAt = performance.now()
-  let isDone = task.perSecond === 'all'
-  if (task.perSecond !== 'all') void paced(task.records, task.perSecond, append).then(() => (isDone = true))
-  while (!isDone || waiting.length > 0) {
-    if (waiting.length > 0) await send()
-    if (!isDone) await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  if (task.perSecond !== 'all') await sendAsTheyCome(task.perSecond)
+  while (waiting.length > 0) await send()
   const { user, system } = process.cpuUsage(before)
   return { seconds: (performance.now() - startedAt) / 1_000, cpuMicros: user + system }
 }

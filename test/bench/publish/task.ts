@@ -20,7 +20,7 @@ export interface PublishResult {
 }
 
 /** How often records come where they come by and by: as the turns of a busy event loop do. */
-export const turnMs = 2
+const turnMs = 2
 
 const keyOf = (n: number) => `customer-${n % 200}`
 
