@@ -18,8 +18,11 @@ const reservedShare = 0.2
 /** Closes of sums and gap records must fit when nothing else does: ten thousand of them. */
 const closingBytes = 1024 * 1024
 
-/** What may use up how much of the bound. */
-export type Share = 'others' | 'reserved' | 'closing'
+/**
+ * What may use up how much of the bound. Nobody waits for what is `unawaited`: it is written with the next that somebody waits for, or
+ * when the event loop has been round, because such records come one by one and a write for each costs more than they do.
+ */
+export type Share = 'unawaited' | 'others' | 'reserved' | 'closing'
 
 export interface FrameLogOptions {
   readonly directory: string
@@ -83,6 +86,7 @@ export class FrameLog {
   /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
   #left: OpenSegment[] = []
   #isScheduled = false
+  #isScheduledLater = false
   #leftBytes = 0
   #epoch = 1
   #turnMs = 0
@@ -95,7 +99,8 @@ export class FrameLog {
     // One segment more is filled ahead, and one may be cut short by a record that did not fit.
     this.#limitBytes = options.maxBytes - 2 * options.segmentBytes
     const closing = Math.min(closingBytes, this.#limitBytes / 16)
-    this.#keep = { others: this.#limitBytes * reservedShare, reserved: closing, closing: 0 }
+    const others = this.#limitBytes * reservedShare
+    this.#keep = { unawaited: others, others, reserved: closing, closing: 0 }
     this.#queue = new DiskQueue({
       disk: options.disk,
       onCommitted: (chunk) => this.#committed(chunk),
@@ -151,7 +156,8 @@ export class FrameLog {
     if (this.#frames.length === 0) this.#turnMs = Date.now()
     this.#frames.put(head, this.#turnMs, this.#epoch, key, keyBytes, value, textBytes)
     this.#leftBytes -= size
-    this.schedule()
+    if (share === 'unawaited') this.#scheduleLater()
+    else this.schedule()
     return true
   }
 
@@ -198,8 +204,17 @@ export class FrameLog {
     process.nextTick(this.#endTurn)
   }
 
+  #scheduleLater(): void {
+    if (this.#isScheduled || this.#isScheduledLater) return
+    this.#isScheduledLater = true
+    setImmediate(() => {
+      if (this.#isScheduledLater) this.schedule()
+    })
+  }
+
   readonly #endTurn = (): void => {
     this.#isScheduled = false
+    this.#isScheduledLater = false
     this.#hooks.onTurnEnds()
     const turn = this.#turn
     this.#turn = new Turn()
@@ -216,6 +231,7 @@ export class FrameLog {
 
   /** See `RecordLog.written`. */
   written(): Promise<boolean> {
+    if (this.#isScheduledLater) this.schedule()
     return (this.#isScheduled ? this.#turn : this.#lastTurn).written
   }
 

@@ -42,6 +42,25 @@ test('records appended by callbacks of one turn share its write', async () => {
   expect(writer.counters).toMatchObject({ appended: 3, writes: 1 })
 })
 
+test('outcomes, for which nobody waits, share a write with those of other callbacks, or go with the next decision', async () => {
+  await using base = new TemporaryBase()
+  const { writer, directory } = await base.open()
+  const outcomes = writer.log(1)
+  for (let n = 0; n < 5; n += 1) {
+    outcomes.append('a', line(n))
+    await new Promise<void>((done) => process.nextTick(done))
+  }
+  expect(writer.counters.writes).toBe(0)
+  await until(() => writer.counters.writes > 0)
+  outcomes.append('a', line(5))
+  writer.log(0).append('a', line(6))
+  expect(await writer.log(0).written()).toBe(true)
+  expect([writer.counters.writes, readDead(directory.path).length]).toEqual([2, 7])
+  outcomes.append('a', line(7))
+  expect(await outcomes.written()).toBe(true)
+  expect([writer.counters.writes, readDead(directory.path).length]).toEqual([3, 8])
+})
+
 test('a write that takes fewer bytes than it was given is gone on with', async () => {
   const disk: Disk = {
     ...realDisk,

@@ -111,7 +111,7 @@ class Writer implements JournalWriter {
   }
 
   #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
-    const share = isReserved ? 'reserved' : 'others'
+    const share = topic !== decisions ? 'unawaited' : isReserved ? 'reserved' : 'others'
     const isPut = this.#ended === undefined && this.#numbering.putRecord(frameKinds.record, topic, key, openLine, share)
     if (!isPut) return this.#refuse(topic)
     this.#appended += 1
