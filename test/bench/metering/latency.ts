@@ -35,7 +35,7 @@ interface Row {
 
 /** Each look costs ClickHouse some milliseconds, which its figure includes. */
 const pollMs = 50
-const deadlineMs = 120_000
+const deadlineMs = 180_000
 const sinceSql = 'ts >= fromUnixTimestamp64Milli({since:Int64})'
 
 async function ask<Answer>(tables: Tables, query: string, since: number): Promise<Answer[]> {

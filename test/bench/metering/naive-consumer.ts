@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createClient } from '@clickhouse/client'
+import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { topics } from '@weir/contracts/topics.ts'
 import { Kafka, logLevel } from 'kafkajs'
 
@@ -10,7 +10,7 @@ import { Kafka, logLevel } from 'kafkajs'
 const [brokers = '', clickhouseUrl = ''] = process.argv.slice(2)
 const fetchBytes = 4_000_000
 
-const clickhouse = createClient({ url: clickhouseUrl })
+const clickhouse = createClient({ url: clickhouseUrl, log: { level: ClickHouseLogLevel.OFF } })
 const kafka = new Kafka({ brokers: [brokers], clientId: 'naive', logLevel: logLevel.ERROR })
 const consumer = kafka.consumer({
   groupId: `naive-${randomUUID()}`,

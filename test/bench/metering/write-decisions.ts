@@ -33,7 +33,8 @@ const isAllMade = await waitUntil(
     const due = Math.min(events, Math.floor(((performance.now() - startedAt) * perSecond) / 1_000))
     for (; made < due; made++) {
       const { subject, decision } = records.next().value
-      if (!log.append(subject, decision, true)) throw new Error('the journal is full')
+      // Its disk is behind; an ingress would refuse meanwhile.
+      if (!log.append(subject, decision, true)) break
     }
     await log.written()
     return made >= events
