@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where the journals of a stack lie. */
-export const journalDir = (dir: string): string => join(dir, 'journal')
+const journalDir = (dir: string): string => join(dir, 'journal')
 
 /** A small file system of its own for the journals; whoever mounts it unmounts it. Needs the right to mount. */
 export function mountJournalDisk(dir: string, megabytes: number): () => void {
@@ -16,6 +16,3 @@ export function mountJournalDisk(dir: string, megabytes: number): () => void {
   }
   return () => execFileSync('umount', ['-l', path])
 }
-
-/** Directories of process starts, dead ones that wait to be adopted among them. */
-export const journalsIn = (dir: string): string[] => readdirSync(journalDir(dir))

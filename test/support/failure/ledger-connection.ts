@@ -8,12 +8,9 @@ export interface RawAnswer {
   readonly body: string
 }
 
-/** A server that is being started refuses connections; it is asked again soon. */
-const reconnectMs = 50
-
 /**
  * One connection that is kept, with one request at a time, over plain sockets: a load that shares two cores with what it loads must
- * cost little. It connects again by itself, for as long as it takes.
+ * cost little. Once it has ended it waits to be opened again.
  */
 export class LedgerConnection {
   readonly #port: number
@@ -28,7 +25,7 @@ export class LedgerConnection {
     this.#port = port
     this.#onIdle = on.onIdle
     this.#onGone = on.onGone
-    this.#open()
+    this.openAgain()
   }
 
   /** The answer, or undefined if the connection ended before it was whole. Only while idle. */
@@ -39,7 +36,9 @@ export class LedgerConnection {
     })
   }
 
-  #open(): void {
+  /** Does nothing while it is open or being opened. */
+  openAgain(): void {
+    if (this.#socket !== undefined) return
     const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true })
     this.#socket = socket
     socket.setEncoding('latin1')
@@ -50,7 +49,7 @@ export class LedgerConnection {
       this.#received = ''
       this.#onGone()
       this.#finish(undefined)
-      setTimeout(() => this.#open(), reconnectMs)
+      this.#socket = undefined
     })
   }
 

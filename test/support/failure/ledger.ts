@@ -14,7 +14,7 @@ export interface LedgerEntry {
 }
 
 /** `unrecorded`: refused because the journal was full; it may be recorded yet. */
-export const verdicts = ['allowed', 'denied', 'unavailable', 'unrecorded'] as const
+const verdicts = ['allowed', 'denied', 'unavailable', 'unrecorded'] as const
 export type Verdict = (typeof verdicts)[number]
 
 const entryBytes = 32

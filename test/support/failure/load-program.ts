@@ -10,6 +10,7 @@ import type { LoadPlan, LoadProgress } from './load-plan.ts'
 /** Requests begin in groups at this pace, so that the rate does not hang on the precision of timers. */
 const tickMs = 5
 const reportMs = 100
+const openAgainMs = 50
 /** After a stand-still the rate is taken up again, not caught up on. */
 const arrearsMs = 250
 /** Answers under way at the end get so long; what is still missing then was cut off. */
@@ -66,6 +67,7 @@ const connections = plan.connections.map(({ port, requests, timesEach }, index) 
   })
   let sent = 0
   return {
+    openAgain: () => connection.openAgain(),
     async ask() {
       const request = texts[Math.floor(sent / timesEach) % texts.length]
       sent += 1
@@ -103,6 +105,10 @@ function report(): void {
   process.stdout.write(`${JSON.stringify(progress)}\n`)
 }
 const reports = setInterval(report, reportMs)
+// A server that is being started refuses connections; it is asked again soon.
+const openings = setInterval(() => {
+  for (const connection of connections) connection.openAgain()
+}, openAgainMs)
 
 process.stdin.resume()
 process.stdin.once('end', () => {
@@ -112,6 +118,7 @@ process.stdin.once('end', () => {
     if (underWay > 0 && elapsed() < endsAtMs) return
     clearInterval(last)
     clearInterval(reports)
+    clearInterval(openings)
     cutOff += underWay
     report()
     process.exit(0)
