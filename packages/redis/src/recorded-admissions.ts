@@ -48,16 +48,20 @@ export function createRecordedAdmissions({ redis, deadlineMs }: RecordedAdmissio
   const serverOf = serverFinder(redis)
   let marksLost = 0
 
+  const recordOf = async (key: string): Promise<AdmissionRecord | undefined> => {
+    const found = await serverOf(key).get(key)
+    return found === null || found === claimed ? undefined : { kind: 'recorded', recordId: found }
+  }
+
   const ask = async (key: string): Promise<AdmissionRecord> => {
     const endMs = performance.now() + deadlineMs + recordingMs
-    while (true) {
-      const found = await serverOf(key).get(key)
-      if (found !== null && found !== claimed) return { kind: 'recorded', recordId: found }
-      const isOver = performance.now() >= endMs
-      if (isOver && (await serverOf(key).set(key, claimed, 'PX', claimMs, 'NX')) === 'OK') return { kind: 'ours' }
-      if (isOver) return { kind: 'unknown' }
+    while (performance.now() < endMs) {
+      const found = await recordOf(key)
+      if (found !== undefined) return found
       await delay(askEveryMs)
     }
+    if ((await serverOf(key).set(key, claimed, 'PX', claimMs, 'NX')) === 'OK') return { kind: 'ours' }
+    return (await recordOf(key)) ?? { kind: 'unknown' }
   }
 
   return {
