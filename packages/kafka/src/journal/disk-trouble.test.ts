@@ -1,21 +1,27 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type Disk, realDisk } from './disk.ts'
 import { readDead, TemporaryBase } from './temporary-journal.ts'
+
+// The disk is the real one; other work on the machine may slow it down.
+vi.setConfig({ testTimeout: 60_000 })
 
 const line = (n: number) => `{"n":${n}`
 
 const until = async (what: () => boolean) =>
-  expect(await waitUntil(what, { deadlineMs: 4_000, everyMs: 10 })).toBe(true)
+  expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
 
 const noSpace = () => Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
 
 /** A disk whose faults a test sets. */
 class FaultyDisk implements Disk {
   fault: 'none' | 'full' | 'half' | 'slow' | 'stuck' = 'none'
+  writesNow = 0
+  writesLater = 0
   #release: (() => void)[] = []
 
   writeSync(fd: number, bytes: Buffer, from: number, length: number, at: number): number {
+    this.writesNow += 1
     if (this.fault === 'half' && length > 1) {
       realDisk.writeSync(fd, bytes, from, Math.ceil(length * 0.7), at)
       throw noSpace()
@@ -30,6 +36,7 @@ class FaultyDisk implements Disk {
 
   async write(fd: number, bytes: Buffer, from: number, length: number, at: number): Promise<number> {
     if (this.fault === 'full' || this.fault === 'half') throw noSpace()
+    if (bytes.readUInt32LE(0) !== 0) this.writesLater += 1
     if (this.fault === 'stuck') await new Promise<void>((release) => this.#release.push(release))
     return realDisk.write(fd, bytes, from, length, at)
   }
@@ -115,9 +122,12 @@ test('after a slow write the next ones leave the main thread free, and a quick d
   expect(await attempt(0)).toBe(true)
   expect(writer.counters.slowWrites).toBe(1)
   disk.heal()
-  for (let n = 1; n < 20; n += 1) expect(await attempt(n)).toBe(true)
-  expect(found(path)).toHaveLength(20)
-  expect(writer.counters.slowWrites).toBe(1)
+  expect(await attempt(1)).toBe(true)
+  expect([disk.writesNow, disk.writesLater]).toEqual([1, 1])
+  let n = 2
+  for (; disk.writesNow < 2 && n < 1_000; n += 1) expect(await attempt(n)).toBe(true)
+  expect(disk.writesNow).toBe(2)
+  expect(found(path)).toHaveLength(n)
 })
 
 test('a stalled disk is waited for no longer than the deadline; then nothing is taken until it is back, and nothing is twice', async () => {
@@ -131,7 +141,7 @@ test('a stalled disk is waited for no longer than the deadline; then nothing is 
   const behind = attempt(2)
   const startMs = performance.now()
   expect(await Promise.all([underWay, behind])).toEqual([false, false])
-  expect(performance.now() - startMs).toBeLessThan(1_000)
+  expect(performance.now() - startMs).toBeLessThan(3_000)
   expect(writer.trouble).toBe('stalled')
   expect(log.append('acme', line(3), true)).toBe(false)
   disk.heal()
@@ -166,7 +176,8 @@ test('without room for the next segment the journal takes what fits into the pre
   }
   // The second segment is there already; zeros for the third come by the thread pool.
   const write = disk.write.bind(disk)
-  disk.write = async () => Promise.reject(noSpace())
+  disk.write = async (fd, bytes, from, length, at) =>
+    bytes.readUInt32LE(0) === 0 ? Promise.reject(noSpace()) : write(fd, bytes, from, length, at)
   const taken = await fill()
   expect(taken).toBeGreaterThan(15)
   expect(writer.trouble).toBeUndefined()

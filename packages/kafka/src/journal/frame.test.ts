@@ -1,6 +1,9 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { FrameBuffer, type FrameKind, frameAt, frameKinds } from './frame.ts'
+
+// The disk is the real one; other work on the machine may slow it down.
+vi.setConfig({ testTimeout: 60_000 })
 
 const kinds: FrameKind[] = Object.values(frameKinds)
 

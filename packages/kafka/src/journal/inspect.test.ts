@@ -1,12 +1,15 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { adoptDead, createDirectory } from './directory.ts'
 import { inspectJournals } from './inspect.ts'
 import { openReader } from './open-reader.ts'
 import { openWriter } from './open-writer.ts'
 import { segmentPath } from './segment-files.ts'
 import { TemporaryBase, testOptions, testTopics } from './temporary-journal.ts'
+
+// The disk is the real one; other work on the machine may slow it down.
+vi.setConfig({ testTimeout: 60_000 })
 
 /** A journal of a dead process with ten records of 200,000 bytes, of which Kafka has three. */
 async function leaveDead(base: string): Promise<string> {

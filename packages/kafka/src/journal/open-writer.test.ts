@@ -1,14 +1,17 @@
 import { statSync } from 'node:fs'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type Disk, realDisk } from './disk.ts'
 import { readDead, TemporaryBase, texts } from './temporary-journal.ts'
+
+// The disk is the real one; other work on the machine may slow it down.
+vi.setConfig({ testTimeout: 60_000 })
 
 /** A line that makes a frame of about so many bytes. */
 const line = (n: number, bytes = 0) => `{"n":${n},"x":"${'x'.repeat(bytes)}"`
 
 const until = async (what: () => boolean) =>
-  expect(await waitUntil(what, { deadlineMs: 4_000, everyMs: 10 })).toBe(true)
+  expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
 
 test('records of a turn reach the file in one write, before anybody hears of it, under contiguous numbers', async () => {
   let writes = 0
