@@ -2,7 +2,7 @@ import { createTopics } from '@weir/cli/commands/topics.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openKafkaOffsets } from '../support/failure/kafka-offsets.ts'
+import { type KafkaOffsets, openKafkaOffsets } from '../support/failure/kafka-offsets.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { keepDown } from '../support/failure/strikes.ts'
@@ -14,6 +14,11 @@ beforeAll(async () => {
 afterAll(() => stack?.close())
 
 const downMs = 60_000
+
+/** None while the partitions' leaders are being named. */
+const endsOf = async (kafka: KafkaOffsets): Promise<bigint[]> => [
+  ...(await kafka.ends(topics.decisions).catch(() => new Map<number, bigint>())).values(),
+]
 
 describe('Kafka', () => {
   it('down for a minute under load: every request is answered meanwhile, and counted once afterwards', async () => {
@@ -53,8 +58,7 @@ describe('Kafka', () => {
       async strike({ load }) {
         const kafka = await openKafkaOffsets(stack.addresses.kafka)
         await kafka.raisePartitions(topics.decisions, 9)
-        const isUsed = async () =>
-          [...(await kafka.ends(topics.decisions)).values()].filter((end) => end > 0n).length === 9
+        const isUsed = async () => (await endsOf(kafka)).filter((end) => end > 0n).length === 9
         const used = await waitUntil(isUsed, { deadlineMs: 120_000, everyMs: 500 })
         await kafka.close()
         expect(used).toBe(true)
@@ -68,9 +72,8 @@ describe('Kafka', () => {
     const kafka = await openKafkaOffsets(stack.addresses.kafka)
     await kafka.deleteTopic(topics.decisions)
     const recreated = async () => {
-      await createTopics(stack.addresses.kafka, () => undefined)
-      const ends = await kafka.ends(topics.decisions).catch(() => new Map())
-      return ends.size === 6
+      await createTopics(stack.addresses.kafka, () => undefined).catch(() => undefined)
+      return (await endsOf(kafka)).length === 6
     }
     expect(await waitUntil(recreated, { deadlineMs: 30_000, everyMs: 500 })).toBe(true)
     await kafka.close()
