@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AuditPorts, auditAll } from '@weir/cli/audit/audit-all.ts'
@@ -168,6 +169,28 @@ describe('an audit', () => {
       () => stack.redis.del('weir:1:{acme}:day'),
       [difference('quotas', 'used of day', '76', '0', { where: 'weir:1:{acme}:day' })],
     )
+  })
+
+  it('names what the rollup of outcomes lacks, and makes its quantiles anew too', async () => {
+    const outcome = (seq: number) => ({
+      ...{ v: 1, id: randomUUID(), ts: new Date(nowMs).toISOString().slice(0, 23).replace('T', ' '), subject: 'acme' },
+      ...{ route: 'GET /', method: 'GET', status: 200, duration_ms: seq, bytes_in: 1, bytes_out: 2, upstream: 'demo' },
+      ...{ error: '', journal, seq, partition: 0, offset: seq },
+    })
+    const journal = randomUUID()
+    const values = Array.from({ length: 20 }, (_, seq) => outcome(seq))
+    await stack.clickhouse.insert({ table: 'weir.outcomes', values, format: 'JSONEachRow' })
+    const median = () =>
+      stack.rows(
+        'SELECT sum(count) AS n, quantilesTDigestMerge(0.5, 0.9, 0.99)(duration_ms) AS q FROM weir.outcomes_15m',
+      )
+    const before = await median()
+    await remove('outcomes_15m', '1')
+    const found = await auditAll(ports(), span)
+    expect(found.findings).toContainEqual(difference('rollups', 'outcomes_15m.count', '20', '0'))
+    await repair(ports(), found, span, () => undefined)
+    expect((await auditAll(ports(), span)).findings).toEqual([])
+    expect(await median()).toEqual(before)
   })
 
   it('asked to, mends all of it at once and says what it did', async () => {

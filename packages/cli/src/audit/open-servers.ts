@@ -4,6 +4,7 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
 import type { Surroundings } from '../project.ts'
@@ -42,12 +43,17 @@ export function findKafka({ environment }: Surroundings, dataDir: string): Kafka
   return { brokers: brokers.split(','), clientId: 'weir-audit', log: createLogger('audit', 'silent') }
 }
 
-/** Runs `use` with the servers of the Redis that decides. */
+/** A master that runs is connected within milliseconds; what is asked of one that does not run then fails, and names it. */
+const connectedMs = 3_000
+
+/** Runs `use` with the servers of the Redis that decides, of a Cluster all masters. */
 export const withQuotaServers = <T>(
   around: Surroundings,
   dataDir: string,
   use: (servers: QuotaServers) => Promise<T>,
 ): Promise<T> =>
-  withLimiter(around, dataDir, (connection) =>
-    use({ serverOf: serverFinder(connection), all: () => mastersOf(connection) }),
-  )
+  withLimiter(around, dataDir, async (connection) => {
+    const all = () => mastersOf(connection)
+    await waitUntil(() => all().every(({ status }) => status === 'ready'), { deadlineMs: connectedMs })
+    return use({ serverOf: serverFinder(connection), all })
+  })
