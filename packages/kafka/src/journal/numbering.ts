@@ -33,6 +33,13 @@ export class Numbering {
     return this.#topics
   }
 
+  /** Numbers given, less those that were taken back. */
+  get given(): number {
+    let count = 0
+    for (const { next } of this.#topics) for (const seq of next) count += seq ?? 0
+    return count
+  }
+
   #topic(index: number): NumberedTopic {
     const topic = this.#topics[index]
     if (topic === undefined) throw new RangeError(`no topic ${index} in this journal`)

@@ -164,7 +164,7 @@ class OpenJournal implements Journal {
   get backlog(): Backlog {
     const oldestMs = this.#state.get('oldestMs')
     return {
-      records: Math.max(0, this.#writer.counters.appended - this.#state.get('sent')),
+      records: Math.max(0, this.#writer.counters.numbered - this.#state.get('sent')),
       bytes: this.#writer.usedBytes,
       oldestAppendMs: oldestMs === 0 ? undefined : oldestMs,
     }

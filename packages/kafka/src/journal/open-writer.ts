@@ -90,7 +90,7 @@ class Writer implements JournalWriter {
 
   get counters() {
     const rest = { refused: this.#refused, gaps: this.#gap.counted, ...this.#frames.counters }
-    return { appended: this.#appended + this.#sums.closed, ...rest }
+    return { appended: this.#appended + this.#sums.closed, numbered: this.#numbering.given, ...rest }
   }
 
   get trouble(): JournalTrouble | undefined {

@@ -84,6 +84,8 @@ export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 
 /** Of all topics together, since the process started. */
 export interface JournalCounters {
   readonly appended: number
+  /** Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end. */
+  readonly numbered: number
   readonly refused: number
   /** Decisions answered without a record (`WEIR_ON_JOURNAL_FULL=admit`). */
   readonly gaps: number
