@@ -107,7 +107,7 @@ class RedisSettlements implements Settlements {
   async #recorded(key: string): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const read = await this.#read(key)
-      if (read?.marker.phase !== 'owed') return read !== undefined
+      if (read?.marker.phase !== 'owed') return true // nothing is owed, or nothing any more
       if ((await this.#replace(key, read.bytes, recordedMarker(read.bytes))) !== undefined) return true
     }
     return false

@@ -60,7 +60,10 @@ await startService(
     registerMetrics(metrics, { store, layers, processes, identifier })
 
     const settlements = createSettlements({ redis, owner: randomUUID() })
-    await tellWritten(settlements, written)
+    void tellWritten(settlements, written).then((left) => {
+      if (left > 0)
+        log.warn({ left }, 'Redis was not told of corrections that are written: repeats may write them again')
+    })
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Settlements } from '@weir/redis/settlements.ts'
 
 /** A decision whose correction stands in a journal. */
@@ -15,6 +16,9 @@ const pattern =
 
 /** More than a process can have settled and not told Redis of, many times over. */
 const correctionsMax = 100_000
+/** Well within the minute after which another process writes what is still owed. */
+const tellMsMax = 30_000
+const tellAgainMs = 100
 /** Asked of Redis at once. */
 const togetherMax = 32
 
@@ -37,16 +41,26 @@ export async function findWrittenCorrections(base: string): Promise<readonly Wri
   return found
 }
 
-/** Tells Redis that these records are safe, as far as it answers; says how many it was told of. */
+/**
+ * Tells Redis that these records are safe. Right after a start it may not be connected yet: it is asked again until it knows of each,
+ * or the time is over. Says how many it was not told of.
+ */
 export async function tellWritten(
   settlements: Pick<Settlements, 'recorded'>,
   corrections: readonly WrittenCorrection[],
 ): Promise<number> {
-  let told = 0
-  for (let at = 0; at < corrections.length; at += togetherMax) {
-    const some = corrections.slice(at, at + togetherMax)
-    const answers = await Promise.all(some.map((one) => settlements.recorded(one)))
-    told += answers.filter((isTold) => isTold).length
+  const untilMs = performance.now() + tellMsMax
+  let left = corrections
+  while (left.length > 0) {
+    const unknown: WrittenCorrection[] = []
+    for (let at = 0; at < left.length; at += togetherMax) {
+      const some = left.slice(at, at + togetherMax)
+      const answers = await Promise.all(some.map((one) => settlements.recorded(one)))
+      unknown.push(...some.filter((_, number) => answers[number] !== true))
+    }
+    left = unknown
+    if (left.length === 0 || performance.now() > untilMs) break
+    await delay(tellAgainMs, undefined, { ref: false })
   }
-  return told
+  return left.length
 }
