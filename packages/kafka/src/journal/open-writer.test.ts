@@ -119,16 +119,17 @@ test('what a full journal admits is counted in the gap page, and recorded under 
   writer.state.adoptedBytes = writer.maxBytes
   await until(() => writer.trouble === 'full')
   for (let n = 0; n < 3; n += 1) expect(log.append('a', line(n), true)).toBe(true)
+  expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(true)
   expect(await log.written()).toBe(true)
-  expect(writer.counters).toMatchObject({ appended: 0, gaps: 3 })
+  expect(writer.counters).toMatchObject({ appended: 0, gaps: 43 })
   const page = statSync(`${directory.path}/gap`)
-  expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":3,')])
+  expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":43,')])
   writer.state.adoptedBytes = 0
   await until(() => writer.trouble === undefined && writer.counters.writes > 0)
   expect(log.append('a', line(7))).toBe(true)
   expect(await log.written()).toBe(true)
   expect(readDead(directory.path)).toHaveLength(2)
-  expect(texts(readDead(directory.path))[0]).toMatch(/^0\/\d\/0 \{"v":1,"gap":"journal_full","count":3,.*,"seq":0\}$/)
+  expect(texts(readDead(directory.path))[0]).toMatch(/^0\/\d\/0 \{"v":1,"gap":"journal_full","count":43,.*,"seq":0\}$/)
   expect(statSync(`${directory.path}/gap`)).toMatchObject({ size: page.size, ino: page.ino })
 })
 

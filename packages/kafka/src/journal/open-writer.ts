@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { OpenSum } from '../record-log.ts'
+import type { OpenSum, RecordLog } from '../record-log.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type Frame, frameKinds } from './frame.ts'
 import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
@@ -9,7 +9,7 @@ import { GapCounter } from './gap-counter.ts'
 import { JournalState } from './journal-state.ts'
 import { Numbering } from './numbering.ts'
 import { OpenSums } from './open-sums.ts'
-import type { HeldDirectory, JournalLog, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
+import type { HeldDirectory, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
 import { writeTopics } from './topics-copy.ts'
 
 export interface WriterOptions {
@@ -42,6 +42,12 @@ const segmentBytesMax = 16 * 1024 * 1024
 const segmentBytesMin = 2 * 1024 * 1024
 
 const decisions = 0
+
+/** In a text within a line quotes are escaped. */
+const countIn = /,"count":(\d+),/
+
+/** A record may stand for many: equal refusals that found no room for a sum. A correction, which counts none, is missed like one. */
+const decisionsIn = (line: string): number => Math.max(1, Number(countIn.exec(line)?.[1] ?? 1))
 
 class Writer implements JournalWriter {
   readonly journal: string
@@ -101,7 +107,7 @@ class Writer implements JournalWriter {
     return this.#frames.usedBytes
   }
 
-  log(topic: number): JournalLog {
+  log(topic: number): RecordLog {
     if (this.#numbering.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
@@ -113,16 +119,16 @@ class Writer implements JournalWriter {
   #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
     const share = topic !== decisions ? 'unawaited' : isReserved ? 'reserved' : 'others'
     const isPut = this.#ended === undefined && this.#numbering.putRecord(frameKinds.record, topic, key, openLine, share)
-    if (!isPut) return this.#refuse(topic)
+    if (!isPut) return this.#refuse(topic, openLine)
     this.#appended += 1
     return true
   }
 
   /** True when the decision is answered all the same. */
-  #refuse(topic: number): boolean {
+  #refuse(topic: number, openLine = ''): boolean {
     this.#refused += 1
     if (!this.#isAdmitted(topic)) return false
-    this.#gap.count(1)
+    this.#gap.count(decisionsIn(openLine))
     return true
   }
 
@@ -165,8 +171,10 @@ class Writer implements JournalWriter {
   #takeBack(frames: readonly Frame[]): void {
     this.#numbering.takeBack(frames)
     this.#gap.takeBack()
-    const records = frames.filter(({ kind, topic }) => kind === frameKinds.record && topic === decisions).length
-    const missed = records + this.#sums.takeBack(frames, decisions)
+    let missed = this.#sums.takeBack(frames, decisions)
+    for (const { kind, topic, value } of frames) {
+      if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
+    }
     if (missed > 0 && this.#isAdmitted(decisions)) this.#gap.count(missed)
   }
 
