@@ -81,6 +81,7 @@ for (const fault of ['full', 'half'] as const) {
     disk.heal()
     await until(() => writer.trouble === undefined)
     expect(await attempt(6)).toBe(true)
+    expect(writer.counters.numbered).toBe(2)
     expect(found(path)).toEqual(['1 as 0', '6 as 1'])
   })
 }

@@ -2,17 +2,11 @@ import type { Worker } from 'node:worker_threads'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { KafkaOptions } from '../connect.ts'
+import type { RecordLog } from '../record-log.ts'
 import { openBrokerLinks } from './broker-links.ts'
 import { createDirectory, removeDirectory } from './directory.ts'
 import { openWriter } from './open-writer.ts'
-import type {
-  HeldDirectory,
-  JournalCounters,
-  JournalLog,
-  JournalTopic,
-  JournalTrouble,
-  JournalWriter,
-} from './ports.ts'
+import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
 import { keepPublisher, type PublisherKeeper, within } from './publisher-keeper.ts'
 import { PublisherState } from './publisher-state.ts'
 import { refuseEphemeral } from './refuse-ephemeral.ts'
@@ -63,7 +57,7 @@ export interface PublishCounters {
 export interface Journal {
   readonly id: string
   /** By its place in the list of topics. */
-  log(topic: number): JournalLog
+  log(topic: number): RecordLog
   readonly backlog: Backlog
   readonly counters: JournalCounters & PublishCounters
   readonly maxBytes: number
@@ -157,7 +151,7 @@ class OpenJournal implements Journal {
     return this.#directory.journal
   }
 
-  log(topic: number): JournalLog {
+  log(topic: number): RecordLog {
     return this.#writer.log(topic)
   }
 

@@ -1,4 +1,4 @@
-import type { OpenSum } from '../record-log.ts'
+import type { RecordLog } from '../record-log.ts'
 import type { Damage } from './frame-source.ts'
 import type { JournalState } from './journal-state.ts'
 
@@ -71,13 +71,6 @@ export interface JournalReader {
   close(): void
 }
 
-/** One topic's side of the writer. */
-export interface JournalLog {
-  append(key: string, openLine: string, isReserved?: boolean): boolean
-  openSum(key: string, beforeCount: string, afterCount: string): OpenSum | undefined
-  written(): Promise<boolean>
-}
-
 /** Why the journal takes nothing at present. */
 export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 'closed'
 
@@ -101,7 +94,7 @@ export interface JournalWriter {
   /** To be handed to the publisher's thread: `state.shared`. */
   readonly state: JournalState
   /** By its place in the list of topics. */
-  log(topic: number): JournalLog
+  log(topic: number): RecordLog
   /** Spreads new records of a topic over another number of partitions, and writes that down for whoever reads the directory. */
   setPartitions(topic: number, partitions: number): void
   readonly counters: JournalCounters
