@@ -10,7 +10,7 @@ import { processCpuSeconds } from './process-cpu.ts'
 import type { PublishResult, PublishTask } from './publish/task.ts'
 import { type BenchOptions, type BenchReport, spread } from './report.ts'
 
-/** 90 MB: some seconds. */
+/** 100 MB: some seconds. */
 const backlogRecords = 200_000
 const pacedRecords = 10_000
 const pacedPerSecond = 2_000
@@ -102,7 +102,7 @@ function report(backlog: Rounds, paced: Rounds): BenchReport {
     ),
   })
   return {
-    name: 'publish: decision records of 440 bytes to a topic of 6 partitions, acks=all',
+    name: 'publish: decision records of 510 bytes to a topic of 6 partitions, acks=all',
     tables: [
       table(`${backlogRecords.toLocaleString('en-US')} that wait`, backlog),
       table(`${pacedPerSecond.toLocaleString('en-US')} a second as they come`, paced),

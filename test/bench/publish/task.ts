@@ -24,7 +24,7 @@ const turnMs = 2
 
 const keyOf = (n: number) => `customer-${n % 200}`
 
-/** A decision with two limits, as the ingress writes it, up to journal and number: about 440 bytes. */
+/** A decision with two limits, as the ingress writes it, up to journal and number: about 450 bytes. */
 export function makeRecord(n: number): { readonly key: string; readonly openLine: string } {
   const id = `01935d2a-7c3e-7${String(n % 1_000).padStart(3, '0')}-8a4b-${String(n).padStart(12, '0')}`
   const limit = (name: string, size: number, resetMs: number) =>
