@@ -37,7 +37,7 @@ export async function auditAll(ports: AuditPorts, span: Span): Promise<AuditResu
   const missing: MissingRecords[] = []
   let offsets = 0
   for (const metered of meteredTopics) {
-    const letters = await readDeadLetterNumbers(kafka, metered.deadLetters)
+    const letters = () => readDeadLetterNumbers(kafka, metered.deadLetters)
     findings.push(...(await auditNumbers(clickhouse, metered, letters, span, pause)))
     const found = await auditKafka(clickhouse, kafka, metered, letters, span.fromMs)
     findings.push(...found.findings)

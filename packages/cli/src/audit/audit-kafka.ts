@@ -144,7 +144,7 @@ export async function auditKafka(
   client: ClickHouseClient,
   kafka: KafkaOptions,
   metered: MeteredTopic,
-  letters: DeadLetterNumbers,
+  readLetters: () => Promise<DeadLetterNumbers>,
   sinceMs: number,
 ): Promise<KafkaAudit> {
   const desk = openPartitionDesk(kafka, metered.groupId)
@@ -152,7 +152,10 @@ export async function auditKafka(
   const all: MissingRecords[] = []
   let compared = 0
   try {
-    for (const one of await partitionsOf(desk, kafka, metered, sinceMs)) {
+    const partitions = await partitionsOf(desk, kafka, metered, sinceMs)
+    // After what is committed: whatever of it could not be read is a dead letter by then.
+    const letters = await readLetters()
+    for (const one of partitions) {
       const { partition, topicId, range } = one
       compared += Math.max(0, range.to - range.from + 1)
       const own = letters.places.filter((letter) => letter.topic === metered.topic && letter.partition === partition)

@@ -13,12 +13,14 @@ import type { DeadLetterNumbers } from './read-dead-letters.ts'
 export async function auditNumbers(
   client: ClickHouseClient,
   metered: MeteredTopic,
-  letters: DeadLetterNumbers,
+  readLetters: () => Promise<DeadLetterNumbers>,
   span: Span,
   pause: () => Promise<void>,
 ): Promise<readonly Finding[]> {
   const look = async () => {
     const journals = await readJournalNumbers(client, metered, span)
+    // After the rows: what became a dead letter in between is no hole.
+    const letters = await readLetters()
     const known = [...(await readRecordedGaps(client, metered.topic)), ...letters.known]
     return numberFindings(journals, known, letters.places)
   }
