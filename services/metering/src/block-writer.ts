@@ -3,7 +3,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { Block } from './build-block.ts'
 import type { MeterCounters } from './metrics.ts'
 import { type Owner, type Pause, pauseAfter, pauseBeating, whileBeating } from './owner.ts'
-import type { DeadLetterSink, InsertOutcome, RowBlock, SideRows, UsageStore } from './ports.ts'
+import type { DeadLetter, DeadLetterSink, InsertOutcome, RowBlock, SideRows, UsageStore } from './ports.ts'
 
 /** What the partitions of one topic share in writing. */
 export interface WriterOptions {
@@ -36,7 +36,7 @@ export class BlockWriter {
     this.#options = options
   }
 
-  async letters(owner: Owner, { letters }: Block): Promise<void> {
+  async letters(owner: Owner, letters: readonly DeadLetter[]): Promise<void> {
     const { deadLetters, counters, log, crash } = this.#options
     if (letters.length === 0) return
     await whileBeating(owner, this.#options, () => deadLetters.send(this.#partition, letters))

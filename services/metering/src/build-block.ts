@@ -15,6 +15,8 @@ export interface Block {
   readonly duplicates: number
   readonly lost: readonly Lost[]
   readonly letters: readonly DeadLetter[]
+  /** The highest offset that ClickHouse has with it. */
+  readonly insertedUpTo: number
   /** Rows about the block for other tables, after its own. */
   readonly sides: SideRows
 }
@@ -25,6 +27,8 @@ export interface BlockOptions {
   readonly topicId: string
   readonly partition: number
   readonly numbering: Numbering
+  /** The highest offset that ClickHouse has without it. */
+  readonly insertedUpTo: number
 }
 
 /** How our encoders begin: the id and the time stand at fixed places. */
@@ -34,6 +38,8 @@ const timeAt = head.length + 36 + betweenIdAndTime.length
 const monthLength = '2026-01'.length
 const quoteAndNumberMin = 2
 const digitsMax = 15
+/** So many marks or duplicates are read again at the next start, rather than that each second's get a row of their own. */
+const offsetsReadAgainMax = 1_000
 const nobody = '00000000-0000-0000-0000-000000000000'
 /** A mark is of the time at which it was written; more than so far ahead of the broker's clock it is no mark. */
 const markAheadMsMax = 3_600_000
@@ -209,8 +215,10 @@ class BlockBuilder {
         ...{ from_ts: formatTs(first.timestampMs), to_ts: at, detail: 'numbers that never came' },
       })
     }
-    // So that the highest offset here is that of the last record which was dealt with, also where it became no row.
-    if (this.#lastRow !== last.position) this.#addNumber(nobody, 0, last.position)
+    // So that the highest offset in ClickHouse is about that of the last record which was dealt with, also where none is a row.
+    const isFar = last.position - Math.max(this.#lastRow, this.#options.insertedUpTo) >= offsetsReadAgainMax
+    if (this.letters.length > 0 || this.#numbers.length > 0 || isFar) this.#addNumber(nobody, 0, last.position)
+    const isNumbered = this.#numbers.length > 0
     const months = [...this.#months].filter(([, lines]) => lines.rows > 0)
     return {
       months: months.sort(([a], [b]) => (a < b ? -1 : 1)).map(([month, { lines, rows }]) => ({ month, lines, rows })),
@@ -218,6 +226,7 @@ class BlockBuilder {
       duplicates: this.duplicates,
       lost: this.lost,
       letters: this.letters,
+      insertedUpTo: isNumbered ? last.position : Math.max(this.#lastRow, this.#options.insertedUpTo),
       sides: { numbers: this.#numbers, marks: [...this.#marks.values()], gaps: this.#gaps },
     }
   }

@@ -71,7 +71,7 @@ await startService(
       )
       consumers.push(consumer)
       checkReady(`consumer of ${kind.topic}`, () =>
-        consumer.status.state === 'running' ? meter.waiting(consumer.status.stopped) : consumer.status.waitingFor,
+        consumer.status.state === 'running' ? meter.waiting(consumer.status) : consumer.status.waitingFor,
       )
     }
     registerMetrics(metrics, counters, {

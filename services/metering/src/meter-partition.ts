@@ -7,7 +7,7 @@ import { expiredRow } from './expired-row.ts'
 import { type Expired, judgeStart, type Standing } from './judge-start.ts'
 import { Numbering } from './numbering.ts'
 import type { Owner } from './owner.ts'
-import type { BlockRecord, PartitionLife } from './ports.ts'
+import type { BlockRecord, DeadLetter, PartitionLife } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
 
 /** What all partitions of one topic share. */
@@ -64,6 +64,8 @@ export class PartitionMeter {
   #numbering = new Numbering(new Map())
   #bad = new BadShare()
   #soughtUpTo: bigint | undefined
+  /** The highest offset in ClickHouse. */
+  #insertedUpTo = -1
   /** In the metadata of what was committed last: the block that comes next. */
   #declared: Declared | undefined
   /** A block was begun and not finished: how it stands in Kafka and ClickHouse has to be asked. */
@@ -87,6 +89,7 @@ export class PartitionMeter {
     if (verdict.kind === 'stop') return verdict
     const { recover, expired, soughtUpTo, offset } = verdict
     this.#soughtUpTo = soughtUpTo
+    this.#insertedUpTo = Number(lastInserted ?? -1n)
     this.#bad = new BadShare()
     this.#declared = recover
     // Among rows from before somebody put the offset back, those of the declared block cannot be told from the others.
@@ -138,22 +141,28 @@ export class PartitionMeter {
     const { crash, kind, log } = this.#options
     const token = this.#token(span)
     const isRecovery = this.#declared?.encoder === span.encoder && this.#declared === span
-    let block = this.#build(records, span.encoder, isRecovery)
+    let block = this.#build(records, span.encoder, isRecovery, 0)
     // 1. Declare: the offset stays, its metadata says what comes. Mostly it went with the commit before. A crash before it: nothing
     //    was done. After it: the next owner inserts exactly these records, in this way.
-    if (this.#declared?.from !== span.from || this.#declared.to !== span.to) await this.#declare(owner, span)
+    //    Marks alone are nothing that could come twice, and come every second: they need none.
+    const isNothing = block.rows === 0 && block.letters.length === 0
+    if (!isNothing && (this.#declared?.from !== span.from || this.#declared.to !== span.to)) {
+      await this.#declare(owner, span)
+    }
     crash('declare')
     // 2. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would lose them.
-    await this.#writer.letters(owner, block)
+    await this.#writer.letters(owner, block.letters)
     // 3. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
     let refusal = await this.#writer.months(owner, kind.table, token, block)
     if (refusal !== undefined && span.encoder === 'fast') {
       log.warn({ err: refusal, partition: this.#place.partition, token }, 'block refused, reading each of its records')
       this.#numbering.undo()
-      block = this.#build(records, 'slow', isRecovery)
+      const { letters: sent } = block
+      block = this.#build(records, 'slow', isRecovery, sent.length)
       await this.#declare(owner, { ...span, encoder: 'slow' })
       crash('redeclare')
-      await this.#writer.letters(owner, block)
+      const isNew = ({ message }: DeadLetter) => !sent.some((one) => one.message.position === message.position)
+      await this.#writer.letters(owner, block.letters.filter(isNew))
       refusal = await this.#writer.months(owner, kind.table, token, block)
     }
     if (refusal !== undefined) throw this.#stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
@@ -165,12 +174,16 @@ export class PartitionMeter {
     this.#finish(block)
   }
 
-  #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean): Block {
+  #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean, lettersBefore: number): Block {
     const { kind, log } = this.#options
     const { partition, topicId } = this.#life
-    const block = buildBlock(records, { kind, encoder, partition, topicId, numbering: this.#numbering })
+    const block = buildBlock(records, {
+      ...{ kind, encoder, partition, topicId },
+      ...{ numbering: this.#numbering, insertedUpTo: this.#insertedUpTo },
+    })
     // What was declared was borne when it was declared.
-    if (!isRecovery && !this.#bad.take(records.length, block.letters.length)) {
+    const found = block.letters.length - lettersBefore
+    if (!isRecovery && !this.#bad.take(lettersBefore === 0 ? records.length : found, found)) {
       this.#numbering.undo()
       const share = `${block.letters.length} of ${records.length} records from offset ${records[0]?.position} on`
       throw this.#stopped(`TOO_MANY_BAD: ${share} cannot be read, the first because: ${block.letters[0]?.reason}`)
@@ -193,6 +206,7 @@ export class PartitionMeter {
   #finish(block: Block): void {
     const { counters } = this.#options
     this.#numbering.keep()
+    this.#insertedUpTo = block.insertedUpTo
     counters.rows += block.rows
     counters.batches += 1
     counters.duplicates += block.duplicates

@@ -1,20 +1,15 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { AssignedPartition, RecordBatch, Start } from '@weir/kafka/consume-batches.ts'
+import type { AssignedPartition, ConsumerStatus, RecordBatch, Start } from '@weir/kafka/consume-batches.ts'
 import type { RangeRecord } from '@weir/kafka/partition-facts.ts'
 import { type MeterOptions, PartitionMeter } from './meter-partition.ts'
 import type { BlockRecord } from './ports.ts'
-
-interface Stopped {
-  readonly partition: number
-  readonly reason: string
-}
 
 /** Meters all partitions of one topic that are assigned to this process. */
 export interface Meter {
   onAssigned(assigned: AssignedPartition): Promise<Start>
   onBatch(batch: RecordBatch): Promise<void>
   /** What is not read or not inserted now, and why; undefined when all is well. */
-  waiting(stopped: readonly Stopped[]): string | undefined
+  waiting(status: Pick<ConsumerStatus, 'stopped' | 'assigned'>): string | undefined
 }
 
 const empty = Buffer.alloc(0)
@@ -52,12 +47,18 @@ export function createMeter(options: Omit<MeterOptions, 'onWaiting'>): Meter {
       })
     },
     async onBatch(batch) {
-      await partitions.get(batch.partition)?.work(batch, batch.records)
+      const meter = partitions.get(batch.partition)
+      if (meter === undefined) throw new Error(`records of partition ${batch.partition} came before it was started`)
+      await meter.work(batch, batch.records)
     },
-    waiting(stopped) {
+    waiting({ stopped, assigned }) {
+      // What a lost partition waited for is for its new owner to say.
+      const ours = new Set(assigned[options.kind.topic])
       const lines = [
         ...stopped.map(({ partition, reason }) => `partition ${partition} is stopped: ${reason}`),
-        ...[...waiting].map(([partition, reason]) => `partition ${partition} waits: ${reason}`),
+        ...[...waiting]
+          .filter(([partition]) => ours.has(partition))
+          .map(([partition, reason]) => `partition ${partition} waits: ${reason}`),
       ]
       return lines.length === 0 ? undefined : lines.join('; ')
     },

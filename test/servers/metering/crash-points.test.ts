@@ -1,3 +1,4 @@
+import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
@@ -10,20 +11,28 @@ afterAll(() => stack?.close())
 const month = (ms: number) => new Date(ms).toISOString().slice(0, 7)
 
 describe('killed at a step of the order of effects, every record is in every table once', () => {
-  test.each(['declare', 'insert', 'numbers', 'marks', 'commit', 'insert:2'])('%s', async (step) => {
-    const journal = newJournal()
-    const mark = `{"v":1,"mark":"2026-01-01 00:00:00.000","journal":"${journal.id}","seq":500,"end":false}`
-    const lastMonth = Date.parse(`${month(Date.now())}-01`) - 86_400_000 // within what minutes are kept for
-    expect(month(lastMonth)).not.toBe(month(Date.now()))
-    // Two months in one block, a mark, and a last record that is no row: every step has something to do.
-    await stack.send([...journal.take(300), ...journal.take(200, 0, { tsMs: lastMonth }), mark])
-    const victim = await stack.start({ WEIR_CRASH_AT: `metering.${step}` })
-    await victim.ended
-    await stack.send(journal.take(100))
-    const heir = await stack.start()
-    onTestFinished(() => heir.kill('SIGKILL'))
-    expect(await settled(stack, journal.subject, 600)).toEqual(once(600))
-    await heir.kill('SIGTERM')
-    expect(heir.said()).not.toContain('numbers that never came')
-  })
+  test.each(['declare', 'dead_letters', 'insert', 'insert:2', 'redeclare', 'numbers', 'marks', 'gaps', 'commit'])(
+    '%s',
+    async (step) => {
+      const journal = newJournal()
+      const [stranger = ''] = newJournal().take(1)
+      const mark = encodeMark(Date.now(), journal.id, 501, false)
+      const gap = encodeGapOpen({ cause: 'refused', count: 1, fromMs: 0, toMs: 0, detail: '' })
+      const lastMonth = Date.parse(`${month(Date.now())}-01`) - 86_400_000 // within what minutes are kept for
+      expect(month(lastMonth)).not.toBe(month(Date.now()))
+      // Two months in one block, a dead letter, a gap, a mark: every step has something to do.
+      const bad = step === 'redeclare' ? stranger.replace('"cost":2', '"cost":"much"') : 'bad'
+      const numbered = [...journal.take(300), bad, ...journal.take(200, 0, { tsMs: lastMonth })]
+      await stack.send([...numbered, `${gap},"journal":"${journal.id}","seq":500}`, mark])
+      const victim = await stack.start({ WEIR_CRASH_AT: `metering.${step}` })
+      onTestFinished(() => victim.kill('SIGKILL'))
+      await victim.ended
+      await stack.send(journal.take(100, 0, { seq: 501 }))
+      const heir = await stack.start()
+      onTestFinished(() => heir.kill('SIGKILL'))
+      expect(await settled(stack, journal.subject, 600)).toEqual(once(600))
+      await heir.kill('SIGTERM')
+      expect(heir.said()).not.toContain('numbers that never came')
+    },
+  )
 })

@@ -167,6 +167,7 @@ export const once = (count: number): Sums => ({
 
 /** Until the tables have so much of a subject, or the deadline; gives what they have. */
 export async function settled(stack: MeteringStack, subject: string, count: number, deadlineMs = 60_000) {
-  await waitUntil(async () => (await sumsOf(stack, subject)).usage_15m >= count, { deadlineMs, everyMs: 200 })
+  const isThere = ({ raw, usage_1m, usage_15m }: Sums) => Math.min(raw, usage_1m, usage_15m) >= count
+  await waitUntil(async () => isThere(await sumsOf(stack, subject)), { deadlineMs, everyMs: 200 })
   return sumsOf(stack, subject)
 }

@@ -1,0 +1,102 @@
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeMark } from '@weir/contracts/journal.v1.ts'
+import { describe, expect, it } from 'vitest'
+import { buildBlock } from './build-block.ts'
+import { Numbering } from './numbering.ts'
+import type { BlockRecord } from './ports.ts'
+import { decisions } from './record-kinds.ts'
+
+const journal = '7b1f4b8a-0000-4000-8000-000000000001'
+const topicId = '00000000-0000-4000-8000-00000000000a'
+
+const decision = (seq: number, tsMs = Date.parse('2026-05-02'), subject = 'acme') =>
+  `${encodeDecisionOpen({
+    ...{
+      id: '01a1fe87-55ad-71c2-bffb-5931fabc6afd',
+      tsMs,
+      subject,
+      keyId: 'k',
+      plan: 'free',
+      route: 'GET /',
+      method: 'GET',
+    },
+    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
+  })},"journal":"${journal}","seq":${seq}}`
+
+/** From offset 100 on, all in one fetch. */
+function recordsOf(values: readonly (string | null)[]): BlockRecord[] {
+  const bytes = Buffer.from(values.join(''))
+  let at = 0
+  return values.map((value, index) => {
+    const start = at
+    at += Buffer.byteLength(value ?? '')
+    const place = { position: 100 + index, timestampMs: Date.parse('2026-05-02'), bytes }
+    if (value === null) return { ...place, valueStart: -1, valueEnd: start, value }
+    return { ...place, valueStart: start, valueEnd: at, value: bytes.subarray(start, at) }
+  })
+}
+
+const build = (
+  values: readonly (string | null)[],
+  encoder: 'fast' | 'slow' = 'fast',
+  numbering = new Numbering(new Map()),
+) => buildBlock(recordsOf(values), { kind: decisions, encoder, topicId, partition: 3, numbering, insertedUpTo: 99 })
+
+const linesOf = (block: ReturnType<typeof build>) =>
+  block.months.flatMap(({ lines }) => lines.toString().trimEnd().split('\n'))
+
+describe('buildBlock', () => {
+  it('splices the place in Kafka into each record, and leaves its bytes as they are', () => {
+    const block = build([decision(0), decision(1)])
+    const place = (offset: number) => `,"topic_id":"${topicId}","partition":3,"offset":${offset}}`
+    expect(linesOf(block)).toEqual([decision(0).slice(0, -1) + place(100), decision(1).slice(0, -1) + place(101)])
+    expect(block).toMatchObject({ rows: 2, duplicates: 0, letters: [], insertedUpTo: 101 })
+  })
+
+  it('says the same read in full, and the same when it is built again', () => {
+    const values = [
+      decision(0),
+      decision(1, Date.parse('2026-04-30')),
+      encodeMark(0, journal, 2, false),
+      'bad',
+      decision(2),
+    ]
+    const parse = (block: ReturnType<typeof build>) => linesOf(block).map((line) => JSON.parse(line))
+    expect(parse(build(values, 'slow'))).toEqual(parse(build(values)))
+    expect(build(values).months).toEqual(build(values).months)
+  })
+
+  it('cuts at the border of a month, the older one first', () => {
+    const block = build([decision(0), decision(1, Date.parse('2026-04-30')), decision(2)])
+    expect(block.months.map(({ month, rows }) => [month, rows])).toEqual([
+      ['2026-04', 1],
+      ['2026-05', 2],
+    ])
+  })
+
+  it('a record in another form than our encoders write is read in full, and is a row all the same', () => {
+    const { journal: name, seq, ...rest } = JSON.parse(decision(0))
+    const [line = ''] = linesOf(build([JSON.stringify({ seq, journal: name, ...rest, more: 'than we know' })]))
+    expect(JSON.parse(line)).toMatchObject({ seq: 0, subject: 'acme', offset: 100 })
+    expect(line).not.toContain('more')
+  })
+
+  it('keeps what cannot be read whole, with a reason, and goes on around it', () => {
+    const block = build([decision(0), null, `${decision(7)}${decision(8)}`, decision(1)])
+    expect(block.rows).toBe(2)
+    expect(block.letters.map(({ message, reason }) => [message.position, reason])).toEqual([
+      [101, 'no value'],
+      [102, 'not JSON'],
+    ])
+    expect(block.sides.gaps).toHaveLength(2)
+  })
+
+  it('a mark of a time to come is none, so that nobody can call usage complete for good', () => {
+    expect(build([encodeMark(Date.parse('2999-01-01'), journal, 1, false)]).letters).toHaveLength(1)
+  })
+
+  it('drops duplicates, also of records that came in another form', () => {
+    const block = build([decision(0), decision(0), JSON.stringify({ ...JSON.parse(decision(0)), more: 1 })])
+    expect(block).toMatchObject({ rows: 1, duplicates: 2 })
+  })
+})

@@ -1,0 +1,126 @@
+import { seekMetering } from '@weir/cli/commands/metering.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+
+let stack: MeteringStack
+beforeAll(async () => {
+  stack = await openMeteringStack()
+})
+afterAll(() => stack?.close())
+
+/** Killed without a word when the test ends, so that the next one starts with dead members. */
+async function start(environment: Readonly<Record<string, string>> = {}) {
+  const one = await stack.start(environment)
+  onTestFinished(() => one.kill('SIGKILL'))
+  return one
+}
+
+const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 40_000) =>
+  expect(await waitUntil(condition, { deadlineMs, everyMs: 100 })).toBe(true)
+
+const says = (one: Awaited<ReturnType<typeof start>>, text: string) => async () =>
+  (await one.ready()).text.includes(text)
+
+test('a view that throws is waited for, named, and completed once it is mended', async () => {
+  const metering = await start()
+  const journal = newJournal()
+  await stack.client.command({
+    query: `CREATE MATERIALIZED VIEW weir.broken_mv TO weir.usage_1m AS
+      SELECT toDateTime(d.ts, 'UTC') AS ts, throwIf(d.subject = '${journal.subject}', 'broken') AS count FROM weir.decisions AS d`,
+  })
+  await stack.send(journal.take(300))
+  await until(says(metering, 'waits: '))
+  await stack.client.command({ query: 'DROP VIEW weir.broken_mv SYNC' })
+  expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
+  await until(async () => (await metering.ready()).status === 200)
+  expect(await metering.metric('weir_dead_letters_total')).toBe(0)
+})
+
+test('ClickHouse killed and back: nothing is lost or twice', async () => {
+  await start()
+  const journal = newJournal()
+  await stack.send(journal.take(100))
+  await settled(stack, journal.subject, 100)
+  await stack.clickhouse.kill('SIGKILL')
+  await stack.send(journal.take(200))
+  await stack.clickhouse.restart()
+  expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
+})
+
+test('a process that sleeps through its session with a declared block wakes as nobody: each record counts once', async () => {
+  const journal = newJournal()
+  const sleeper = await start({ WEIR_LOG_LEVEL: 'debug' })
+  await until(async () => (await sleeper.ready()).status === 200)
+  await stack.send(journal.take(2_000))
+  // Wherever it is just now: before, within or after its insert.
+  process.kill(sleeper.pid, 'SIGSTOP')
+  const heir = await start()
+  await stack.send(journal.take(500))
+  await settled(stack, journal.subject, 2_500)
+  process.kill(sleeper.pid, 'SIGCONT')
+  await stack.send(journal.take(500))
+  expect(await settled(stack, journal.subject, 3_000)).toEqual(once(3_000))
+  await until(async () => (await sleeper.ready()).status === 200)
+  expect(heir.said() + sleeper.said()).not.toContain('numbers that never came')
+})
+
+test('three processes that come and go: each record of each partition counts once', async () => {
+  const journal = newJournal()
+  await start()
+  for (let round = 0; round < 3; round += 1) {
+    const guest = await start()
+    for (const partition of [0, 1, 2, 3, 4, 5]) await stack.send(journal.take(100, partition), partition)
+    await until(async () => (await guest.ready()).status === 200)
+    for (const partition of [0, 1, 2, 3, 4, 5]) await stack.send(journal.take(100, partition), partition)
+    await guest.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')
+  }
+  expect(await settled(stack, journal.subject, 3_600)).toEqual(once(3_600))
+})
+
+test('rows without a commit stop a partition by name, and weir metering seek mends it without counting twice', async () => {
+  const journal = newJournal()
+  const first = await stack.start()
+  await stack.send(journal.take(50))
+  await settled(stack, journal.subject, 50)
+  await first.kill('SIGTERM')
+  await stack.admin.deleteGroups(['weir-metering'])
+  const second = await stack.start()
+  await until(says(second, 'ROWS_WITHOUT_COMMIT'))
+  await second.kill('SIGTERM')
+  const servers = { brokers: stack.kafka.address, clickhouseUrl: stack.clickhouse.address }
+  const printed: string[] = []
+  for (const partition of [0, 1, 2, 3, 4, 5]) {
+    // All over again where there is most, after the last row elsewhere.
+    const to = partition === 0 ? '0' : 'clickhouse'
+    await seekMetering({ partition, to, outcomes: false }, servers, (text) => printed.push(text))
+  }
+  expect(printed[0]).toContain('now 0 is')
+  const seek = seekMetering({ partition: 0, to: '999999999', outcomes: false }, servers, () => undefined)
+  await expect(seek).rejects.toMatchObject({ code: 'SEEK_INVALID' })
+  const third = await start()
+  await stack.send(journal.take(50))
+  expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
+  expect(await third.metric('weir_duplicate_records_total')).toBeGreaterThanOrEqual(50)
+})
+
+test('a topic that is deleted and made again is another: its offsets begin anew, and nothing of it is taken for old', async () => {
+  const journal = newJournal()
+  const before = await stack.start()
+  await stack.send(journal.take(40))
+  await settled(stack, journal.subject, 40)
+  await before.kill('SIGTERM')
+  await stack.admin.deleteTopics({ topics: [topics.decisions] })
+  // Kafka is a while about both.
+  const make = async () => (await ensureTopics(stack.options, await readTopics())).created.includes(topics.decisions)
+  await until(() => make().catch(() => false))
+  await start()
+  const [first = ''] = journal.take(1)
+  const sendFirst = () => stack.send([first]).then(() => true)
+  await until(() => sendFirst().catch(() => false))
+  await stack.send(journal.take(39))
+  expect(await settled(stack, journal.subject, 80)).toEqual(once(80))
+})
