@@ -1,3 +1,4 @@
+import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Block } from './build-block.ts'
@@ -39,7 +40,12 @@ export class BlockWriter {
   async letters(owner: Owner, letters: readonly DeadLetter[]): Promise<void> {
     const { deadLetters, counters, log, crash } = this.#options
     if (letters.length === 0) return
-    await whileBeating(owner, this.#options, () => deadLetters.send(this.#partition, letters))
+    try {
+      await whileBeating(owner, this.#options, () => deadLetters.send(this.#partition, letters))
+    } catch (error) {
+      if (!(error instanceof WeirError) || error.code !== 'KAFKA_REFUSED') throw error
+      throw new WeirError('PARTITION_STOPPED', `DEAD_LETTERS_REFUSED: ${error.message}`, error)
+    }
     counters.deadLetters += letters.length
     log.error({ partition: this.#partition, letters: letters.length, why: letters[0]?.reason }, 'dead letters')
     crash('dead_letters')

@@ -71,7 +71,7 @@ test('what cannot be read goes whole to the dead letters, forges no row, and all
 test('a record of a megabyte with what is wrong deep within it is a dead letter, and a good one is a row', async () => {
   const journal = newJournal()
   const [large = '', rest = ''] = journal.take(2)
-  const wide = large.replace('"plan":"free"', `"plan":"${'x'.repeat(900_000)}"`)
+  const wide = large.replace('"plan":"free"', `"plan":"${'x'.repeat(1_047_500)}"`)
   for (const value of [wide, wide.replace('"cost":2', '"cost":{}'), rest]) await stack.send([value], 2)
   expect(await settled(stack, journal.subject, 2)).toEqual(once(2))
 })
