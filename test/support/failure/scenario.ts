@@ -79,13 +79,13 @@ export async function playScenario(
   const random = createSeededRandom()
   process.stdout.write(`  ${scenario.fault}: seed ${random.seed}\n`)
   const counter = openCounter(stack.addresses.clickhouse)
+  const before = (await counter.rawTotal()) ?? 0
+  const beforeRollups = await counter.rollupTotals()
+  const [repeatedBefore, holesBefore] = [await counter.repeatedRows(), await counter.holes()]
+  const sinceTs = formatTs(Date.now() - (scenario.sinceMs ?? 1_000))
   const load = startLoad(stack, scenario.perSecond)
   let isStopped = false
   try {
-    const before = (await counter.rawTotal()) ?? 0
-    const beforeRollups = await counter.rollupTotals()
-    const [repeatedBefore, holesBefore] = [await counter.repeatedRows(), await counter.holes()]
-    const sinceTs = formatTs(Date.now() - (scenario.sinceMs ?? 1_000))
     await load.until('warm', ({ answered }) => answered >= warmAnswers, 60_000)
     await scenario.strike({ stack, load, random })
     const overAtMs = performance.now()
