@@ -103,7 +103,7 @@ describe('outcomes', () => {
     // Somebody else's record under the same id is none of this decision's.
     await insert('weir.outcomes', [encodeOutcomeOpen(outcome({ subject: randomUUID(), id: unanswered, status: 200 }))])
     const rows = await tables.rows(
-      `SELECT id, cost, status, duration_ms FROM weir.decisions_with_outcomes WHERE subject = '${subject}' ORDER BY id`,
+      `SELECT id, cost, status, duration_ms FROM weir.decisions_with_outcomes WHERE subject = '${subject}' ORDER BY status DESC`,
     )
     expect(rows).toEqual([
       { id: answered, cost: '3', status: 503, duration_ms: 12.5 },
