@@ -33,6 +33,8 @@ function expectAll(records: readonly ReadRecord[], total: number): void {
 function keepAppending(journal: Journal) {
   let appended = 0
   const timer = setInterval(() => {
+    // On a slow machine the test takes long, and need not become larger for that.
+    if (appended >= 60_000) return
     appendRange(journal, appended, appended + 200)
     appended += 200
   }, 20)

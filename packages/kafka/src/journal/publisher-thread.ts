@@ -68,7 +68,6 @@ function everySecond(nowMs: number): void {
   adopted.save()
   crash('save')
   journalState.adoptedBytes = adopted.bytes
-  state.set('adopted', adopted.count)
 }
 
 function finish(): void {
@@ -89,6 +88,7 @@ function onTick(nowMs: number): boolean {
   state.set('sent', Math.max(state.get('sent'), own.acknowledgedCount()))
   state.set('oldestMs', Math.round(own.oldestMs ?? 0))
   adopted.tick(nowMs)
+  state.set('adopted', adopted.count)
   if (nowMs >= nextMarkMs) {
     everySecond(nowMs)
     if (isAllRead && !isDraining && watermarkMs > 0) own.queueMarks(watermarkMs, false)
