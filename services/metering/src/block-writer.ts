@@ -2,6 +2,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Block } from './build-block.ts'
+import { linesOf } from './json-lines.ts'
+import type { MarkGatherer } from './mark-gatherer.ts'
 import type { MeterCounters } from './metrics.ts'
 import { type Owner, type Pause, pauseAfter, pauseBeating, whileBeating } from './owner.ts'
 import type { DeadLetter, DeadLetterSink, InsertOutcome, RowBlock, SideRows, UsageStore } from './ports.ts'
@@ -10,6 +12,7 @@ import type { DeadLetter, DeadLetterSink, InsertOutcome, RowBlock, SideRows, Usa
 export interface WriterOptions {
   readonly store: UsageStore
   readonly deadLetters: DeadLetterSink
+  readonly marks: MarkGatherer
   readonly counters: MeterCounters
   readonly log: Logger
   readonly pause: Pause
@@ -21,8 +24,6 @@ export interface WriterOptions {
 }
 
 const asError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)))
-
-const linesOf = (rows: readonly object[]) => Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
 
 /**
  * Writes the parts of blocks for one partition, and tries until they are written: ClickHouse being away, slow, out of memory or with a
@@ -64,7 +65,9 @@ export class BlockWriter {
 
   /** Rows about a block. ClickHouse refusing them is waited for like anything else of its: they are ours, and right. */
   async sides(owner: Owner, token: string, sides: SideRows): Promise<void> {
-    for (const [name, rows] of Object.entries(sides)) {
+    const isLast = sides.marks.some(({ end }) => end)
+    if (!isLast) this.#options.marks.add(sides.marks)
+    for (const [name, rows] of Object.entries({ ...sides, marks: isLast ? sides.marks : [] })) {
       if (rows.length === 0) continue
       const block = { table: `weir.${name}`, lines: linesOf(rows), token: `${token}:${name}` }
       await this.patiently(owner, async () => {

@@ -3,7 +3,7 @@ import { kindOf, numberOf, parseGap, parseMark } from '@weir/contracts/journal.v
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import { LineBuffer } from './line-buffer.ts'
 import { type JournalState, type Lost, type Numbering, tailBytes } from './numbering.ts'
-import type { BlockRecord, DeadLetter, MonthLines, SideRows } from './ports.ts'
+import type { BlockRecord, DeadLetter, MarkRow, MonthLines, SideRows } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
 import { isOneObject } from './scan-object.ts'
 
@@ -56,7 +56,7 @@ class BlockBuilder {
   readonly #options: BlockOptions
   readonly #months = new Map<string, LineBuffer>()
   readonly #bytesExpected: number
-  readonly #marks = new Map<string, object>()
+  readonly #marks = new Map<string, MarkRow>()
   readonly #gaps: object[] = []
   readonly #numbers: object[] = []
   readonly letters: DeadLetter[] = []

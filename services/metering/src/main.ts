@@ -7,6 +7,7 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { meteringVariables } from './config.ts'
 import { createDeadLetterSink } from './dead-letters.ts'
+import { createMarkGatherer } from './mark-gatherer.ts'
 import { createMeter } from './meter.ts'
 import { newCounters, registerMetrics } from './metrics.ts'
 import { decisions, outcomes } from './record-kinds.ts'
@@ -40,13 +41,15 @@ await startService(
     const counters = newCounters()
     const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))
 
+    // Before the consumers, so that it is closed after them.
+    const marks = await run.own('marks', createMarkGatherer({ store, log, crash }), (one) => one.close())
     const consumers: BatchConsumer[] = []
     for (const { kind, groupId } of [
       { kind: decisions, groupId: 'weir-metering' },
       { kind: outcomes, groupId: 'weir-metering-outcomes' },
     ]) {
       const meter = createMeter({
-        ...{ kind, store, counters, crash },
+        ...{ kind, store, counters, crash, marks },
         deadLetters: createDeadLetterSink(sender, kind.deadLetters),
         log: log.child({ topic: kind.topic }),
         beatMs: Math.floor(sessionMs * heartbeatShare),

@@ -24,10 +24,20 @@ export interface MonthLines {
   readonly rows: number
 }
 
+/** A row of weir.marks. */
+export interface MarkRow {
+  readonly topic: string
+  readonly partition: number
+  readonly journal: string
+  readonly mark: string
+  readonly seq: number
+  readonly end: boolean
+}
+
 /** Rows for weir.numbers, weir.marks and weir.gaps. Each may come twice without harm. */
 export interface SideRows {
   readonly numbers: readonly object[]
-  readonly marks: readonly object[]
+  readonly marks: readonly MarkRow[]
   readonly gaps: readonly object[]
 }
 
