@@ -148,5 +148,7 @@ export function exactly(row: FailureRow) {
     raw: total,
     rollups: Object.fromEntries(Object.keys(row.rollups).map((name) => [name, total])),
     ...{ rollupDifferences: 0, duplicates: 0, holes: 0 },
+    // What was not worked off within the deadline is exact too late.
+    recoverSeconds: Number.isNaN(row.recoverSeconds) ? recoverDeadlineMs / 1_000 : row.recoverSeconds,
   }
 }
