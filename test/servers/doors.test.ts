@@ -177,21 +177,30 @@ describe('every door of a real process', () => {
       }
     }
     expect(faults).toEqual([])
-    expect([answers, ids.length, new Set(ids).size]).toEqual([3_145, 3_774, 3_774])
+    expect([answers, ids.length]).toEqual([3_145, 3_774])
     const [peeked] = resultsOf(await doors.check.ask('acme', json({ peek: true })))
     expect(peeked?.limits[0]?.used).toBe(1_200)
     expect(upstream.seen).toHaveLength(200)
 
-    const decided = new Map<string, string>()
+    // Denials from memory are one record a second with their number in it, under the id that each of them was answered.
+    const counts = new Map<string, number>()
+    let [read, decided, allowed] = [0, 0, 0]
     await readTopic(kafkaOptions(kafka.address), topics.decisions, (records) => {
-      for (const { value } of records.slice(decided.size)) {
+      for (const { value } of records.slice(read)) {
+        read += 1
         const parsed = parseDecision(value ?? Buffer.alloc(0))
-        if (parsed.kind === 'decision') decided.set(parsed.decision.id, parsed.decision.outcome)
+        if (parsed.kind !== 'decision') continue
+        const { id, count, outcome } = parsed.decision
+        counts.set(id, (counts.get(id) ?? 0) + count)
+        decided += count
+        if (outcome === 'allow') allowed += count
       }
-      return decided.size >= ids.length
+      return decided >= ids.length
     })
-    expect([...decided.keys()].toSorted()).toEqual(ids.toSorted())
-    expect([...decided.values()].filter((outcome) => outcome === 'allow')).toHaveLength(1_200)
+    const answered = new Map<string, number>()
+    for (const id of ids) answered.set(id, (answered.get(id) ?? 0) + 1)
+    expect([...counts].toSorted()).toEqual([...answered].toSorted())
+    expect(allowed).toBe(1_200)
     process.stdout.write(
       `${Object.keys(doors).length} doors, ${answers} answers, ${ids.length} decisions, faults ${faults.length}\n`,
     )
