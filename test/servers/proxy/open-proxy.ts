@@ -9,6 +9,7 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createGate } from '@weir/ingress/gate.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
@@ -65,23 +66,22 @@ export async function openProxy(options: ProxyOptions = {}) {
 
   const log = createLogger('test', 'silent')
   const policy = createLivePolicy(requirePolicy(policyText(upstreamPort, options), 'weir.yaml'))
-  const [records, outcomes]: [Line[], Line[]] = [[], []]
-  const into = (lines: Line[]) => ({
-    append(key: string, openLine: string) {
-      lines.push({ key, ...JSON.parse(`${openLine}}`) })
-      return true
-    },
-    openSum: () => undefined,
-    written: () => Promise.resolve(true),
-  })
+  const decisions = createMemoryDecisionLog()
+  const { records } = decisions
+  const outcomes: Line[] = []
   const identifier = createIdentifier({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const ports = {
     policy,
     store,
     identifier,
-    log: into(records),
-    outcomes: into(outcomes),
+    log: decisions,
+    outcomes: {
+      append(key: string, openLine: string) {
+        outcomes.push({ key, ...JSON.parse(`${openLine}}`) })
+        return true
+      },
+    },
     clock: systemClock,
     dialect: options.dialect,
   }
