@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { createCrashPoint } from '@weir/runtime/crash-point.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { meteringVariables } from './config.ts'
@@ -27,8 +26,7 @@ const heartbeatShare = 1 / 6
 await startService(
   'metering',
   () => readConfig(meteringVariables, process.env),
-  async (config, { run, log, metrics, checkReady }) => {
-    const crash = createCrashPoint('metering', process.env.WEIR_CRASH_AT)
+  async (config, { run, log, metrics, checkReady, crash }) => {
     const { sessionMs } = config
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-metering', log }
     const clickhouse = await run.own(
