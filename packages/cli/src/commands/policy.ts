@@ -47,6 +47,7 @@ export async function diffPolicy(options: PolicyOptions, around: Surroundings): 
   const result = await send(options, around, 'dry_run=true')
   if (options.json) around.print(JSON.stringify(result))
   else for (const line of changeLines(result)) around.print(line)
+  if (!result.changed) around.say(`${options.policy} is in force; applying it would change nothing`)
   return { differs: result.changed }
 }
 

@@ -1,24 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Decision, LimitState } from './decision.ts'
+import type { Decision } from './decision.ts'
 import type { Limit } from './limit.ts'
 import { olderRateLimitHeaders } from './older-rate-limit-headers.ts'
-
-function limit(given: Partial<Limit>): Limit {
-  const span = { kind: 'window', ms: 60_000 } as const
-  const by = [{ kind: 'subject' }] as const
-  const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
-  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0 }
-  return { name: 'minute', algorithm: 'fixed_window', span, by, ...numbers, ...plain, ...given }
-}
-
-function state(given: Partial<LimitState>): LimitState {
-  return { name: 'minute', size: 100, used: 13, remaining: 87, resetMs: 40_001, ...given }
-}
-
-function decision(given: Partial<Decision>): Decision {
-  const outcome = { allowed: true, reason: 'ok', deniedBy: '', charged: 'yes', retryAfterMs: 0 } as const
-  return { ...outcome, refusedBits: 0, shadowedBy: '', atUs: 0, repeats: '', limits: [state({})], ...given }
-}
+import { decision, limit, state } from './testing/build-decision.ts'
 
 const nowMs = 1_700_000_000_500
 const minute = limit({})

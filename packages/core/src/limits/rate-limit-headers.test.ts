@@ -1,7 +1,5 @@
 import { type Item, isInnerList, parseList } from 'structured-headers'
 import { expect, test } from 'vitest'
-import type { Decision, LimitState } from './decision.ts'
-import type { Limit } from './limit.ts'
 import {
   rateLimitPolicy,
   rateLimitState,
@@ -9,23 +7,7 @@ import {
   unauthenticatedPolicy,
   unauthenticatedState,
 } from './rate-limit-headers.ts'
-
-function limit(given: Partial<Limit>): Limit {
-  const span = { kind: 'window', ms: 60_000 } as const
-  const by = [{ kind: 'subject' }] as const
-  const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
-  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0 }
-  return { name: 'minute', algorithm: 'fixed_window', span, by, ...numbers, ...plain, ...given }
-}
-
-function state(given: Partial<LimitState>): LimitState {
-  return { name: 'minute', size: 100, used: 13, remaining: 87, resetMs: 40_001, ...given }
-}
-
-function decision(given: Partial<Decision>): Decision {
-  const outcome = { allowed: true, reason: 'ok', deniedBy: '', charged: 'yes', retryAfterMs: 0 } as const
-  return { ...outcome, refusedBits: 0, shadowedBy: '', atUs: 0, repeats: '', limits: [state({})], ...given }
-}
+import { decision, limit, state } from './testing/build-decision.ts'
 
 /** What a client that follows RFC 9651 reads, or an error. */
 function read(field: string): Record<string, unknown>[] {

@@ -60,8 +60,9 @@ export function headersForUpstream(request: IncomingMessage, identity: Identity,
   const forwarded: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
-    const known = withHyphens(name.toLowerCase())
-    if (dropped.has(known) || known === credential || known.startsWith('x-weir-') || named?.has(known)) continue
+    const lower = name.toLowerCase()
+    const known = withHyphens(lower)
+    if (dropped.has(known) || known === credential || known.startsWith('x-weir-') || named?.has(lower)) continue
     if (!fromProxy && known.startsWith('x-forwarded-')) continue
     if (!fromProxy && proxyWords.has(known)) continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
