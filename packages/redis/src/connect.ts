@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
 import { parseRedisUrl, type RedisAddress, type ServerAddress } from './redis-url.ts'
+import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
 
 /**
  * What a connection is for, which decides what becomes of a command when Redis is slow or gone.
@@ -102,6 +103,7 @@ function connectSentinel(address: RedisAddress, options: ConnectOptions): Redis 
     sentinelCommandTimeout: 1_000, // one that hangs must not keep us from asking the next
     // They say when the master changes: without that a master that hangs would be held on to for as long as it answers anything.
     failoverDetector: true,
+    Connector: SteadySentinelConnector,
     sentinelReconnectStrategy: backOff(5_000),
     ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
   }

@@ -1,0 +1,19 @@
+import { type SentinelConnectionOptions, SentinelConnector } from 'ioredis'
+
+/**
+ * Asks Sentinels for the master, and goes on asking while they fail over.
+ *
+ * ioredis 6.0 keeps the subscriptions of a lost connection while it looks for the next master. What they then
+ * tell of the failover ends that attempt as if the connection had been closed by its owner, and no other follows.
+ */
+export class SteadySentinelConnector extends SentinelConnector {
+  /** ioredis hands every connector the connection's own options, and types them as unknown. */
+  constructor(options: unknown) {
+    super(options as SentinelConnectionOptions)
+  }
+
+  override connect(...told: Parameters<SentinelConnector['connect']>): ReturnType<SentinelConnector['connect']> {
+    this.disconnect() // the lost connection, and with it its subscriptions
+    return super.connect(...told)
+  }
+}

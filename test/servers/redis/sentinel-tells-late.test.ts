@@ -1,0 +1,63 @@
+import { createServer, type Socket } from 'node:net'
+import { connectRedis } from '@weir/redis/connect.ts'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
+
+const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+const array = (...texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`
+
+/**
+ * Stands in for a Sentinel, whose timing cannot be chosen: asked again for the master, it first tells its subscribers
+ * of the failover, and only then answers.
+ */
+async function listenAsSentinel(masterPort: number) {
+  const subscribers = new Set<Socket>()
+  let asked = 0
+  const answer = (socket: Socket, words: readonly string[]) => {
+    const command = words.join(' ').toLowerCase()
+    if (command.startsWith('subscribe')) {
+      subscribers.add(socket)
+      return socket.write(`*3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`)
+    }
+    if (command === 'sentinel sentinels weir') return socket.write('*0\r\n')
+    if (command !== 'sentinel get-master-addr-by-name weir') return socket.write('+OK\r\n')
+    asked += 1
+    const address = () => socket.write(array('127.0.0.1', String(masterPort)))
+    if (asked === 1) return address()
+    for (const subscriber of subscribers) subscriber.write(array('message', '+switch-master', 'weir'))
+    return setTimeout(address, 100)
+  }
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('close', () => subscribers.delete(socket))
+    socket.on('data', (data) => {
+      const commands = data.toString().split(/^\*\d+\r\n/m)
+      for (const text of commands.slice(1))
+        answer(
+          socket,
+          text.split('\r\n').filter((_, at) => at % 2 === 1),
+        )
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the stand-in does not listen')
+  return { port: address.port, subscribers, asked: () => asked }
+}
+
+test('told of a failover while it asks for the master, a connection goes on to the master', async () => {
+  const sentinel = await listenAsSentinel(Number(new URL(inject('redisUrl')).port))
+  const redis = connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/weir`, {
+    role: 'limiter',
+    onError: () => undefined,
+  })
+  onTestFinished(() => redis.disconnect())
+  await vi.waitFor(() => expect(sentinel.subscribers.size).toBe(1))
+  await vi.waitFor(() => expect(redis.status).toBe('ready'))
+
+  redis.stream.destroy()
+
+  await vi.waitFor(() => expect(sentinel.asked()).toBeGreaterThan(1))
+  await vi.waitFor(() => expect(redis.status).toBe('ready'), { timeout: 5_000 })
+  expect(await redis.ping()).toBe('PONG')
+})
