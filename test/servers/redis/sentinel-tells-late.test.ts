@@ -7,7 +7,7 @@ const array = (...texts: readonly string[]) => `*${texts.length}\r\n${texts.map(
 
 /**
  * Stands in for a Sentinel, whose timing cannot be chosen: asked again for the master, it first tells its subscribers
- * of the failover, and only then answers.
+ * of the failover, and answers when they have hung up.
  */
 async function listenAsSentinel(masterPort: number) {
   const subscribers = new Set<Socket>()
@@ -24,7 +24,7 @@ async function listenAsSentinel(masterPort: number) {
     const address = () => socket.write(array('127.0.0.1', String(masterPort)))
     if (asked === 1) return address()
     for (const subscriber of subscribers) subscriber.write(array('message', '+switch-master', 'weir'))
-    return setTimeout(address, 100)
+    return vi.waitFor(() => expect(subscribers.size).toBe(0)).then(address)
   }
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
