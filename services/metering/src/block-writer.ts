@@ -6,7 +6,15 @@ import { linesOf } from './json-lines.ts'
 import type { MarkGatherer } from './mark-gatherer.ts'
 import type { MeterCounters } from './metrics.ts'
 import { type Owner, type Pause, pauseAfter, pauseBeating, whileBeating } from './owner.ts'
-import type { DeadLetter, DeadLetterSink, InsertOutcome, RowBlock, SideRows, UsageStore } from './ports.ts'
+import type {
+  DeadLetter,
+  DeadLetterSink,
+  InsertOutcome,
+  RepeatedBlock,
+  RowBlock,
+  SideRows,
+  UsageStore,
+} from './ports.ts'
 
 /** What the partitions of one topic share in writing. */
 export interface WriterOptions {
@@ -32,6 +40,8 @@ const asError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Err
 export class BlockWriter {
   readonly #partition: number
   readonly #options: WriterOptions
+  /** An insert since the last look was sent again. */
+  #isRepeated = false
 
   constructor(partition: number, options: WriterOptions) {
     this.#partition = partition
@@ -61,6 +71,31 @@ export class BlockWriter {
       this.#options.crash('insert')
     }
     return undefined
+  }
+
+  /**
+   * Looks whether a block that was sent more than once is in every table. Unless ClickHouse was restarted it is: then its list of
+   * what it took is right.
+   */
+  async mend(owner: Owner, block: RepeatedBlock, isRecovery: boolean): Promise<void> {
+    const { store, log } = this.#options
+    if (!isRecovery && !this.#isRepeated) return
+    const found = await this.patiently(owner, () =>
+      whileBeating(owner, this.#options, (signal) => store.mend(block, signal)),
+    )
+    this.#isRepeated = false
+    if (found === undefined) return
+    const { rows, rollups, unsure } = found
+    const where = { partition: this.#partition, block: block.token }
+    if (rows > 0 || rollups.length > 0) {
+      log.warn(
+        { ...where, rows, rollups },
+        'ClickHouse was killed while it took a block, and did not have it once in every table: mended',
+      )
+    }
+    if (unsure.length > 0) {
+      log.error({ ...where, unsure }, 'ClickHouse was restarted and is too busy to compare: run weir audit --repair')
+    }
   }
 
   /** Rows about a block. ClickHouse refusing them is waited for like anything else of its: they are ours, and right. */
@@ -109,6 +144,7 @@ export class BlockWriter {
         return outcome
       }
       counters.insertRetries += 1
+      this.#isRepeated = true
       await this.#wait(owner, outcome.error, failures)
       await this.untilNotInserting(owner, block.token)
     }

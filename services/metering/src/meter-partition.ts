@@ -168,6 +168,11 @@ export class PartitionMeter {
       refusal = await this.#writer.months(owner, kind.table, token, block)
     }
     if (refusal !== undefined) throw this.#stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
+    if (block.rows > 0) {
+      const timestampMs = records.at(-1)?.timestampMs ?? 0
+      const months = block.months.map(({ lines }) => lines)
+      await this.#writer.mend(owner, { ...this.#life, table: kind.table, token, months, timestampMs }, isRecovery)
+    }
     // 4. Numbers, marks and gaps. After the rows, for a mark says that they are there. A crash after it repeats them, which changes nothing.
     await this.#writer.sides(owner, token, block.sides)
     // 5. Commit, with the declaration of the next block. A crash before it repeats 2 to 4.

@@ -62,6 +62,22 @@ export interface PartitionLife {
   readonly partition: number
 }
 
+/** A block that was inserted again. */
+export interface RepeatedBlock extends PartitionLife {
+  readonly table: string
+  readonly token: string
+  readonly months: readonly Buffer[]
+  /** Of its last record: it cannot have been inserted before. */
+  readonly timestampMs: number
+}
+
+/** What of a repeated block ClickHouse did not have. */
+export interface Mended {
+  readonly rows: number
+  readonly rollups: readonly string[]
+  readonly unsure: readonly string[]
+}
+
 export interface UsageStore {
   /** `signal` ends the waiting; the server may go on with what it has. */
   insert(block: RowBlock, signal: AbortSignal): Promise<InsertOutcome>
@@ -69,6 +85,8 @@ export interface UsageStore {
   isInserting(token: string): Promise<boolean>
   /** Each journal's highest number among the rows before an offset; of all rows without one. */
   numbersBefore(life: PartitionLife, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
+  /** Makes sure that a repeated block is in every table, once; undefined if it needs no looking, for ClickHouse was not restarted. */
+  mend(block: RepeatedBlock, signal: AbortSignal): Promise<Mended | undefined>
   lastInserted(life: PartitionLife): Promise<bigint | undefined>
 }
 

@@ -1,10 +1,14 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError, isInserting } from '@weir/clickhouse/insert.ts'
+import { mendBlock, startedAfter } from '@weir/clickhouse/mend/doubted-block.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
 import type { UsageStore } from './ports.ts'
 
 /** Beyond every offset. */
 const endless = 2n ** 62n
+
+/** By so much the clocks of producers and of ClickHouse may differ before a restart is overlooked. */
+const clockOffMsMax = 300_000
 
 /** ClickHouse as metering uses it. `insertMs`: how long the server may work on one insert. */
 export function createUsageStore(client: ClickHouseClient, insertMs: number): UsageStore {
@@ -20,6 +24,10 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number): Us
     },
     isInserting: (token) => isInserting(client, token),
     numbersBefore: (life, offset) => readNumbers(client, life, offset ?? endless),
+    async mend(block, signal) {
+      if (!(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
+      return mendBlock(client, block, signal)
+    },
     lastInserted: (life) => readLastOffset(client, life),
   }
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { quoted } from '@weir/clickhouse/audit/span.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
@@ -118,9 +119,9 @@ export interface TestJournal {
   take(count: number, partition?: number, more?: { readonly tsMs?: number; readonly seq?: number }): string[]
 }
 
-export function newJournal(): TestJournal {
+export function newJournal(name = 'subject'): TestJournal {
   const id = randomUUID()
-  const subject = `subject-${id.slice(0, 8)}`
+  const subject = `${name}-${id.slice(0, 8)}`
   const next = new Map<number, number>()
   return {
     ...{ id, subject },
@@ -148,13 +149,14 @@ export interface Sums {
 }
 
 /** What each table has of a subject. */
-async function sumsOf(stack: MeteringStack, subject: string): Promise<Sums> {
+async function sumsOf(stack: MeteringStack, name: string): Promise<Sums> {
+  const subject = quoted(name)
   const [row] = await stack.rows<Sums>(
     `SELECT toUInt32(sum(count)) AS raw, toUInt32(uniqExact(id)) AS distinct,
-       (SELECT toUInt32(sum(count)) FROM weir.usage_1m WHERE subject = '${subject}') AS usage_1m,
-       (SELECT toUInt32(sum(count)) FROM weir.usage_15m WHERE subject = '${subject}') AS usage_15m,
-       (SELECT toUInt32(sum(cost)) FROM weir.usage_15m WHERE subject = '${subject}') AS cost
-     FROM weir.decisions WHERE subject = '${subject}'`,
+       (SELECT toUInt32(sum(count)) FROM weir.usage_1m WHERE subject = ${subject}) AS usage_1m,
+       (SELECT toUInt32(sum(count)) FROM weir.usage_15m WHERE subject = ${subject}) AS usage_15m,
+       (SELECT toUInt32(sum(cost)) FROM weir.usage_15m WHERE subject = ${subject}) AS cost
+     FROM weir.decisions WHERE subject = ${subject}`,
   )
   if (row === undefined) throw new Error('ClickHouse gave no row')
   return row

@@ -30,6 +30,19 @@ export const rawSums = (client: ClickHouseClient, rollup: Rollup, span: Span): P
 export const rollupSums = (client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourSums[]> =>
   sumsPerHour(client, rollup, presentBuckets(rollup, span))
 
+/** Bucket by bucket, `d_` before each sum: what the raw rows have more than the rollup. */
+function differences(rollup: Rollup, span: Span): BucketsQuery {
+  const { keys, sums } = rollup
+  const wanted = wantedBuckets(rollup, span)
+  const signed = (sign: string) => [...keys, ...sums.map((name) => `${sign}sum_${name} AS e_${name}`)].join(', ')
+  const summed = sums.map((name) => `sum(e_${name}) AS d_${name}`)
+  const query = `SELECT ${[...keys, ...summed].join(', ')}
+    FROM (SELECT ${signed('')} FROM (${wanted.query})
+      UNION ALL SELECT ${signed('-')} FROM (${presentBuckets(rollup, span).query}))
+    GROUP BY ${keys.join(', ')} HAVING ${sums.map((name) => `d_${name} != 0`).join(' OR ')}`
+  return { query, settings: wanted.settings }
+}
+
 /** The buckets of a span that differ, `rowsMax` of them, each as a text for people. */
 export async function differingBuckets(
   client: ClickHouseClient,
@@ -37,14 +50,35 @@ export async function differingBuckets(
   span: Span,
   rowsMax: number,
 ): Promise<string[]> {
-  const { keys, sums } = rollup
-  const wanted = wantedBuckets(rollup, span)
-  const signed = (sign: string) => [...keys, ...sums.map((name) => `${sign}sum_${name} AS d_${name}`)].join(', ')
-  const query = `SELECT arrayStringConcat([${keys.map((name) => `toString(${name})`).join(', ')}], ' ') AS bucket
-    FROM (SELECT ${signed('-')} FROM (${wanted.query})
-      UNION ALL SELECT ${signed('')} FROM (${presentBuckets(rollup, span).query}))
-    GROUP BY ${keys.join(', ')} HAVING ${sums.map((name) => `sum(d_${name}) != 0`).join(' OR ')}
-    ORDER BY bucket LIMIT ${rowsMax} ${wanted.settings}`
+  const { query: found, settings } = differences(rollup, span)
+  const name = `arrayStringConcat([${rollup.keys.map((key) => `toString(${key})`).join(', ')}], ' ')`
+  const query = `SELECT ${name} AS bucket FROM (${found}) ORDER BY bucket LIMIT ${rowsMax} ${settings}`
   const answer = await client.query({ query, format: 'JSONEachRow' })
   return (await answer.json<{ bucket: string }>()).map(({ bucket }) => bucket)
+}
+
+/** What is missing in the rollup's buckets of a span, or too much in them, then negative: a row for each that differs. */
+export async function missingSums(
+  client: ClickHouseClient,
+  rollup: Rollup,
+  span: Span,
+): Promise<Readonly<Record<string, string>>[]> {
+  const { query, settings } = differences(rollup, span)
+  return (await client.query({ query: `${query} ${settings}`, format: 'JSONEachRow' })).json()
+}
+
+/** Adds to sums what `missingSums` found. A negative number takes away, also where the column has no sign: sums wrap around. */
+export async function addSums(
+  client: ClickHouseClient,
+  { table, keys, sums }: Rollup,
+  missing: readonly Readonly<Record<string, string>>[],
+): Promise<void> {
+  const keyTypes = keys.map((key) => (key === 'ts' ? "ts DateTime('UTC')" : `${key} String`))
+  const form = [...keyTypes, ...sums.map((name) => `d_${name} Int64`)].join(', ')
+  const values = [...keys, ...sums.map((name) => `d_${name}`)].join(', ')
+  await client.command({
+    query: `INSERT INTO ${table} (${[...keys, ...sums].join(', ')}) SELECT ${values}
+      FROM format(JSONEachRow, {form:String}, {rows:String}) SETTINGS insert_deduplicate = 0, async_insert = 0`,
+    query_params: { form, rows: missing.map((row) => JSON.stringify(row)).join('\n') },
+  })
 }

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '../connect.ts'
-import { type Span, withinSpan } from './span.ts'
+import { quoted, type Span, withinSpan } from './span.ts'
 
 /** A table that views fill from the raw rows. */
 export interface Rollup {
@@ -88,7 +88,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
 
 /** Limits every reading of the raw table in a query to the span, however deep it stands there. */
 const onlySpan = ({ source }: Rollup, span: Span) =>
-  `additional_table_filters = {'${source}': '${withinSpan(span).replaceAll("'", "\\'")}'}`
+  `additional_table_filters = {'${source}': ${quoted(withinSpan(span))}}`
 
 /**
  * Makes the rollup's buckets of a span anew from the raw rows. Between the statements whoever asks sees little of the span; a

@@ -1,0 +1,66 @@
+import { quoted } from '@weir/clickhouse/audit/span.ts'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+
+let stack: MeteringStack
+beforeAll(async () => {
+  stack = await openMeteringStack()
+})
+afterAll(() => stack?.close())
+
+interface Totals {
+  readonly raw: string
+  readonly total: string
+  readonly numbered: string
+}
+
+/** Of all rows, by the raw table, by the rollup that knows no subjects, and up to which offset by weir.numbers. */
+async function totals() {
+  const [row] = await stack.rows<Totals>(
+    `SELECT sum(count) AS raw, (SELECT sum(count) FROM weir.usage_total_15m) AS total,
+       toInt64((SELECT max(to_offset) FROM weir.numbers)) - toInt64(max(offset)) AS numbered FROM weir.decisions`,
+  )
+  return row
+}
+
+const remove = (table: string, rows: string) =>
+  `DELETE FROM weir.${table} WHERE ${rows} SETTINGS lightweight_deletes_sync = 2`
+
+/** What a server that was killed may leave behind: its list of tokens and its parts do not agree, in one of the tables. */
+const damages: readonly [name: string, sql: (subjects: string, journal: string) => string][] = [
+  ['no rows', (subjects) => remove('decisions', `subject IN (${subjects})`)],
+  ['not in usage_1m', (subjects) => remove('usage_1m', `subject IN (${subjects})`)],
+  ['not in usage_15m', (subjects) => remove('usage_15m', `subject IN (${subjects})`)],
+  ['not in usage_total_15m', () => remove('usage_total_15m', '1')],
+  ['no numbers', (_, journal) => remove('numbers', `journal = '${journal}'`)],
+  ['twice in usage_1m', (subjects) => twice('usage_1m', `subject IN (${subjects})`)],
+  ['twice in usage_total_15m', () => twice('usage_total_15m', '1')],
+]
+
+const twice = (table: string, rows: string) =>
+  `INSERT INTO weir.${table} SELECT * FROM weir.${table} WHERE ${rows} SETTINGS insert_deduplicate = 0`
+
+describe('a block that is not in every table once is mended when it is inserted again', () => {
+  test.each(damages)('%s', async (_, damage) => {
+    const [journal, second] = [newJournal("o'hare\\"), newJournal()]
+    await stack.send([...journal.take(200), ...second.take(100)])
+    const victim = await stack.start({ WEIR_CRASH_AT: 'metering.insert' })
+    onTestFinished(() => victim.kill('SIGKILL'))
+    await victim.ended
+    expect(await settled(stack, second.subject, 100)).toEqual(once(100))
+    const subjects = [journal, second].map(({ subject }) => quoted(subject)).join(', ')
+    await stack.client.command({ query: damage(subjects, journal.id) })
+
+    const heir = await stack.start()
+    onTestFinished(() => heir.kill('SIGKILL'))
+    await stack.send(journal.take(50))
+    const s1 = await settled(stack, journal.subject, 250, 10_000)
+    process.stdout.write(heir.said())
+    expect(s1).toEqual(once(250))
+    expect(await settled(stack, second.subject, 100)).toEqual(once(100))
+    const { raw } = (await totals()) ?? {}
+    expect(await totals()).toEqual({ raw, total: raw, numbered: '0' })
+    await heir.kill('SIGTERM')
+    expect(heir.said()).not.toContain('numbers that never came')
+  })
+})
