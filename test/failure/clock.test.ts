@@ -1,15 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { projectRoot } from '../support/weir-up.ts'
 
 let stack: Stack
-beforeAll(async () => {
+/** One for each: hours of decisions are counted, and would take in those of the scenario before. */
+beforeEach(async () => {
   stack = await startStack()
 })
-afterAll(() => stack?.close())
+afterEach(() => stack?.close())
 
 /** Forward, back beyond the truth, and home again. */
 const stepsMs = [30_000, -30_000, 3_600_000, -3_600_000, 0]

@@ -7,6 +7,8 @@ import type { Stack } from './stack.ts'
 
 /** A step of an order of effects is passed within this time under load, by the slowest of them: a rare path waits for its occasion. */
 const crashDeadlineMs = 60_000
+/** Rare enough for metering, which stops where too large a share of the records cannot be read. */
+const occasionEveryMs = 1_000
 
 /** Kills a part so often, at random moments, each time after it is back. */
 export async function killAtRandom({ stack, load, random }: Scene, name: string, times: number): Promise<void> {
@@ -24,10 +26,15 @@ export async function crashAt({ stack }: Scene, step: CrashStep, nth: number): P
   const deaths = () => stack.said.filter((line) => line.includes(` ${part} ended (SIGKILL)`)).length
   const before = deaths()
   stack.killIntoOnce(part, { WEIR_CRASH_AT: `${at}:${nth}` })
+  let occasionMs = Number.NEGATIVE_INFINITY
   // The first death is ours, the second is the step's.
   const hasCrashed = async () => {
-    if (deaths() < before + 2) await occasion?.(stack)
-    return deaths() >= before + 2
+    if (deaths() >= before + 2) return true
+    if (performance.now() - occasionMs >= occasionEveryMs) {
+      await occasion?.(stack)
+      occasionMs = performance.now()
+    }
+    return false
   }
   const crashed = await waitUntil(hasCrashed, { deadlineMs: crashDeadlineMs * nth, everyMs: 200 })
   if (crashed !== true) throw new Error(`${part} never came to ${at} ${nth} times`)
