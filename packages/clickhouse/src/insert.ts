@@ -42,7 +42,7 @@ const pinned = [
 const tokenForm = /^[\w:.-]{1,200}$/
 
 /** Under this the server knows a request that inserts; a prefix of a token finds all of its requests. */
-const queryIdOf = (token: string) => `weir:${token}`
+export const queryIdOf = (token: string) => `weir:${token}`
 
 /** Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
 export async function insertBlock(client: ClickHouseClient, block: Block): Promise<void> {

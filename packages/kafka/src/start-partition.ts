@@ -26,7 +26,7 @@ export type Start =
   | { readonly kind: 'stop'; readonly reason: string }
 
 interface StartOptions {
-  readonly consumer: Consumer
+  readonly consumer: Pick<Consumer, 'seek' | 'resume' | 'commitOffsets'>
   readonly desk: PartitionDesk
   readonly onAssigned: (partition: AssignedPartition) => Promise<Start>
   readonly isStale: () => boolean
@@ -73,6 +73,7 @@ export async function startPartition(place: Place, options: StartOptions): Promi
       return undefined
     } catch (error) {
       if (isStale()) return undefined
+      if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') return error.message
       if (!mayPass(error)) throw error
       log.warn({ ...place, reason: reasonOf(error), failures }, 'partition not started, trying again')
       await delay(retryDelayMs(failures))

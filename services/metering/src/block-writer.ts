@@ -81,7 +81,7 @@ export class BlockWriter {
     const { store, log } = this.#options
     if (!isRecovery && !this.#isRepeated) return
     const found = await this.patiently(owner, () =>
-      whileBeating(owner, this.#options, (signal) => store.mend(block, signal)),
+      whileBeating(owner, this.#options, (signal) => store.mend(block, { signal, isStale: () => owner.isStale() })),
     )
     this.#isRepeated = false
     if (found === undefined) return

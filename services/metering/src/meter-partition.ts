@@ -146,8 +146,8 @@ export class PartitionMeter {
     let block = this.#build(records, span.encoder, isRecovery, 0)
     // 1. Declare: the offset stays, its metadata says what comes. Mostly it went with the commit before. A crash before it: nothing
     //    was done. After it: the next owner inserts exactly these records, in this way.
-    //    Marks alone are nothing that could come twice, and come every second: they need none.
-    const isNothing = block.rows === 0 && block.letters.length === 0
+    //    Marks alone are nothing that could come twice, and come every second: they need none, unless a number tells how far they go.
+    const isNothing = block.rows === 0 && block.letters.length === 0 && block.sides.numbers.length === 0
     if (!isNothing && (this.#declared?.from !== span.from || this.#declared.to !== span.to)) {
       await this.#declare(owner, span)
     }

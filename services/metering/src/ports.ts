@@ -86,7 +86,10 @@ export interface UsageStore {
   /** Each journal's highest number among the rows before an offset; of all rows without one. */
   numbersBefore(life: PartitionLife, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
   /** Makes sure that a repeated block is in every table, once; undefined if it needs no looking, for ClickHouse was not restarted. */
-  mend(block: RepeatedBlock, signal: AbortSignal): Promise<Mended | undefined>
+  mend(
+    block: RepeatedBlock,
+    options: { readonly signal: AbortSignal; readonly isStale: () => boolean },
+  ): Promise<Mended | undefined>
   lastInserted(life: PartitionLife): Promise<bigint | undefined>
 }
 

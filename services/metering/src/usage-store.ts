@@ -24,9 +24,9 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number): Us
     },
     isInserting: (token) => isInserting(client, token),
     numbersBefore: (life, offset) => readNumbers(client, life, offset ?? endless),
-    async mend(block, signal) {
+    async mend(block, options) {
       if (!(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
-      return mendBlock(client, block, signal)
+      return mendBlock(client, block, options)
     },
     lastInserted: (life) => readLastOffset(client, life),
   }

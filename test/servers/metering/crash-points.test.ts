@@ -35,4 +35,18 @@ describe('killed at a step of the order of effects, every record is in every tab
       expect(heir.said()).not.toContain('numbers that never came')
     },
   )
+
+  test('numbers of a block without rows', async () => {
+    const journal = newJournal()
+    const gap = encodeGapOpen({ cause: 'refused', count: 1, fromMs: 0, toMs: 0, detail: '' })
+    await stack.send([`${gap},"journal":"${journal.id}","seq":0}`])
+    const victim = await stack.start({ WEIR_CRASH_AT: 'metering.numbers' })
+    onTestFinished(() => victim.kill('SIGKILL'))
+    await victim.ended
+    await stack.send(journal.take(100, 0, { seq: 1 }))
+    const heir = await stack.start()
+    onTestFinished(() => heir.kill('SIGKILL'))
+    expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
+    await heir.kill('SIGTERM')
+  })
 })

@@ -33,6 +33,7 @@ const damages: readonly [name: string, sql: (subjects: string, journal: string) 
   ['not in usage_15m', (subjects) => remove('usage_15m', `subject IN (${subjects})`)],
   ['not in usage_total_15m', () => remove('usage_total_15m', '1')],
   ['no numbers', (_, journal) => remove('numbers', `journal = '${journal}'`)],
+  ['every row twice', (subjects) => twice('decisions', `subject IN (${subjects})`)],
   ['twice in usage_1m', (subjects) => twice('usage_1m', `subject IN (${subjects})`)],
   ['twice in usage_total_15m', () => twice('usage_total_15m', '1')],
 ]
@@ -54,9 +55,9 @@ describe('a block that is not in every table once is mended when it is inserted 
     const heir = await stack.start()
     onTestFinished(() => heir.kill('SIGKILL'))
     await stack.send(journal.take(50))
-    const s1 = await settled(stack, journal.subject, 250, 10_000)
-    process.stdout.write(heir.said())
-    expect(s1).toEqual(once(250))
+    // Some tables have too much at first, so it is not enough that they have as much as they should.
+    const until = { timeout: 60_000, interval: 200 }
+    await expect.poll(() => settled(stack, journal.subject, 0), until).toEqual(once(250))
     expect(await settled(stack, second.subject, 100)).toEqual(once(100))
     const { raw } = (await totals()) ?? {}
     expect(await totals()).toEqual({ raw, total: raw, numbered: '0' })

@@ -57,28 +57,31 @@ export async function differingBuckets(
   return (await answer.json<{ bucket: string }>()).map(({ bucket }) => bucket)
 }
 
+/** A bucket: its keys, and `d_` before each sum. */
+export type SumsRow = Readonly<Record<string, string>>
+
 /** What is missing in the rollup's buckets of a span, or too much in them, then negative: a row for each that differs. */
-export async function missingSums(
-  client: ClickHouseClient,
+export function missingSums(
+  connection: { ask(query: string): Promise<SumsRow[]> },
   rollup: Rollup,
   span: Span,
-): Promise<Readonly<Record<string, string>>[]> {
+): Promise<SumsRow[]> {
   const { query, settings } = differences(rollup, span)
-  return (await client.query({ query: `${query} ${settings}`, format: 'JSONEachRow' })).json()
+  return connection.ask(`${query} ${settings}`)
 }
 
+/** Rows of one statement: they travel in the address of the request, of which ClickHouse reads 128 kB a field. */
+const rowsAtOnce = 100
+
 /** Adds to sums what `missingSums` found. A negative number takes away, also where the column has no sign: sums wrap around. */
-export async function addSums(
-  client: ClickHouseClient,
-  { table, keys, sums }: Rollup,
-  missing: readonly Readonly<Record<string, string>>[],
-): Promise<void> {
+export function addSumsQuery({ table, keys, sums }: Rollup, missing: readonly SumsRow[]) {
   const keyTypes = keys.map((key) => (key === 'ts' ? "ts DateTime('UTC')" : `${key} String`))
   const form = [...keyTypes, ...sums.map((name) => `d_${name} Int64`)].join(', ')
   const values = [...keys, ...sums.map((name) => `d_${name}`)].join(', ')
-  await client.command({
-    query: `INSERT INTO ${table} (${[...keys, ...sums].join(', ')}) SELECT ${values}
-      FROM format(JSONEachRow, {form:String}, {rows:String}) SETTINGS insert_deduplicate = 0, async_insert = 0`,
-    query_params: { form, rows: missing.map((row) => JSON.stringify(row)).join('\n') },
+  const query = `INSERT INTO ${table} (${[...keys, ...sums].join(', ')}) SELECT ${values}
+    FROM format(JSONEachRow, {form:String}, {rows:String}) SETTINGS insert_deduplicate = 0, async_insert = 0`
+  return Array.from({ length: Math.ceil(missing.length / rowsAtOnce) }, (_, at) => {
+    const some = missing.slice(at * rowsAtOnce, (at + 1) * rowsAtOnce)
+    return { query, params: { form, rows: some.map((row) => JSON.stringify(row)).join('\n') } }
   })
 }

@@ -14,7 +14,7 @@ export interface Rollup {
   readonly keys: readonly string[]
   /** Columns of whole numbers that are summed. */
   readonly sums: readonly string[]
-  /** How long its rows are kept; undefined for ever. */
+  /** How long its rows and those that they are made of are kept, the shorter of the two; undefined for ever. */
   readonly keptMs: number | undefined
 }
 
@@ -27,6 +27,9 @@ function keptMsOf(createQuery: string): number | undefined {
   const ms = unitMs[unit]
   return ms === undefined ? undefined : ms * Number(count)
 }
+
+const shorter = (one: number | undefined, other: number | undefined) =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
 interface TableRow {
   readonly name: string
@@ -80,7 +83,10 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
         columns: own.map((column) => column.name),
         keys,
         sums: own.filter(isSummed).map((column) => column.name),
-        keptMs: keptMsOf(create),
+        keptMs: shorter(
+          keptMsOf(create),
+          keptMsOf(tables.find((one) => `weir.${one.name}` === first.source)?.create_table_query ?? ''),
+        ),
       },
     ]
   })
@@ -90,24 +96,26 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
 const onlySpan = ({ source }: Rollup, span: Span) =>
   `additional_table_filters = {'${source}': ${quoted(withinSpan(span))}}`
 
+/** The statements by which a rollup's buckets of a span are made anew from the raw rows, in their order. */
+export function rebuildQueries(rollup: Rollup, span: Span): { query: string; params: Record<string, unknown> }[] {
+  const { table, selects, columns } = rollup
+  const names = columns.join(', ')
+  // Without deduplication: the same rows may have been inserted before, and deleted since.
+  const inserts = selects.map(
+    (select) => `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select})
+      SETTINGS insert_deduplicate = 0, async_insert = 0, ${onlySpan(rollup, span)}`,
+  )
+  const remove = `DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`
+  return [remove, ...inserts].map((query) => ({ query, params: {} }))
+}
+
 /**
  * Makes the rollup's buckets of a span anew from the raw rows. Between the statements whoever asks sees little of the span; a
  * crash there leaves it so, and the next run makes it again. Rows that arrive meanwhile may be counted twice or not at all:
  * look again afterwards.
  */
 export async function rebuildRollup(client: ClickHouseClient, rollup: Rollup, span: Span): Promise<void> {
-  const { table, selects, columns } = rollup
-  const names = columns.join(', ')
-  await client.command({
-    query: `DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`,
-  })
-  for (const select of selects) {
-    // Without deduplication: the same rows may have been inserted before, and deleted since.
-    await client.command({
-      query: `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select})
-        SETTINGS insert_deduplicate = 0, async_insert = 0, ${onlySpan(rollup, span)}`,
-    })
-  }
+  for (const { query } of rebuildQueries(rollup, span)) await client.command({ query })
 }
 
 /** Bucket by bucket, one row each, without those that add nothing: ClickHouse drops such rows when it merges. */

@@ -1,0 +1,43 @@
+import { WeirError } from '@weir/core/errors.ts'
+import { describe, expect, it } from 'vitest'
+import type { PartitionDesk } from './partition-facts.ts'
+import { type Start, startPartition } from './start-partition.ts'
+
+const place = { topic: 'weir.decisions.v1', partition: 3 }
+const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+function start(onAssigned: () => Promise<Start>) {
+  const read: string[] = []
+  const consumer = {
+    seek: ({ offset }: { offset: string }) => void read.push(`from ${offset}`),
+    resume: () => void read.push('resumed'),
+    commitOffsets: async () => undefined,
+  }
+  const desk: PartitionDesk = {
+    facts: () => Promise.reject(new Error('not asked here')),
+    readRange: async () => [],
+    commit: async () => undefined,
+    close: async () => undefined,
+  }
+  const reason = startPartition(place, { consumer, desk, onAssigned, isStale: () => false, log })
+  return { reason, read }
+}
+
+describe('a partition at its start', () => {
+  it('is read from where its handler says', async () => {
+    const { reason, read } = start(async () => ({ kind: 'from', offset: 7n }))
+    expect(await reason).toBeUndefined()
+    expect(read).toEqual(['from 7', 'resumed'])
+  })
+
+  it('is not read if what was declared of it is refused; the others of the process are', async () => {
+    const { reason, read } = start(() => Promise.reject(new WeirError('PARTITION_STOPPED', 'ROWS_REFUSED: too long')))
+    expect(await reason).toBe('ROWS_REFUSED: too long')
+    expect(read).toEqual([])
+  })
+
+  it('ends the consumer for what no repetition mends', async () => {
+    const { reason } = start(() => Promise.reject(new TypeError('a fault of ours')))
+    await expect(reason).rejects.toThrow('a fault of ours')
+  })
+})
