@@ -230,8 +230,10 @@ class Writer implements JournalWriter {
     const isWritten = await this.#frames.close()
     this.#ended ??= 'closed'
     this.#raiseWatermark()
+    // What failed with the last turn has been counted since.
+    this.#gap.write()
     this.#gap.close()
-    return isClosed && isWritten
+    return isClosed && isWritten && this.#gap.isEmpty
   }
 }
 
