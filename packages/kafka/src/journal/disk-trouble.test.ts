@@ -49,6 +49,18 @@ class FaultyDisk implements Disk {
   }
 }
 
+/** Zeros for the next segment come by the thread pool: there is no room for them until it is made. */
+function refuseSegments(disk: FaultyDisk) {
+  const write = disk.write.bind(disk)
+  const segments = { refused: 0, makeRoom: () => (disk.write = write) }
+  disk.write = (fd, bytes, from, length, at) => {
+    if (bytes.readUInt32LE(0) !== 0) return write(fd, bytes, from, length, at)
+    segments.refused += 1
+    return Promise.reject(noSpace())
+  }
+  return segments
+}
+
 /** Appends one record and says whether it was taken and written. */
 type Attempt = (n: number) => Promise<boolean>
 
@@ -175,15 +187,44 @@ test('without room for the next segment the journal takes what fits into the pre
     }
     return taken
   }
-  // The second segment is there already; zeros for the third come by the thread pool.
-  const write = disk.write.bind(disk)
-  disk.write = async (fd, bytes, from, length, at) =>
-    bytes.readUInt32LE(0) === 0 ? Promise.reject(noSpace()) : write(fd, bytes, from, length, at)
+  // The second segment is there already.
+  const segments = refuseSegments(disk)
   const taken = await fill()
   expect(taken).toBeGreaterThan(15)
   expect(writer.trouble).toBeUndefined()
-  disk.write = write
+  segments.makeRoom()
   await until(() => log.append('acme', line(2), true))
   expect(await log.written()).toBe(true)
   expect(readDead(path)).toHaveLength(taken + 1)
 })
+
+for (const onFull of ['refuse', 'admit'] as const) {
+  test(`an addition to a sum for which no segment has room is not told to be written, this turn or later (${onFull})`, async () => {
+    await using open = await openFaulty({ onFull })
+    const { disk, log, writer, path } = open
+    const rest = writer.log(1)
+    const fill = (bytes: number) => rest.append('acme', `{"x":"${'x'.repeat(bytes)}"`)
+    const segments = refuseSegments(disk)
+    while (writer.state.read().committed.segment < 2) {
+      fill(100_000)
+      expect(await rest.written()).toBe(true)
+    }
+    // Asked for again when it has been refused.
+    await until(() => segments.refused > 1)
+    const sum = log.openSum('acme', '{"n":', '')
+    for (let bytes = 100_000; bytes >= 1; bytes /= 10) while (fill(bytes));
+    // An empty sum takes as much as an addition.
+    while (rest.openSum('', '', '') !== undefined);
+    for (let turn = 1; turn < 4; turn += 1) {
+      expect(sum?.add()).toBe(true)
+      expect(await log.written()).toBe(onFull === 'admit')
+      expect(writer.counters.gaps).toBe(onFull === 'admit' ? turn : 0)
+    }
+    segments.makeRoom()
+    await until(() => fill(1))
+    expect(await writer.close()).toBe(true)
+    const told = readDead(path).filter(({ topic }) => topic === 0)
+    const gap = expect.stringContaining('"gap":"journal_full","count":3,')
+    expect(told.map(({ value }) => value.toString())).toEqual(onFull === 'admit' ? [gap] : [])
+  })
+}

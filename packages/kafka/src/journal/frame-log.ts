@@ -136,8 +136,9 @@ export class FrameLog {
     return this.trouble === undefined && this.#leftBytes - bufferBytes / 256 >= this.#keep[share]
   }
 
-  /** A part of the turn could not be put: none of it is. */
+  /** At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody hears that it is there. */
   dropTurn(): void {
+    this.#turn.end(false)
     this.#dropped([], 'full', undefined)
   }
 
