@@ -176,6 +176,26 @@ test('a journal that admits answers through a failed disk and counts what it mis
   expect(found(path)).toHaveLength(1)
 })
 
+test('a gap record that is being written when others are dropped stays the only one of its gap', async () => {
+  await using open = await openFaulty({ onFull: 'admit' })
+  const { disk, attempt, log, writer, path } = open
+  disk.fault = 'slow'
+  expect(await attempt(0)).toBe(true)
+  writer.state.adoptedBytes = writer.maxBytes
+  await until(() => writer.trouble === 'full')
+  expect(await Promise.all([1, 2].map(attempt))).toEqual([true, true])
+  disk.fault = 'stuck'
+  writer.state.adoptedBytes = 0
+  await until(() => disk.writesLater === 1)
+  expect(log.append('acme', line(3), true)).toBe(true)
+  await until(() => writer.trouble === 'stalled')
+  expect(writer.counters.gaps).toBe(3)
+  disk.heal()
+  await until(() => writer.counters.numbered === 3)
+  const gaps = readDead(path).flatMap(({ value }) => JSON.parse(value.toString()).count ?? [])
+  expect(gaps).toEqual([2, 1])
+})
+
 test('without room for the next segment the journal takes what fits into the present one, and goes on when there is room', async () => {
   await using open = await openFaulty()
   const { disk, log, writer, path } = open

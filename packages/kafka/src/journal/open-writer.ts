@@ -170,7 +170,8 @@ class Writer implements JournalWriter {
 
   #takeBack(frames: readonly Frame[]): void {
     this.#numbering.takeBack(frames)
-    this.#gap.takeBack()
+    // One that is not among them is on its way to the file, and must not become another.
+    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.takeBack()
     let missed = this.#sums.takeBack(frames, decisions)
     for (const { kind, topic, value } of frames) {
       if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
