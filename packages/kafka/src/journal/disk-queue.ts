@@ -22,6 +22,8 @@ export interface Chunk {
   readonly segment: OpenSegment
   readonly offset: number
   readonly turns: Turn[]
+  /** For who asked what becomes of the frames. */
+  readonly landed?: PromiseWithResolvers<boolean> | undefined
 }
 
 /** A write from the main thread that takes longer has held up every request; the next ones go through the thread pool. */

@@ -164,12 +164,51 @@ test('a stalled disk is waited for no longer than the deadline; then nothing is 
   expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
 })
 
+test('whether a record landed is said when it is certain, of a stalled disk later than that it is not written', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, log, writer, path } = open
+  const told: string[] = []
+  const append = (n: number) => {
+    expect(log.append('acme', line(n), true)).toBe(true)
+    void log.landed().then((isThere) => told.push(`${n} ${isThere}`))
+    return log.written()
+  }
+  disk.fault = 'slow'
+  expect(await append(0)).toBe(true)
+  disk.fault = 'stuck'
+  const underWay = append(1)
+  await new Promise((next) => setImmediate(next))
+  expect(await Promise.all([underWay, append(2)])).toEqual([false, false])
+  await until(() => told.length === 2)
+  expect(told).toEqual(['0 true', '2 false'])
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  expect(await attempt(4)).toBe(true)
+  expect(told).toEqual(['0 true', '2 false', '1 true'])
+  expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
+})
+
+test('of a turn that was written in parts, and whose last part failed, what stands in an earlier part has landed', async () => {
+  await using open = await openFaulty()
+  const { disk, log, path } = open
+  const landed: Promise<boolean>[] = []
+  const append = (n: number) => {
+    expect(log.append('acme', `{"n":${n},"x":"${'x'.repeat(100_000)}"`, true)).toBe(true)
+    landed.push(log.landed())
+  }
+  for (let n = 0; disk.writesNow === 0; n += 1) append(n)
+  disk.fault = 'full'
+  expect(await log.written()).toBe(false)
+  expect(await Promise.all(landed)).toEqual(landed.map((_, n) => n + 1 < landed.length))
+  expect(found(path)).toHaveLength(landed.length - 1)
+})
+
 test('a journal that admits answers through a failed disk and counts what it missed', async () => {
   await using open = await openFaulty({ onFull: 'admit' })
-  const { disk, attempt, writer, path } = open
+  const { disk, attempt, log, writer, path } = open
   disk.fault = 'full'
   expect(await Promise.all([1, 2].map(attempt))).toEqual([true, true])
-  expect(await attempt(3)).toBe(true)
+  expect(log.append('acme', line(3), true) && (await log.landed())).toBe(true)
   expect(writer.counters.gaps).toBe(3)
   disk.heal()
   await until(() => found(path).some((text) => text.includes('"gap":"journal_full","count":3')))

@@ -113,6 +113,7 @@ class Writer implements JournalWriter {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
       openSum: (key, before, after) => this.#openSum(topic, key, before, after),
       written: () => this.#written(),
+      landed: () => this.#landed(),
     }
   }
 
@@ -150,6 +151,13 @@ class Writer implements JournalWriter {
     if (this.#admitted?.of !== promise)
       this.#admitted = { of: promise, promise: promise.then(() => this.#ended === undefined) }
     return this.#admitted.promise
+  }
+
+  #landed(): Promise<boolean> {
+    const promise = this.#frames.landed()
+    if (this.#options.onFull === 'refuse') return promise
+    // As above.
+    return promise.then((isThere) => isThere || this.#ended === undefined)
   }
 
   #endTurn(): void {
