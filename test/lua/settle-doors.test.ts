@@ -194,10 +194,10 @@ test('while the journal is full or its disk stalls nothing is answered as done, 
   log.isFull = true
   expect(await settle({ id: first.body.id, cost: 1 })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
   log.isFull = false
-  log.isStalled = true
+  log.isOverdue = true
   expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
   expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
-  log.isStalled = false
+  log.land(true)
   expect((await settle({ id: first.body.id, cost: 1 })).status).toBe(200)
   expect((await settle({ id: second.body.id, cost: 2 })).status).toBe(200)
   expect(corrections().map(({ adjustment }) => adjustment)).toEqual([-3, -4])

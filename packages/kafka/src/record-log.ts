@@ -23,8 +23,15 @@ export interface RecordLog {
    */
   openSum(key: string, beforeCount: string, afterCount: string): OpenSum | undefined
   /**
-   * Resolves once all that was appended before stands in the journal: to false if the disk did not take it in time. Nothing may be
+   * Resolves once all that was appended before stands in the journal: to false if the disk did not take it in time; a stalled one may
+   * take it later nevertheless. Nothing may be
    * answered before. All who ask in one turn of the event loop share one write and one promise.
    */
   written(): Promise<boolean>
+  /**
+   * To be asked right after `append` said true: what becomes of that record in the end. True once it stands in the journal, or in the
+   * gap page; false once it is certain that it never will. Where `written` said false both may still come, and it may take as long as
+   * the disk does, so that nothing may be answered by it; only who would give the same record again has to know.
+   */
+  landed(): Promise<boolean>
 }

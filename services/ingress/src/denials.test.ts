@@ -133,6 +133,20 @@ test('what was about to be written waits again when the disk refuses it after al
   ])
 })
 
+test('what waited and is under way while the disk stalls waits again only if it never lands', async () => {
+  for (const isThere of [true, false]) {
+    const { log, denials } = open()
+    denials.wait(denial())
+    log.isOverdue = true
+    denials.flush()
+    await log.written()
+    expect(denials.waiting).toBe(0)
+    log.land(isThere)
+    await log.written()
+    expect(denials.waiting).toBe(isThere ? 0 : 1)
+  }
+})
+
 test('all that waits is written at the end, however much it is', () => {
   const { log, denials } = open()
   log.isFull = true

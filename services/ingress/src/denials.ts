@@ -138,22 +138,23 @@ class DenialRecorder implements Denials {
   /** Whether the journal took all that waited. */
   #appendWaiting(): boolean {
     const tsMs = this.#clock.nowMs()
-    const taken: Waiting[] = []
+    let taken = 0
     for (const [kind, one] of this.#waiting) {
-      if (taken.length === flushedAtOnce) break
+      if (taken === flushedAtOnce) break
       const { id, denial, count } = one
       // Dated by when it is written: what a mark has said to be complete must not be added to.
       if (!this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, count)))) break
       this.#waiting.delete(kind)
-      taken.push(one)
+      taken += 1
+      // Not while a stalled disk may still take it: it would be counted twice.
+      void this.#log.landed().then((isThere) => isThere || this.#putBack(one))
     }
-    if (taken.length > 0) void this.#log.written().then((isWritten) => isWritten || this.#putBack(taken))
     return this.#waiting.size === 0
   }
 
   /** The disk refused after all. Its equals that have come meanwhile have a record and an id of their own. */
-  #putBack(taken: readonly Waiting[]): void {
-    for (const one of taken) this.#waiting.set(`${kindOf(one.denial)}\n${one.id}`, one)
+  #putBack(one: Waiting): void {
+    this.#waiting.set(`${kindOf(one.denial)}\n${one.id}`, one)
     this.#tryLater()
   }
 

@@ -10,17 +10,23 @@ export interface MemoryDecisionLog extends DecisionLog {
   isFull: boolean
   /** Takes what it is given, but the disk does not. */
   isStalled: boolean
+  /** Takes what it is given, and the disk lets everybody wait for it until `land`. */
+  isOverdue: boolean
+  /** What has become of everything overdue. */
+  land(isThere: boolean): void
   /** As the journal does with every sum after a second. */
   closeSums(): void
 }
 
 export function createMemoryDecisionLog(): MemoryDecisionLog {
   const records: Line[] = []
+  const waiting: PromiseWithResolvers<boolean>[] = []
   let closed = 0
   return {
     records,
     isFull: false,
     isStalled: false,
+    isOverdue: false,
     append(key, openLine) {
       if (!this.isFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
       return !this.isFull
@@ -44,7 +50,17 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       closed += 1
     },
     written() {
-      return Promise.resolve(!this.isStalled)
+      return Promise.resolve(!this.isStalled && !this.isOverdue)
+    },
+    landed() {
+      if (!this.isOverdue) return Promise.resolve(!this.isStalled)
+      const overdue = Promise.withResolvers<boolean>()
+      waiting.push(overdue)
+      return overdue.promise
+    },
+    land(isThere) {
+      this.isOverdue = false
+      for (const { resolve } of waiting.splice(0)) resolve(isThere)
     },
   }
 }

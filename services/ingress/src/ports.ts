@@ -10,7 +10,7 @@ import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy } from './policy-view.ts'
 
 /** Where decisions are recorded; see `RecordLog`. */
-export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written'>
+export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written' | 'landed'>
 
 /** Where it is enough that a record is taken, and nobody waits for the disk. */
 export type OutcomeLog = Pick<RecordLog, 'append'>

@@ -75,7 +75,7 @@ class SettlingService implements Settling {
   readonly #crash: CrashPoint
   /** By decision and cost: who asks the same meanwhile gets the same answer, and no second record. */
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
-  /** Decisions whose correction this process gave to the journal, until Redis knows: never given twice. */
+  /** Decisions whose correction this process gave to the journal, until Redis knows: none stands there twice. */
   readonly #taken = new Set<string>()
   readonly #counters = { recorded: 0, lost: 0 }
 
@@ -132,6 +132,8 @@ class SettlingService implements Settling {
       const line = encodeCorrectionOpen({ decisionId: id, subject, about, adjustment, charged: 'yes', limits })
       if (this.#taken.size >= takenMax || !log.append(subject, line, true)) return false
       this.#taken.add(id)
+      // A repeat, which asks `written` of its own turn, is to give it again; as long as it may still land, that would make two.
+      void log.landed().then((isThere) => isThere || this.#taken.delete(id))
       this.#counters.recorded += 1
     }
     return await log.written()

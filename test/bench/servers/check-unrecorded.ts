@@ -25,7 +25,8 @@ const store = createRedisLimitStore({
   periodBoundaries: createBoundaryCache(),
   deadlineMs: config.decisionDeadlineMs,
 })
-const log = { append: () => true, openSum: () => ({ add: () => true }), written: () => Promise.resolve(true) }
+const isThere = () => Promise.resolve(true)
+const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
 const { api, proxy } = await buildApps(
   {
     policy: createLivePolicy(policy),

@@ -26,7 +26,8 @@ async function openProxy(identity: string) {
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
   const store = createRedisLimitStore({ redis, ...common })
   const { policy, identifier } = await openIdentity(identity)
-  const log = { append: () => true, openSum: () => ({ add: () => true }), written: () => Promise.resolve(true) }
+  const isThere = () => Promise.resolve(true)
+  const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
   const layers = layerStore(store, { ...common, processes: () => 1 })
   const ports = { policy, identifier, store: layers, log, outcomes: log, clock: systemClock }
   const apps = await buildApps(ports, createLogger('test', 'silent'), undefined)

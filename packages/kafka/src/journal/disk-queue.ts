@@ -22,6 +22,8 @@ export interface Chunk {
   readonly segment: OpenSegment
   readonly offset: number
   readonly turns: Turn[]
+  /** For who asked what becomes of the frames. */
+  readonly landed?: PromiseWithResolvers<boolean> | undefined
 }
 
 /** A write from the main thread that takes longer has held up every request; the next ones go through the thread pool. */
@@ -81,12 +83,19 @@ export class DiskQueue {
 
   push(chunk: Chunk): void {
     this.#waiting.push(chunk)
+    // Whoever is writing takes it in its turn: no two write at a time, for a buffer is used again once it is written.
+    if (!this.#isUnderWay) this.#write()
+  }
+
+  #write(): void {
     if (this.#isQuick) this.#writeNow()
-    else if (!this.#isUnderWay) void this.#writeLater()
+    // Also what a write that was slow has left.
+    if (!this.#isQuick && this.#waiting.length > 0) void this.#writeLater()
   }
 
   #writeNow(): void {
-    for (let chunk = this.#waiting[0]; chunk !== undefined; chunk = this.#waiting[0]) {
+    this.#isUnderWay = true
+    for (let chunk = this.#waiting[0]; chunk !== undefined && this.#isQuick; chunk = this.#waiting[0]) {
       const startMs = performance.now()
       const { frames, segment, offset } = chunk
       try {
@@ -97,16 +106,17 @@ export class DiskQueue {
         }
       } catch (error) {
         this.#fail(error)
-        return
+        break
       }
       this.#measure(performance.now() - startMs)
       this.#commit()
     }
+    this.#isUnderWay = false
   }
 
   async #writeLater(): Promise<void> {
     this.#isUnderWay = true
-    for (let chunk = this.#waiting[0]; chunk !== undefined; chunk = this.#waiting[0]) {
+    for (let chunk = this.#waiting[0]; chunk !== undefined && !this.#isQuick; chunk = this.#waiting[0]) {
       const startMs = performance.now()
       const overdue = setTimeout(() => this.#stall(), stalledMs)
       try {
@@ -122,6 +132,7 @@ export class DiskQueue {
       this.#commit()
     }
     this.#isUnderWay = false
+    this.#write()
   }
 
   async #writeAll({ frames, segment, offset }: Chunk): Promise<void> {

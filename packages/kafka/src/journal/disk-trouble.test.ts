@@ -49,6 +49,18 @@ class FaultyDisk implements Disk {
   }
 }
 
+/** Zeros for the next segment come by the thread pool: there is no room for them until it is made. */
+function refuseSegments(disk: FaultyDisk) {
+  const write = disk.write.bind(disk)
+  const segments = { refused: 0, makeRoom: () => (disk.write = write) }
+  disk.write = (fd, bytes, from, length, at) => {
+    if (bytes.readUInt32LE(0) !== 0) return write(fd, bytes, from, length, at)
+    segments.refused += 1
+    return Promise.reject(noSpace())
+  }
+  return segments
+}
+
 /** Appends one record and says whether it was taken and written. */
 type Attempt = (n: number) => Promise<boolean>
 
@@ -152,16 +164,75 @@ test('a stalled disk is waited for no longer than the deadline; then nothing is 
   expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
 })
 
+test('whether a record landed is said when it is certain, of a stalled disk later than that it is not written', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, log, writer, path } = open
+  const told: string[] = []
+  const append = (n: number) => {
+    expect(log.append('acme', line(n), true)).toBe(true)
+    void log.landed().then((isThere) => told.push(`${n} ${isThere}`))
+    return log.written()
+  }
+  disk.fault = 'slow'
+  expect(await append(0)).toBe(true)
+  disk.fault = 'stuck'
+  const underWay = append(1)
+  await new Promise((next) => setImmediate(next))
+  expect(await Promise.all([underWay, append(2)])).toEqual([false, false])
+  await until(() => told.length === 2)
+  expect(told).toEqual(['0 true', '2 false'])
+  disk.heal()
+  await until(() => writer.trouble === undefined)
+  expect(await attempt(4)).toBe(true)
+  expect(told).toEqual(['0 true', '2 false', '1 true'])
+  expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
+})
+
+test('of a turn that was written in parts, and whose last part failed, what stands in an earlier part has landed', async () => {
+  await using open = await openFaulty()
+  const { disk, log, path } = open
+  const landed: Promise<boolean>[] = []
+  const append = (n: number) => {
+    expect(log.append('acme', `{"n":${n},"x":"${'x'.repeat(100_000)}"`, true)).toBe(true)
+    landed.push(log.landed())
+  }
+  for (let n = 0; disk.writesNow === 0; n += 1) append(n)
+  disk.fault = 'full'
+  expect(await log.written()).toBe(false)
+  expect(await Promise.all(landed)).toEqual(landed.map((_, n) => n + 1 < landed.length))
+  expect(found(path)).toHaveLength(landed.length - 1)
+})
+
 test('a journal that admits answers through a failed disk and counts what it missed', async () => {
   await using open = await openFaulty({ onFull: 'admit' })
-  const { disk, attempt, writer, path } = open
+  const { disk, attempt, log, writer, path } = open
   disk.fault = 'full'
   expect(await Promise.all([1, 2].map(attempt))).toEqual([true, true])
-  expect(await attempt(3)).toBe(true)
+  expect(log.append('acme', line(3), true) && (await log.landed())).toBe(true)
   expect(writer.counters.gaps).toBe(3)
   disk.heal()
   await until(() => found(path).some((text) => text.includes('"gap":"journal_full","count":3')))
   expect(found(path)).toHaveLength(1)
+})
+
+test('a gap record that is being written when others are dropped stays the only one of its gap', async () => {
+  await using open = await openFaulty({ onFull: 'admit' })
+  const { disk, attempt, log, writer, path } = open
+  disk.fault = 'slow'
+  expect(await attempt(0)).toBe(true)
+  writer.state.adoptedBytes = writer.maxBytes
+  await until(() => writer.trouble === 'full')
+  expect(await Promise.all([1, 2].map(attempt))).toEqual([true, true])
+  disk.fault = 'stuck'
+  writer.state.adoptedBytes = 0
+  await until(() => disk.writesLater === 1)
+  expect(log.append('acme', line(3), true)).toBe(true)
+  await until(() => writer.trouble === 'stalled')
+  expect(writer.counters.gaps).toBe(3)
+  disk.heal()
+  await until(() => writer.counters.numbered === 3)
+  const gaps = readDead(path).flatMap(({ value }) => JSON.parse(value.toString()).count ?? [])
+  expect(gaps).toEqual([2, 1])
 })
 
 test('without room for the next segment the journal takes what fits into the present one, and goes on when there is room', async () => {
@@ -175,15 +246,44 @@ test('without room for the next segment the journal takes what fits into the pre
     }
     return taken
   }
-  // The second segment is there already; zeros for the third come by the thread pool.
-  const write = disk.write.bind(disk)
-  disk.write = async (fd, bytes, from, length, at) =>
-    bytes.readUInt32LE(0) === 0 ? Promise.reject(noSpace()) : write(fd, bytes, from, length, at)
+  // The second segment is there already.
+  const segments = refuseSegments(disk)
   const taken = await fill()
   expect(taken).toBeGreaterThan(15)
   expect(writer.trouble).toBeUndefined()
-  disk.write = write
+  segments.makeRoom()
   await until(() => log.append('acme', line(2), true))
   expect(await log.written()).toBe(true)
   expect(readDead(path)).toHaveLength(taken + 1)
 })
+
+for (const onFull of ['refuse', 'admit'] as const) {
+  test(`an addition to a sum for which no segment has room is not told to be written, this turn or later (${onFull})`, async () => {
+    await using open = await openFaulty({ onFull })
+    const { disk, log, writer, path } = open
+    const rest = writer.log(1)
+    const fill = (bytes: number) => rest.append('acme', `{"x":"${'x'.repeat(bytes)}"`)
+    const segments = refuseSegments(disk)
+    while (writer.state.read().committed.segment < 2) {
+      fill(100_000)
+      expect(await rest.written()).toBe(true)
+    }
+    // Asked for again when it has been refused.
+    await until(() => segments.refused > 1)
+    const sum = log.openSum('acme', '{"n":', '')
+    for (let bytes = 100_000; bytes >= 1; bytes /= 10) while (fill(bytes));
+    // An empty sum takes as much as an addition.
+    while (rest.openSum('', '', '') !== undefined);
+    for (let turn = 1; turn < 4; turn += 1) {
+      expect(sum?.add()).toBe(true)
+      expect(await log.written()).toBe(onFull === 'admit')
+      expect(writer.counters.gaps).toBe(onFull === 'admit' ? turn : 0)
+    }
+    segments.makeRoom()
+    await until(() => fill(1))
+    expect(await writer.close()).toBe(true)
+    const told = readDead(path).filter(({ topic }) => topic === 0)
+    const gap = expect.stringContaining('"gap":"journal_full","count":3,')
+    expect(told.map(({ value }) => value.toString())).toEqual(onFull === 'admit' ? [gap] : [])
+  })
+}

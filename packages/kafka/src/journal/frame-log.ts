@@ -83,6 +83,8 @@ export class FrameLog {
   #turn = new Turn()
   /** The one before. */
   #lastTurn = new Turn()
+  /** Of what is in `#frames`, if anybody asked. */
+  #landed: PromiseWithResolvers<boolean> | undefined
   /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
   #left: OpenSegment[] = []
   #isScheduled = false
@@ -136,8 +138,9 @@ export class FrameLog {
     return this.trouble === undefined && this.#leftBytes - bufferBytes / 256 >= this.#keep[share]
   }
 
-  /** A part of the turn could not be put: none of it is. */
+  /** At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody hears that it is there. */
   dropTurn(): void {
+    this.#turn.end(false)
     this.#dropped([], 'full', undefined)
   }
 
@@ -190,9 +193,11 @@ export class FrameLog {
   #seal(): void {
     const frames = this.#frames
     if (frames.length === 0) return
-    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, turns: this.#turns }
+    const landed = this.#landed
+    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, turns: this.#turns, landed }
     this.#offset += frames.length
     this.#turns = []
+    this.#landed = undefined
     this.#frames = this.#free.pop() ?? new FrameBuffer(bufferBytes)
     this.#queue.push(chunk)
   }
@@ -235,12 +240,20 @@ export class FrameLog {
     return (this.#isScheduled ? this.#turn : this.#lastTurn).written
   }
 
-  #committed({ frames, segment, offset }: Chunk): void {
+  /** See `RecordLog.landed`. What was put last is always among the frames that gather. */
+  landed(): Promise<boolean> {
+    if (this.#frames.length === 0) return Promise.resolve(true)
+    this.#landed ??= Promise.withResolvers()
+    return this.#landed.promise
+  }
+
+  #committed({ frames, segment, offset, landed }: Chunk): void {
     this.#options.crash('journal_written')
     this.#options.state.commit(segment.number, offset + frames.length)
     frames.length = 0
     if (this.#free.length < 2) this.#free.push(frames)
     this.#hooks.onCommitted()
+    landed?.resolve(true)
     if (this.#queue.isIdle && this.#frames.length > 0 && !this.#isScheduled) this.#seal()
   }
 
@@ -260,6 +273,9 @@ export class FrameLog {
     if (this.#isScheduled) this.#turn.end(false)
     this.#hooks.onDropped(dropped)
     this.#frames.length = 0
+    for (const { landed } of chunks) landed?.resolve(false)
+    this.#landed?.resolve(false)
+    this.#landed = undefined
     this.measure()
     this.#options.log.error(
       { cause, records: dropped.length, ...(error === undefined ? {} : { reason: String(error) }) },

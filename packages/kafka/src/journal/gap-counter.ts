@@ -77,6 +77,11 @@ export class GapCounter {
     this.#underWay = undefined
   }
 
+  /** All that was counted is in the file as gap records. */
+  get isEmpty(): boolean {
+    return this.#page.gap.count === 0
+  }
+
   close(): void {
     this.#page.close()
   }

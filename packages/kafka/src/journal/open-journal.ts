@@ -4,12 +4,13 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { KafkaOptions } from '../connect.ts'
 import type { RecordLog } from '../record-log.ts'
 import { openBrokerLinks } from './broker-links.ts'
-import { createDirectory, removeDirectory } from './directory.ts'
+import { createDirectory } from './directory.ts'
 import { openWriter } from './open-writer.ts'
 import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
 import { keepPublisher, type PublisherKeeper, within } from './publisher-keeper.ts'
 import { PublisherState } from './publisher-state.ts'
 import { refuseEphemeral } from './refuse-ephemeral.ts'
+import { stopJournal } from './stop-journal.ts'
 import { savedPartitions } from './topics-copy.ts'
 
 export interface JournalOptions extends KafkaOptions {
@@ -68,8 +69,8 @@ export interface Journal {
   /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
   readonly replicas: number | undefined
   /**
-   * Takes no more records and waits at most so long until Kafka has the rest. What it has not stays in the directory, for the next process
-   * that starts or looks; says how many records.
+   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not stays in the
+   * directory, for the next process that starts or looks; says how many records, without sums that have no number yet.
    */
   drain(deadlineMs: number): Promise<{ readonly left: number }>
 }
@@ -191,17 +192,8 @@ class OpenJournal implements Journal {
   }
 
   async #drain(deadlineMs: number): Promise<{ readonly left: number }> {
-    const isWritten = await this.#writer.close()
-    if (!isWritten) this.#log.error('the disk did not take the last records')
-    const isDrained = await this.#keeper.drain(deadlineMs)
-    await this.#keeper.end()
-    await this.#directory.release()
-    if (!isDrained) return { left: this.backlog.records }
-    try {
-      removeDirectory(this.#directory.path)
-    } catch {
-      // It holds journals of dead processes that are not sent yet; the next process takes them over.
-    }
-    return { left: 0 }
+    const parts = { directory: this.#directory, writer: this.#writer, keeper: this.#keeper, log: this.#log }
+    const isDrained = await stopJournal(parts, deadlineMs)
+    return { left: isDrained ? 0 : this.backlog.records }
   }
 }

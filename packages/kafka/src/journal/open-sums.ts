@@ -73,10 +73,15 @@ export class OpenSums {
 
   /** At a turn's end: a frame for each sum that was added to. False when one did not find room: then the turn must be dropped. */
   putCounts(): boolean {
-    return this.#touched.length === 0 || this.#takeTouched().every((sum) => this.#putCount(sum))
+    if (this.#touched.length === 0) return true
+    const sums = this.#takeTouched()
+    if (sums.every((sum) => this.#putCount(sum))) return true
+    // For `takeBack`, which comes next.
+    this.#touched = sums.filter(({ turnCount }) => turnCount > 0)
+    return false
   }
 
-  #takeTouched(): readonly Sum[] {
+  #takeTouched(): Sum[] {
     return this.#touched.splice(0)
   }
 

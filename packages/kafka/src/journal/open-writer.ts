@@ -113,6 +113,7 @@ class Writer implements JournalWriter {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
       openSum: (key, before, after) => this.#openSum(topic, key, before, after),
       written: () => this.#written(),
+      landed: () => this.#landed(),
     }
   }
 
@@ -152,6 +153,13 @@ class Writer implements JournalWriter {
     return this.#admitted.promise
   }
 
+  #landed(): Promise<boolean> {
+    const promise = this.#frames.landed()
+    if (this.#options.onFull === 'refuse') return promise
+    // As above.
+    return promise.then((isThere) => isThere || this.#ended === undefined)
+  }
+
   #endTurn(): void {
     if (!this.#sums.putCounts()) this.#frames.dropTurn()
     this.#gap.write()
@@ -170,7 +178,8 @@ class Writer implements JournalWriter {
 
   #takeBack(frames: readonly Frame[]): void {
     this.#numbering.takeBack(frames)
-    this.#gap.takeBack()
+    // One that is not among them is on its way to the file, and must not become another.
+    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.takeBack()
     let missed = this.#sums.takeBack(frames, decisions)
     for (const { kind, topic, value } of frames) {
       if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
@@ -230,8 +239,10 @@ class Writer implements JournalWriter {
     const isWritten = await this.#frames.close()
     this.#ended ??= 'closed'
     this.#raiseWatermark()
+    // What failed with the last turn has been counted since.
+    this.#gap.write()
     this.#gap.close()
-    return isClosed && isWritten
+    return isClosed && isWritten && this.#gap.isEmpty
   }
 }
 

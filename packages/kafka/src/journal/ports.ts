@@ -103,7 +103,10 @@ export interface JournalWriter {
   /** Of the bound: segments not yet deleted, and adopted directories. */
   readonly usedBytes: number
   readonly maxBytes: number
-  /** Closes all sums, writes the last turn and stops. The directory stays held. False if the disk did not take all. */
+  /**
+   * Closes all sums, writes the last turn and stops. The directory stays held. False if the disk did not take all,
+   * or decisions are left in the gap page: then only who takes the directory over can bring it to its end.
+   */
   close(): Promise<boolean>
 }
 
