@@ -4,6 +4,7 @@ import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/r
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
 import type { DecisionLog } from './ports.ts'
+import type { Telling } from './written-corrections.ts'
 
 /** What becomes of the wish to settle a decision. */
 export type SettleAnswer =
@@ -48,6 +49,8 @@ export interface SettlingParts {
   readonly settlements: Settlements
   readonly store: Pick<LimitStore, 'refund'>
   readonly log: DecisionLog
+  /** Goes on where Redis did not hear that a record is safe. */
+  readonly telling: Pick<Telling, 'tell'>
   readonly crash?: CrashPoint | undefined
   /** Milliseconds on a clock that is never set. */
   readonly monotonicMs?: () => number
@@ -58,7 +61,7 @@ export interface SettlingParts {
  * writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
  */
 const staleMs = 20_000
-/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. */
+/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. No more are taken then. */
 const takenMax = 10_000
 
 /** Where no decision can be settled: every one is unknown. */
@@ -103,27 +106,31 @@ class SettlingService implements Settling {
    * The order of effects, and what a death after each leaves:
    *
    * 1. Redis corrects the counts and marks the decision as settled and its record as owed. A repeat finds that, and goes on.
-   * 2. The record is in the journal. Until 3, a repeat after this process died writes it again under the same id.
-   * 3. Redis marks the record as safe. A repeat only answers.
+   * 2. The record is in the journal. Whoever takes the journal over after a death reads it there, and does 3.
+   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, it is told in the background until it does:
+   *    otherwise another process would take what is owed over, and write it again.
    */
   async #settle(settlement: Settlement): Promise<SettleAnswer> {
     const askedMs = this.#monotonicMs()
+    // As of now: Redis may answer that it is owed, and be told before the answer is here.
+    const isTaken = this.#taken.has(settlement.id)
     const settled = await this.#parts.settlements.settle(settlement)
     this.#crash('settle.corrected')
     if (settled.kind !== 'settled') return settled
     const answer = answerOf(settlement.id, settled)
     if (!settled.isOwed) return answer
     if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
-    if (!(await this.#record(settlement, settled))) return { kind: 'unrecorded' }
+    if (!(await this.#record(settlement, settled, isTaken))) return { kind: 'unrecorded' }
     this.#crash('settle.written')
     if (await this.#parts.settlements.recorded(settlement)) this.#taken.delete(settlement.id)
+    else this.#parts.telling.tell([settlement], ({ id }) => this.#taken.delete(id))
     this.#crash('settle.recorded')
     return answer
   }
 
-  async #record({ subject, id }: Settlement, settled: Settled): Promise<boolean> {
+  async #record({ subject, id }: Settlement, settled: Settled, isTaken: boolean): Promise<boolean> {
     const { log } = this.#parts
-    if (!this.#taken.has(id)) {
+    if (!isTaken) {
       const about = parseAbout(settled.about)
       // The record is dated like the decision, and its limits say how they stood when it was settled.
       const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
