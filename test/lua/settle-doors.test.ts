@@ -13,7 +13,8 @@ import { encodeCorrectionOpen } from '@weir/ingress/correction-record.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
-import { findWrittenCorrections, tellWritten } from '@weir/ingress/written-corrections.ts'
+import { createTelling } from '@weir/ingress/written-corrections.ts'
+import { findWrittenCorrections } from '@weir/kafka/journal/find-corrections.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
@@ -247,7 +248,12 @@ test('a process that dies after it wrote the record: whoever starts next on its 
   }
   const found = await findWrittenCorrections(base)
   expect(found.map(({ id }) => id).toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
-  expect(await tellWritten(createSettlements({ redis, owner: 'next' }), found)).toBe(0)
+  const telling = createTelling({ log: createLogger('test', 'silent') })
+  telling.tellTo(createSettlements({ redis, owner: 'next' }))
+  const told: string[] = []
+  telling.tell(found, ({ id }) => told.push(id))
+  await expect.poll(() => told.toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
+  expect(telling.close()).toBe(0)
   const next = await startProcess('next')
   for (const wish of wishes) expect(await next.settle(wish)).toMatchObject({ status: 200, body: { cost: wish.cost } })
   expect(corrections()).toEqual([])

@@ -47,7 +47,7 @@ export type SettlementResult =
 /** Settles decisions that were decided with `settleable`; each once, however often it is asked. */
 export interface Settlements {
   settle(settlement: Settlement): Promise<SettlementResult>
-  /** The record of a settled decision is safe. False when Redis did not answer: a repeat then finds it owed still. */
+  /** The record of a settled decision is safe. False when Redis did not answer: it is owed until Redis is told again, and others may write it again. */
   recorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
 }
 

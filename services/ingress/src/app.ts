@@ -12,6 +12,7 @@ import { addCheckBatchRoute } from './routes/check-batch.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoute } from './routes/settle.ts'
 import { createSettling, noSettlements, type Settling } from './settle.ts'
+import { noTelling } from './written-corrections.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
@@ -30,7 +31,11 @@ export interface Apps {
 /** The two listeners of the ingress. Opens nothing: tests use `inject`. */
 export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): Promise<Apps> {
   const gate = createGate(ports)
-  const settling = createSettling({ ...ports, settlements: ports.settlements ?? noSettlements })
+  const settling = createSettling({
+    ...ports,
+    settlements: ports.settlements ?? noSettlements,
+    telling: ports.telling ?? noTelling,
+  })
   ports.lateRefunds?.tellTo((unsure) => settling.recordLateRefund(unsure))
   const reverse = createProxy({ ...ports, settling }, gate, logger)
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })

@@ -20,7 +20,7 @@ import { createLateRefunds } from './late-refunds.ts'
 import { registerDenials, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
-import { findWrittenCorrections, tellWritten } from './written-corrections.ts'
+import { createTelling } from './written-corrections.ts'
 
 await startService(
   'ingress',
@@ -28,8 +28,8 @@ await startService(
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
     const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
-    const written = await findWrittenCorrections(config.journalDir)
-    const journal = await ownJournal(config, service)
+    const telling = createTelling({ log })
+    const journal = await ownJournal(config, service, telling)
 
     const errors = noteErrors(log)
     const redis = await run.own(
@@ -60,10 +60,8 @@ await startService(
     registerMetrics(metrics, { store, layers, processes, identifier })
 
     const settlements = createSettlements({ redis, owner: randomUUID() })
-    void tellWritten(settlements, written).then((left) => {
-      if (left > 0)
-        log.warn({ left }, 'Redis was not told of corrections that are written: repeats may write them again')
-    })
+    await run.own('corrections', telling, (one) => one.close())
+    telling.tellTo(settlements)
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store)
     const apps = await buildApps(
@@ -77,7 +75,7 @@ await startService(
           clock: systemClock,
           admissions,
         },
-        ...{ settlements, lateRefunds, crash },
+        ...{ settlements, telling, lateRefunds, crash },
         dialect: config.rateLimitHeaders,
       },
       log,

@@ -1,4 +1,5 @@
 import { topics } from '@weir/contracts/topics.ts'
+import { findWrittenCorrections } from '@weir/kafka/journal/find-corrections.ts'
 import { type Journal, openJournal } from '@weir/kafka/journal/open-journal.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import type { Config } from '@weir/runtime/read-config.ts'
@@ -6,6 +7,7 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
+import type { Telling } from './written-corrections.ts'
 
 /** The journal's topics by their place in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const
@@ -16,11 +18,14 @@ const drainMs = 5_000
 /** Full to this part, the journal is worth a warning: a fifth of the time that Kafka may be away is left. */
 const warnAtPart = 0.8
 
-/** Opens the journal, with its publisher, and says of both what people need to know. */
+/** Opens the journal, with its publisher, and says of both what people need to know. Of corrections in journals that it may take over Redis is told. */
 export async function ownJournal(
   config: Config<typeof ingressVariables>,
   { run, log, metrics, checkReady, crash }: Service,
+  telling: Pick<Telling, 'tell'>,
 ): Promise<Journal> {
+  // Also those of processes that nobody can tell to be dead yet.
+  telling.tell(await findWrittenCorrections(config.journalDir))
   const specs = await readTopics()
   const names = [topics.decisions, topics.outcomes]
   const journal = await run.own(
@@ -36,6 +41,7 @@ export async function ownJournal(
       onFull: config.onJournalFull,
       fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
       isEphemeralAllowed: config.journalEphemeral === '1',
+      onCorrections: (corrections) => telling.tell(corrections),
       onTakenAway: () => run.fail(new Error('the journal was taken over by another process: it is written anew')),
     }),
     async (opened) => {

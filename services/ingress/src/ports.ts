@@ -8,6 +8,7 @@ import type { Admissions } from './admissions.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy } from './policy-view.ts'
+import type { Telling } from './written-corrections.ts'
 
 /** Where decisions are recorded; see `RecordLog`. */
 export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written' | 'landed'>
@@ -28,6 +29,8 @@ export interface Ports {
   readonly admissions?: Admissions | undefined
   /** Without them no decision can be settled. */
   readonly settlements?: Settlements | undefined
+  /** Tells the same Redis, where that did not hear at once that a correction is written; without it, only a repeat does. */
+  readonly telling?: Telling | undefined
   /** The one that the store tells of late refunds. */
   readonly lateRefunds?: LateRefunds | undefined
   readonly crash?: CrashPoint | undefined

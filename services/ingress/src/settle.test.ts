@@ -1,46 +1,129 @@
-import type { Settlements } from '@weir/redis/settlements.ts'
-import { expect, test } from 'vitest'
+import type { Settled, Settlement, Settlements } from '@weir/redis/settlements.ts'
+import { expect, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from './memory-decision-log.ts'
 import { createSettling } from './settle.ts'
+import { createTelling, type TellingOptions } from './written-corrections.ts'
 
-const tsMs = Date.parse('2026-11-21T12:00:00Z')
-const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
+const about = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
+const wish = (id: string): Settlement => ({ subject: 'acme', id, cost: 3 })
 
-/** Redis has settled a decision from 10 units to 4, and is owed its record until it is told of it. */
-function open() {
-  const settlement = { subject: 'acme', id: '019a9d3e-0000-7000-8000-000000000001', cost: 4 }
-  const told: string[] = []
-  const settlements: Settlements = {
-    settle: async ({ cost }) => ({
-      ...{ kind: 'settled', cost, chargedCost: 10, about: JSON.stringify(about), limits: [] },
-      ...{ settledAtUs: tsMs * 1_000, isOwed: told.length === 0 },
-    }),
-    recorded: async ({ id }) => told.push(id) > 0,
-  }
-  const log = createMemoryDecisionLog()
-  const settling = createSettling({ settlements, store: { refund: async () => true }, log })
-  return { log, told, settle: async () => (await settling.settle(settlement)).kind }
+/** A Redis that settles whatever it is asked, and hears of records only while `isHearing`. */
+function fakeRedis() {
+  const safe = new Set<string>()
+  const redis = {
+    isHearing: false,
+    /** Words that a record is safe, heard or not. */
+    asked: 0,
+    /** What an answer waits for on its way. */
+    onTheWay: Promise.resolve(),
+    isOwed: (id: string) => !safe.has(id),
+    async settle({ id, cost }: Settlement): Promise<Settled> {
+      const isOwed = redis.isOwed(id)
+      await redis.onTheWay
+      return { kind: 'settled', cost, chargedCost: 5, about, limits: [], settledAtUs: 0, isOwed }
+    },
+    async recorded({ id }: Pick<Settlement, 'id'>): Promise<boolean> {
+      redis.asked += 1
+      if (redis.isHearing) safe.add(id)
+      return redis.isHearing
+    },
+  } satisfies Settlements & Record<string, unknown>
+  return redis
 }
 
-test('a correction that the disk dropped is written by the repeat, before Redis hears that it is safe', async () => {
-  const { log, told, settle } = open()
-  log.isStalled = true
-  expect(await settle()).toBe('unrecorded')
-  log.records.length = 0
-  log.isStalled = false
-  expect(await settle()).toBe('settled')
-  expect([log.records.length, told.length]).toEqual([1, 1])
+const silent = { warn: () => undefined }
+
+function open(options: Partial<TellingOptions> = {}) {
+  const redis = fakeRedis()
+  const log = createMemoryDecisionLog()
+  const pauses: (() => void)[] = []
+  const pause = () => new Promise<void>((resolve) => pauses.push(resolve))
+  const telling = createTelling({ log: silent, pause, ...options })
+  telling.tellTo(redis)
+  const store = { refund: async () => false }
+  const settling = createSettling({ settlements: redis, store, log, telling })
+  return { redis, log, pauses, telling, settling }
+}
+
+test('a record that Redis did not hear of is safe: Redis is told until it knows, although nobody repeats', async () => {
+  const { redis, log, pauses, settling } = open()
+  expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled', adjustment: -2 })
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await vi.waitUntil(() => pauses.length === attempt)
+    expect(redis.isOwed('a')).toBe(true)
+    if (attempt === 3) redis.isHearing = true
+    pauses.at(-1)?.()
+  }
+  await vi.waitUntil(() => !redis.isOwed('a'))
+  expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled', adjustment: -2 })
+  expect([log.records.length, pauses.length]).toEqual([1, 3])
 })
 
-test('a correction that a stalled disk may still take is not given to it again; once it has not taken it, it is', async () => {
-  for (const isThere of [true, false]) {
-    const { log, told, settle } = open()
-    log.isOverdue = true
-    expect([await settle(), await settle()]).toEqual(['unrecorded', 'unrecorded'])
-    expect(log.records).toHaveLength(1)
-    log.land(isThere)
-    await log.written()
-    expect([await settle(), told.length]).toEqual(['settled', 1])
-    expect(log.records).toHaveLength(isThere ? 1 : 2)
+test('a repeat that finds the record owed just before Redis is told writes no second one', async () => {
+  const { redis, log, pauses, settling } = open()
+  await settling.settle(wish('a'))
+  await vi.waitUntil(() => pauses.length === 1)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  redis.onTheWay = promise
+  const repeat = settling.settle(wish('a'))
+  redis.isHearing = true
+  pauses[0]?.()
+  await vi.waitUntil(() => !redis.isOwed('a'))
+  await new Promise(setImmediate) // whoever was told has done what it does then
+  resolve()
+  expect(await repeat).toMatchObject({ kind: 'settled' })
+  expect(log.records).toHaveLength(1)
+})
+
+test('a process has 10,000 records at most that Redis does not know of, and takes more once it knows; few are asked at a time', async () => {
+  const { redis, log, pauses, settling } = open()
+  for (let n = 0; n < 10_000; n += 1) await settling.settle(wish(`a${n}`))
+  await vi.waitUntil(() => pauses.length === 1)
+  expect(redis.asked).toBeLessThanOrEqual(10_000 + 32)
+  expect(await settling.settle(wish('more'))).toEqual({ kind: 'unrecorded' })
+  redis.isHearing = true
+  pauses[0]?.()
+  await vi.waitUntil(() => !redis.isOwed('a0') && !redis.isOwed('a9999'))
+  expect(await settling.settle(wish('more'))).toMatchObject({ kind: 'settled' })
+  expect([log.records.length, pauses.length]).toEqual([10_001, 1])
+})
+
+test('after its close Redis is told no more, and it says how many Redis does not know of', async () => {
+  const { redis, pauses, telling, settling } = open()
+  await settling.settle(wish('a'))
+  await settling.settle(wish('b'))
+  await vi.waitUntil(() => pauses.length === 1)
+  expect(telling.close()).toBe(2)
+  const { asked } = redis
+  pauses[0]?.()
+  telling.tell([wish('c')])
+  await new Promise(setImmediate)
+  expect(redis.asked).toBe(asked)
+})
+
+test('the log says once that Redis has not heard for half of the minute after which others write', async () => {
+  let nowMs = 0
+  const late: object[] = []
+  const { redis, pauses, settling } = open({ monotonicMs: () => nowMs, log: { warn: (fields) => late.push(fields) } })
+  await settling.settle(wish('a'))
+  for (const [at, seconds] of [29, 31, 90].entries()) {
+    await vi.waitUntil(() => pauses.length === at + 1)
+    expect(late).toHaveLength(seconds > 31 ? 1 : 0)
+    nowMs = seconds * 1_000
+    if (seconds === 90) redis.isHearing = true
+    pauses[at]?.()
   }
+  await vi.waitUntil(() => !redis.isOwed('a'))
+  expect(late).toEqual([{ left: 1 }])
+})
+
+test('what was found before there is a connection is told first when there is one', async () => {
+  const redis = fakeRedis()
+  redis.isHearing = true
+  const telling = createTelling({ log: silent })
+  const told: string[] = []
+  telling.tell([wish('a'), wish('b'), wish('a')], ({ id }) => told.push(id))
+  telling.tellTo(redis)
+  await vi.waitUntil(() => told.length === 2)
+  expect([told, redis.asked, telling.close()]).toEqual([['a', 'b'], 2, 0])
 })

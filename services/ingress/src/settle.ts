@@ -4,6 +4,7 @@ import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/r
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
 import type { DecisionLog } from './ports.ts'
+import type { Telling } from './written-corrections.ts'
 
 /** What becomes of the wish to settle a decision. */
 export type SettleAnswer =
@@ -48,6 +49,8 @@ export interface SettlingParts {
   readonly settlements: Settlements
   readonly store: Pick<LimitStore, 'refund'>
   readonly log: DecisionLog
+  /** Goes on where Redis did not hear that a record is safe. */
+  readonly telling: Pick<Telling, 'tell'>
   readonly crash?: CrashPoint | undefined
   /** Milliseconds on a clock that is never set. */
   readonly monotonicMs?: () => number
@@ -58,8 +61,14 @@ export interface SettlingParts {
  * writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
  */
 const staleMs = 20_000
-/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. */
+/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. No more are taken then. */
 const takenMax = 10_000
+
+/** A correction's record that was given to the journal. */
+interface Taken {
+  /** A stalled disk may take it yet, or has taken it, or refused it in the end. */
+  state: 'open' | 'landed' | 'dropped'
+}
 
 /** Where no decision can be settled: every one is unknown. */
 export const noSettlements: Settlements = {
@@ -76,7 +85,7 @@ class SettlingService implements Settling {
   /** By decision and cost: who asks the same meanwhile gets the same answer, and no second record. */
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
   /** Decisions whose correction this process gave to the journal, until Redis knows: none stands there twice. */
-  readonly #taken = new Set<string>()
+  readonly #taken = new Map<string, Taken>()
   readonly #counters = { recorded: 0, lost: 0 }
 
   constructor(parts: SettlingParts) {
@@ -103,27 +112,32 @@ class SettlingService implements Settling {
    * The order of effects, and what a death after each leaves:
    *
    * 1. Redis corrects the counts and marks the decision as settled and its record as owed. A repeat finds that, and goes on.
-   * 2. The record is in the journal. Until 3, a repeat after this process died writes it again under the same id.
-   * 3. Redis marks the record as safe. A repeat only answers.
+   * 2. The record is in the journal. Whoever takes the journal over after a death reads it there, and does 3.
+   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, it is told in the background until it does:
+   *    otherwise another process would take what is owed over, and write it again.
    */
   async #settle(settlement: Settlement): Promise<SettleAnswer> {
     const askedMs = this.#monotonicMs()
+    // As of now: Redis may answer that it is owed, and be told before the answer is here.
+    const taken = this.#taken.get(settlement.id)
     const settled = await this.#parts.settlements.settle(settlement)
     this.#crash('settle.corrected')
     if (settled.kind !== 'settled') return settled
     const answer = answerOf(settlement.id, settled)
     if (!settled.isOwed) return answer
     if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
-    if (!(await this.#record(settlement, settled))) return { kind: 'unrecorded' }
+    if (!(await this.#record(settlement, settled, taken))) return { kind: 'unrecorded' }
     this.#crash('settle.written')
     if (await this.#parts.settlements.recorded(settlement)) this.#taken.delete(settlement.id)
+    else this.#parts.telling.tell([settlement], ({ id }) => this.#taken.delete(id))
     this.#crash('settle.recorded')
     return answer
   }
 
-  async #record({ subject, id }: Settlement, settled: Settled): Promise<boolean> {
+  async #record({ subject, id }: Settlement, settled: Settled, taken: Taken | undefined): Promise<boolean> {
     const { log } = this.#parts
-    if (!this.#taken.has(id)) {
+    if (taken?.state === 'open') return false
+    if (taken === undefined || taken.state === 'dropped') {
       const about = parseAbout(settled.about)
       // The record is dated like the decision, and its limits say how they stood when it was settled.
       const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
@@ -131,12 +145,18 @@ class SettlingService implements Settling {
       const adjustment = settled.cost - settled.chargedCost
       const line = encodeCorrectionOpen({ decisionId: id, subject, about, adjustment, charged: 'yes', limits })
       if (this.#taken.size >= takenMax || !log.append(subject, line, true)) return false
-      this.#taken.add(id)
+      const given: Taken = { state: 'open' }
+      this.#taken.set(id, given)
       // A repeat, which asks `written` of its own turn, is to give it again; as long as it may still land, that would make two.
-      void log.landed().then((isThere) => isThere || this.#taken.delete(id))
+      void log.landed().then((isThere) => this.#landed(id, given, isThere))
       this.#counters.recorded += 1
     }
     return await log.written()
+  }
+
+  #landed(id: string, given: Taken, isThere: boolean): void {
+    given.state = isThere ? 'landed' : 'dropped'
+    if (!isThere && this.#taken.get(id) === given) this.#taken.delete(id)
   }
 
   async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {

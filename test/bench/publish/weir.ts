@@ -33,6 +33,7 @@ function start() {
     start: { brokers: [task.broker], clientId: 'bench', base, journal, path, topics, ...shared },
     log,
     onPartitions: () => undefined,
+    onCorrections: () => undefined,
   })
   return { state, keeper }
 }

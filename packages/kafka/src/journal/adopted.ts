@@ -1,6 +1,7 @@
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { KafkaLog } from '../connect.ts'
 import { adoptDead, adoptedIn, removeDirectory } from './directory.ts'
+import { findWrittenCorrections, type WrittenCorrection } from './find-corrections.ts'
 import { Outbox } from './outbox.ts'
 import type { HeldDirectory } from './ports.ts'
 import type { Publisher } from './publisher.ts'
@@ -14,29 +15,39 @@ const windowBytes = 4 * 1024 * 1024
 /** Sent at a time; more would only take memory from each other. */
 const openMax = 4
 
-/** Journals of dead processes, which this one takes over and brings to their end. */
+/**
+ * Journals of dead processes, which this one takes over and brings to their end. Of each, first the corrections are read and told,
+ * while the dead process may owe Redis the word that they are safe: once it is sent, nothing of it is left to be read. All that were
+ * taken over are read at once, also those that wait for their turn to be sent.
+ */
 export class Adopted {
   readonly #base: string
   readonly #into: HeldDirectory
-  readonly #publisher: Publisher
+  readonly #publisher: Pick<Publisher, 'add' | 'remove'>
   readonly #log: KafkaLog
   readonly #crash: CrashPoint
+  readonly #onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  /** Paths of those whose corrections were told by this thread: only they are sent. */
+  readonly #told = new Set<string>()
   readonly #open = new Map<string, Outbox>()
   #nextLookMs = 0
   #isLooking = false
+  #isEnding = false
 
   constructor(options: {
     readonly base: string
     readonly into: HeldDirectory
-    readonly publisher: Publisher
+    readonly publisher: Pick<Publisher, 'add' | 'remove'>
     readonly log: KafkaLog
     readonly crash: CrashPoint
+    readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
   }) {
     this.#base = options.base
     this.#into = options.into
     this.#publisher = options.publisher
     this.#log = options.log
     this.#crash = options.crash
+    this.#onCorrections = options.onCorrections
   }
 
   /** Bytes on disk of those that are being sent. */
@@ -50,7 +61,7 @@ export class Adopted {
 
   /** To be called now and then. */
   tick(nowMs: number): void {
-    if (nowMs >= this.#nextLookMs && !this.#isLooking) void this.#look(nowMs)
+    if (nowMs >= this.#nextLookMs && !this.#isLooking && !this.#isEnding) void this.#look(nowMs)
     for (const [path, outbox] of this.#open) {
       try {
         this.#advance(path, outbox, nowMs)
@@ -60,6 +71,11 @@ export class Adopted {
         this.#log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
       }
     }
+  }
+
+  /** The process stops, and may not hear of corrections any more: what is not being sent yet waits for the next one. */
+  takeNoMore(): void {
+    this.#isEnding = true
   }
 
   #forget(path: string, outbox: Outbox): void {
@@ -75,16 +91,27 @@ export class Adopted {
       if (taken.length > 0) this.#log.info({ journals: taken.length }, 'took over journals of dead processes')
     } catch (error) {
       this.#log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
-    } finally {
-      this.#isLooking = false
     }
+    await this.#tellCorrections()
+    this.#isLooking = false
     this.#openNext()
+  }
+
+  /** Also of those that the thread before this one took over, and may have died before it read them. */
+  async #tellCorrections(): Promise<void> {
+    for (const path of adoptedIn(this.#into.path)) {
+      if (this.#told.has(path)) continue
+      const corrections = await findWrittenCorrections(path)
+      if (this.#isEnding) return
+      if (corrections.length > 0) this.#onCorrections(corrections)
+      this.#told.add(path)
+    }
   }
 
   #openNext(): void {
     for (const path of adoptedIn(this.#into.path)) {
-      if (this.#open.size >= openMax) return
-      if (this.#open.has(path)) continue
+      if (this.#open.size >= openMax || this.#isEnding) return
+      if (this.#open.has(path) || !this.#told.has(path)) continue
       try {
         const outbox = new Outbox({ path, windowBytes, crash: this.#crash })
         this.#open.set(path, outbox)
@@ -104,6 +131,7 @@ export class Adopted {
     outbox.close()
     this.#crash('adopted_sent')
     removeDirectory(path, this.#crash)
+    this.#told.delete(path)
     this.#log.info({ journal: outbox.reader.journal }, 'sent the journal of a dead process to its end')
     this.#openNext()
   }

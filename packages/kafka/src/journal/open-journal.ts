@@ -5,6 +5,7 @@ import type { KafkaOptions } from '../connect.ts'
 import type { RecordLog } from '../record-log.ts'
 import { openBrokerLinks } from './broker-links.ts'
 import { createDirectory } from './directory.ts'
+import type { WrittenCorrection } from './find-corrections.ts'
 import { openWriter } from './open-writer.ts'
 import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
 import { keepPublisher, type PublisherKeeper, within } from './publisher-keeper.ts'
@@ -29,6 +30,8 @@ export interface JournalOptions extends KafkaOptions {
   readonly crashAt?: string
   /** The directory is not ours any more: the process has to start anew. */
   readonly onTakenAway: () => void
+  /** Hears of the corrections in journals of dead processes, each before anything of it is sent and removed. */
+  readonly onCorrections?: (corrections: readonly WrittenCorrection[]) => void
   /** Given by tests and benches only. */
   readonly segmentBytes?: number
   readonly onThread?: (thread: Worker) => void
@@ -121,6 +124,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       log.warn({ topic: name, partitions }, 'the topic has another partition count; new records are spread over it')
       writer.setPartitions(topic, partitions)
     },
+    onCorrections: (corrections) => options.onCorrections?.(corrections),
     ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
   })
   return new OpenJournal(directory, writer, state, keeper, log)

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { KafkaLog } from '../connect.ts'
 import { retryDelayMs } from '../retry-delay.ts'
+import type { WrittenCorrection } from './find-corrections.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
 
 const program = new URL('./publisher-thread.ts', import.meta.url)
@@ -25,6 +26,8 @@ export interface KeeperOptions {
   readonly log: KafkaLog
   /** Kafka has another partition count for a topic, by its place in the list. */
   readonly onPartitions: (topic: number, partitions: number) => void
+  /** Journals that were taken over, and are about to be sent, have these corrections. */
+  readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
   /** Given by tests only: sees each thread. */
   readonly onThread?: (thread: Worker) => void
 }
@@ -64,6 +67,7 @@ class Keeper implements PublisherKeeper {
 
   #hear(message: FromPublisher): void {
     if (message.kind === 'partitions') this.#options.onPartitions(message.topic, message.partitions)
+    else if (message.kind === 'corrections') this.#options.onCorrections(message.corrections)
     else if (message.kind === 'drained') this.#drained.resolve(true)
     else this.#options.log[message.level](message.fields, message.event)
   }

@@ -1,3 +1,4 @@
+import type { WrittenCorrection } from './find-corrections.ts'
 import type { JournalTopic } from './ports.ts'
 
 /** What the publisher's thread is started with. */
@@ -22,6 +23,8 @@ export type ToPublisher = { readonly kind: 'drain' } | { readonly kind: 'end' }
 export type FromPublisher =
   /** Kafka says that a topic, by its place in the list, has so many partitions. */
   | { readonly kind: 'partitions'; readonly topic: number; readonly partitions: number }
+  /** These stand in journals of dead processes that are about to be sent. */
+  | { readonly kind: 'corrections'; readonly corrections: readonly WrittenCorrection[] }
   /** All of this process's journal is acknowledged, with its end marks. */
   | { readonly kind: 'drained' }
   | {

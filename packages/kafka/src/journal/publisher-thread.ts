@@ -99,11 +99,15 @@ function onTick(nowMs: number): boolean {
 
 const publisher = new Publisher({ links, log, state, base: start.base, crash, onTick })
 const into = { journal: start.journal, path: start.path, isOurs: async () => true, release: async () => undefined }
-const adopted = new Adopted({ base: start.base, into, publisher, log, crash })
+const adopted = new Adopted({
+  ...{ base: start.base, into, publisher, log, crash },
+  onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
+})
 
 parentPort?.on('message', (message: ToPublisher) => {
   if (message.kind === 'drain') {
     isDraining = true
+    adopted.takeNoMore()
     publisher.wake(0)
     return
   }

@@ -1,0 +1,47 @@
+import type { Settlements } from '@weir/redis/settlements.ts'
+import { expect, test } from 'vitest'
+import { createMemoryDecisionLog } from './memory-decision-log.ts'
+import { createSettling } from './settle.ts'
+
+const tsMs = Date.parse('2026-11-21T12:00:00Z')
+const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
+
+/** Redis has settled a decision from 10 units to 4, and is owed its record until it is told of it. */
+function open() {
+  const settlement = { subject: 'acme', id: '019a9d3e-0000-7000-8000-000000000001', cost: 4 }
+  const told: string[] = []
+  const settlements: Settlements = {
+    settle: async ({ cost }) => ({
+      ...{ kind: 'settled', cost, chargedCost: 10, about: JSON.stringify(about), limits: [] },
+      ...{ settledAtUs: tsMs * 1_000, isOwed: told.length === 0 },
+    }),
+    recorded: async ({ id }) => told.push(id) > 0,
+  }
+  const log = createMemoryDecisionLog()
+  const telling = { tell: () => undefined }
+  const settling = createSettling({ settlements, store: { refund: async () => true }, log, telling })
+  return { log, told, settle: async () => (await settling.settle(settlement)).kind }
+}
+
+test('a correction that the disk dropped is written by the repeat, before Redis hears that it is safe', async () => {
+  const { log, told, settle } = open()
+  log.isStalled = true
+  expect(await settle()).toBe('unrecorded')
+  log.records.length = 0
+  log.isStalled = false
+  expect(await settle()).toBe('settled')
+  expect([log.records.length, told.length]).toEqual([1, 1])
+})
+
+test('a correction that a stalled disk may still take is not given to it again; once it has not taken it, it is', async () => {
+  for (const isThere of [true, false]) {
+    const { log, told, settle } = open()
+    log.isOverdue = true
+    expect([await settle(), await settle()]).toEqual(['unrecorded', 'unrecorded'])
+    expect(log.records).toHaveLength(1)
+    log.land(isThere)
+    await log.written()
+    expect([await settle(), told.length]).toEqual(['settled', 1])
+    expect(log.records).toHaveLength(isThere ? 1 : 2)
+  }
+})
