@@ -86,7 +86,7 @@ export class Adopted {
       if (this.#open.size >= openMax) return
       if (this.#open.has(path)) continue
       try {
-        const outbox = new Outbox({ path, windowBytes, crash: this.#crash })
+        const outbox = new Outbox({ path, windowBytes, log: this.#log, crash: this.#crash })
         this.#open.set(path, outbox)
         this.#publisher.add(outbox)
       } catch (error) {

@@ -1,5 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { noCrash } from '@weir/runtime/crash-point.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { partitionOf } from '../partition.ts'
@@ -15,6 +17,8 @@ vi.setConfig({ testTimeout: 60_000 })
 
 /** Below what is read in one go, so that memory is full after it. */
 const windowBytes = 200_000
+
+const silent = createLogger('outbox', 'silent')
 
 /** A key for each partition. */
 const keys = [0, 1, 2].map((partition) => {
@@ -41,6 +45,7 @@ class Sending {
   readonly #path: string
   readonly state: LateState
   readonly has: number[][] = [[], [], []]
+  readonly errors: string[] = []
   outbox: Outbox
 
   constructor(path: string, writer: JournalWriter) {
@@ -49,7 +54,10 @@ class Sending {
     this.outbox = this.#open()
   }
 
-  #open = () => new Outbox({ path: this.#path, state: this.state, windowBytes, crash: noCrash })
+  #open() {
+    const log = { ...silent, error: (_: object, event: string) => void this.errors.push(event) }
+    return new Outbox({ path: this.#path, state: this.state, windowBytes, log, crash: noCrash })
+  }
 
   lane(partition: number): PublishLane {
     const lane = this.outbox.lanes.find((one) => one.topic === 0 && one.partition === partition)
@@ -171,6 +179,41 @@ test('what the disk lost after it was let go is not waited for without end: whoe
   sending.reopen()
   sending.finish()
   expect(sending.has[1]).toEqual(upTo(300))
+})
+
+test('a disk that does not take what Kafka has keeps the segments, is told of once, and is asked again', async () => {
+  await using base = new TemporaryBase()
+  const { writer, directory } = await base.open()
+  await append(writer, 0, 1_000)
+  const sending = new Sending(directory.path, writer)
+  sending.finish()
+  const inTheWay = join(directory.path, 'acked.new')
+  mkdirSync(inTheWay)
+  for (let times = 0; times < 3; times += 1) sending.outbox.save()
+  expect(sending.errors).toEqual(['what Kafka has could not be written down; no segment is deleted'])
+  expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([1, 1])
+  rmdirSync(inTheWay)
+  sending.outbox.save()
+  const { segment } = writer.state.read().committed
+  expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([segment, segment])
+})
+
+test('a segment that the disk does not delete holds up those behind it, and goes at a later call', async () => {
+  await using base = new TemporaryBase()
+  const { writer, directory } = await base.open()
+  await append(writer, 0, 1_500)
+  const sending = new Sending(directory.path, writer)
+  sending.finish()
+  // Nobody can delete a directory as one deletes a file; whoever reads has this segment open.
+  const second = segmentPath(directory.path, 2)
+  renameSync(second, `${second}.aside`)
+  mkdirSync(second)
+  sending.outbox.save()
+  expect([sending.errors.length, writer.state.firstSegment]).toEqual([1, 2])
+  rmdirSync(second)
+  renameSync(`${second}.aside`, second)
+  sending.outbox.save()
+  expect(segmentsIn(directory.path)[0]).toBe(writer.state.read().committed.segment)
 })
 
 test('random batches, failures, late commits and restarts: each partition gets every record, in order, and every segment goes', async () => {

@@ -1,6 +1,7 @@
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { KafkaLog } from '../connect.ts'
 import type { JournalState } from './journal-state.ts'
 import { openReader } from './open-reader.ts'
 import type { JournalReader } from './ports.ts'
@@ -25,12 +26,15 @@ export class Outbox {
   readonly path: string
   readonly #state: JournalState | undefined
   readonly #windowBytes: number
+  readonly #log: KafkaLog
   readonly #lanes = new Map<number, PublishLane>()
   readonly #key: Buffer
   readonly #counts: number[] = []
   /** Reads again what was let go. Its records are acknowledged to the first one. */
   #again: { readonly reader: JournalReader; readonly lanes: Set<PublishLane> } | undefined
   #isSaved = true
+  /** The disk did not take it when last asked. */
+  #isRefused = false
   /** End marks stand behind all else. */
   isEnding = false
 
@@ -39,11 +43,13 @@ export class Outbox {
     readonly path: string
     readonly state?: JournalState
     readonly windowBytes: number
+    readonly log: KafkaLog
     readonly crash: CrashPoint
   }) {
     this.path = options.path
     this.#state = options.state
     this.#windowBytes = options.windowBytes
+    this.#log = options.log
     this.reader = openReader(options.path, options.state, options.crash)
     this.#key = Buffer.from(this.reader.journal)
     for (const { topic, partition } of this.#partitions()) this.#lane(topic, partition)
@@ -166,12 +172,18 @@ export class Outbox {
     this.#isSaved = false
   }
 
-  /** Writes down what Kafka has, and gives up the room that it took. */
+  /** Writes down what Kafka has, and gives up the room that it took. If the disk refuses, that is said once; the next call tries again. */
   save(): void {
     // Whoever reads again from the first segment on needs them all.
     if (this.#isSaved || this.#again !== undefined) return
-    this.reader.save()
-    this.#isSaved = true
+    try {
+      this.reader.save()
+      this.#isSaved = true
+    } catch (error) {
+      const fields = { path: this.path, reason: String(error) }
+      if (!this.#isRefused) this.#log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
+    }
+    this.#isRefused = !this.#isSaved
     if (this.#state !== undefined) this.#state.firstSegment = this.reader.firstSegment
   }
 

@@ -42,7 +42,7 @@ const journalState = new JournalState(start.journalState)
 const state = new PublisherState(start.publisherState)
 // kafkajs tells of every attempt to connect; what matters is said here.
 const links = openBrokerLinks({ ...start, log: { ...log, info: log.debug } })
-const own = new Outbox({ path: start.path, state: journalState, windowBytes, crash })
+const own = new Outbox({ path: start.path, state: journalState, windowBytes, log, crash })
 
 let isDraining = false
 let isDrained = false

@@ -197,7 +197,18 @@ export class Publisher {
     if (culprit === undefined) return
     const topic = outbox.topicName(lane)
     const where = { base: this.#base, journal: outbox.reader.journal, topicName: topic }
-    const substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+    let substitute: ReturnType<typeof replaceRefused>
+    try {
+      substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+    } catch (error) {
+      this.#fail(
+        outbox,
+        lane,
+        nowMs,
+        `Kafka's error ${code}, and the disk does not take what it refused: ${String(error)}`,
+      )
+      return
+    }
     this.#crash('quarantine')
     if (substitute === undefined) {
       this.#fail(outbox, lane, nowMs, `Kafka's error ${code} for a mark or a gap record`)
