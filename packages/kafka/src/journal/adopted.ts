@@ -22,7 +22,7 @@ export class Adopted {
   readonly #log: KafkaLog
   readonly #crash: CrashPoint
   readonly #open = new Map<string, Outbox>()
-  #nextLookMs = 0
+  #nextLookMs = Number.NEGATIVE_INFINITY
   #isLooking = false
 
   constructor(options: {
@@ -48,7 +48,7 @@ export class Adopted {
     return this.#open.size
   }
 
-  /** To be called now and then. */
+  /** To be called now and then, by a clock that is never set back. */
   tick(nowMs: number): void {
     if (nowMs >= this.#nextLookMs && !this.#isLooking) void this.#look(nowMs)
     for (const [path, outbox] of this.#open) {
@@ -98,7 +98,7 @@ export class Adopted {
   #advance(path: string, outbox: Outbox, nowMs: number): void {
     outbox.fill(nowMs)
     if (!outbox.reader.isDrained) return
-    if (!outbox.isEnding) outbox.queueMarks(nowMs, true)
+    if (!outbox.isEnding) outbox.queueMarks(Date.now(), true)
     if (!outbox.isEmpty) return
     this.#forget(path, outbox)
     outbox.close()

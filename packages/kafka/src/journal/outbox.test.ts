@@ -114,6 +114,17 @@ async function withLetGo(base: TemporaryBase) {
   return { writer, sending, early, path: segmentPath(directory.path, 1) }
 }
 
+test('while Kafka has taken nothing yet, nothing is let go, from the first moment of the clock on', async () => {
+  await using base = new TemporaryBase()
+  const { writer, directory } = await base.open()
+  await append(writer, 1, 400)
+  const sending = new Sending(directory.path, writer)
+  sending.outbox.fill(0)
+  sending.fail(1)
+  expect(sending.outbox.fill(0)).toBe(false)
+  expect(sending.lane(1).letGoFrom).toBeUndefined()
+})
+
 test('what is read again stops where the first reader stands, whatever is committed in between', async () => {
   await using base = new TemporaryBase()
   const { writer, sending } = await withLetGo(base)

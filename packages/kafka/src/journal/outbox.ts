@@ -153,7 +153,7 @@ export class Outbox {
     this.#again = undefined
   }
 
-  /** Only when `fill` has said true: then all before `markMs` is queued. */
+  /** Only when `fill` has said true: then all before `markMs`, a time of the wall clock as in the records, is queued. */
   queueMarks(markMs: number, end: boolean): void {
     this.isEnding ||= end
     for (const { topic, partition } of this.#partitions()) {

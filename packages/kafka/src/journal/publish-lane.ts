@@ -35,9 +35,9 @@ export class PublishLane {
   #underWay = 0
   /** Failed attempts in a row. */
   failures = 0
-  #notBeforeMs = 0
-  /** When Kafka last took something. */
-  acknowledgedMs = 0
+  #notBeforeMs = Number.NEGATIVE_INFINITY
+  /** When Kafka last took something, by the publisher's clock, which begins at 0. */
+  acknowledgedMs = Number.NEGATIVE_INFINITY
   /** Shrinks to find a record that Kafka refuses among those that it takes. */
   #recordsMax = batchRecordsMax
   /** The first number that was read and then let go for want of room; it has to be read again. */

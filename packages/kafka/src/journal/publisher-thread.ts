@@ -46,7 +46,7 @@ const own = new Outbox({ path: start.path, state: journalState, windowBytes, log
 
 let isDraining = false
 let isDrained = false
-let nextMarkMs = 0
+let nextMarkMs = Number.NEGATIVE_INFINITY
 const counts = start.topics.map(({ partitions }) => partitions)
 
 /** Tells of topics that have more partitions than they had, or have been made anew with fewer. */

@@ -1,9 +1,11 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseTs } from '@weir/contracts/timestamp.ts'
 import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { Adopted } from './adopted.ts'
 import type { BrokerLinks } from './broker-links.ts'
 import { Outbox } from './outbox.ts'
 import { Publisher } from './publisher.ts'
@@ -18,6 +20,9 @@ const silent = createLogger('publisher', 'silent')
 
 const until = async (what: () => boolean) =>
   expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
+
+/** Kafka's answer while a partition moves. */
+const notLeader = 6
 
 /** Kafka as one broker that answers each batch with `code`. */
 class Broker implements BrokerLinks {
@@ -78,4 +83,47 @@ test('a refused record that the disk does not take either is kept and tried agai
   await until(() => outbox.isEmpty)
   expect(state.get('quarantined')).toBe(1)
   expect(broker.values.filter((value) => value.includes('"gap":"refused"'))).toHaveLength(1)
+})
+
+test('a wall clock that is set back by an hour keeps no partition from being tried again, and no leader from being asked for', async () => {
+  await using base = new TemporaryBase()
+  const broker = new Broker()
+  broker.code = () => notLeader
+  const { outbox, state, log } = await publish(base, broker)
+  log.append('a', '{"n":1', true)
+  await until(() => state.get('failedAttempts') >= 2)
+  const wallMs = Date.now.bind(Date)
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => wallMs() - 3_600_000)
+  onTestFinished(() => clock.mockRestore())
+  const { learnt } = broker
+  const attempts = state.get('failedAttempts')
+  await until(() => state.get('failedAttempts') > attempts + 1 && broker.learnt > learnt + 1)
+  broker.code = () => answerCodes.none
+  await until(() => outbox.isEmpty)
+  expect(broker.values).toHaveLength(1)
+})
+
+test("a dead process's journal ends with marks of the wall clock's time", async () => {
+  await using base = new TemporaryBase()
+  const dead = await base.open()
+  dead.writer.log(0).append('a', '{"n":1', true)
+  await dead.writer.close()
+  await dead.directory.release()
+  const { directory } = await base.open()
+  const broker = new Broker()
+  const rest = { log: silent, base: base.path }
+  const onTick = (nowMs: number) => {
+    adopted.tick(nowMs)
+    return true
+  }
+  const publisher = new Publisher({ ...rest, links: broker, state: new PublisherState(), onTick })
+  const adopted = new Adopted({ ...rest, into: directory, publisher, crash: noCrash })
+  onTestFinished(() => publisher.end())
+  const beforeMs = Date.now()
+  publisher.wake(0)
+  await until(() => broker.values.length > 0 && adopted.count === 0)
+  const times = broker.values.flatMap((value) => JSON.parse(value).mark ?? []).map((mark) => parseTs(mark) ?? 0)
+  expect(times).toHaveLength(5)
+  expect(Math.min(...times)).toBeGreaterThanOrEqual(beforeMs)
+  expect(Math.max(...times)).toBeLessThanOrEqual(Date.now())
 })
