@@ -91,7 +91,9 @@ function onTick(nowMs: number): boolean {
   state.set('adopted', adopted.count)
   if (nowMs >= nextMarkMs) {
     everySecond(nowMs)
-    if (isAllRead && !isDraining && watermarkMs > 0) own.queueMarks(watermarkMs, false)
+    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a time to come.
+    const isPast = watermarkMs > 0 && watermarkMs <= Date.now()
+    if (isAllRead && !isDraining && isPast) own.queueMarks(watermarkMs, false)
   }
   if (isDraining && isAllRead) finish()
   return isDraining
