@@ -1,6 +1,13 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
+import { createDirectory } from '@weir/kafka/journal/directory.ts'
 import type { Journal } from '@weir/kafka/journal/open-journal.ts'
+import { openWriter } from '@weir/kafka/journal/open-writer.ts'
+import { keepPublisher } from '@weir/kafka/journal/publisher-keeper.ts'
+import { PublisherState } from '@weir/kafka/journal/publisher-state.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { countedNs, journalParts } from '../../support/servers/journal-records.ts'
@@ -124,4 +131,33 @@ test('a publisher that dies over and over is replaced and goes on where the file
   const appended = load.stop()
   expect(await journal.drain(30_000)).toEqual({ left: 0 })
   expectAll(await readTopic(options, topic, (read) => distinct(read) >= appended), appended)
+})
+
+test('while the wall clock is behind what marks have said, records go on and marks wait', async () => {
+  const options = kafkaOptions(inject('kafkaBrokers'))
+  const name = await createTopic(options, 1)
+  const base = await journalBase()
+  const topics = [{ name, partitions: 1 }]
+  const directory = await createDirectory(base, topics)
+  onTestFinished(() => directory.release())
+  const { journal, path } = directory
+  const log = createLogger('test', 'silent')
+  const writer = await openWriter(directory, { topics, maxBytes: 2 ** 26, onFull: 'refuse', log })
+  writer.state.raiseWatermark(Date.now() + 7_200_000)
+  const state = new PublisherState()
+  const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
+  const start = { brokers: options.brokers, clientId: options.clientId, base, journal, path, topics, ...shared }
+  const keeper = keepPublisher({ start, log, onPartitions: () => undefined, onCorrections: () => undefined })
+  onTestFinished(() => keeper.end())
+  for (const n of [1, 2]) {
+    writer.log(0).append('a', `{"n":${n}`, true)
+    const isWrittenDown = () => state.get('sent') === n && existsSync(join(path, 'acked'))
+    expect(await waitUntil(isWrittenDown, { deadlineMs: 20_000 })).toBe(true)
+  }
+  await writer.close()
+  expect(await keeper.drain(20_000)).toBe(true)
+  const isEnded = (read: readonly ReadRecord[]) => journalParts(read).some((part) => part.marks.at(-1)?.end === true)
+  const [part] = journalParts(await readTopic(options, name, isEnded))
+  expect(part?.ns).toEqual([1, 2])
+  expect(part?.marks.filter(({ end }) => !end)).toEqual([])
 })

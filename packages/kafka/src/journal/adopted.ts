@@ -30,7 +30,7 @@ export class Adopted {
   /** Paths of those whose corrections were told by this thread: only they are sent. */
   readonly #told = new Set<string>()
   readonly #open = new Map<string, Outbox>()
-  #nextLookMs = 0
+  #nextLookMs = Number.NEGATIVE_INFINITY
   #isLooking = false
   #isEnding = false
 
@@ -59,7 +59,7 @@ export class Adopted {
     return this.#open.size
   }
 
-  /** To be called now and then. */
+  /** To be called now and then, by a clock that is never set back. */
   tick(nowMs: number): void {
     if (nowMs >= this.#nextLookMs && !this.#isLooking && !this.#isEnding) void this.#look(nowMs)
     for (const [path, outbox] of this.#open) {
@@ -113,7 +113,7 @@ export class Adopted {
       if (this.#open.size >= openMax || this.#isEnding) return
       if (this.#open.has(path) || !this.#told.has(path)) continue
       try {
-        const outbox = new Outbox({ path, windowBytes, crash: this.#crash })
+        const outbox = new Outbox({ path, windowBytes, log: this.#log, crash: this.#crash })
         this.#open.set(path, outbox)
         this.#publisher.add(outbox)
       } catch (error) {
@@ -125,7 +125,7 @@ export class Adopted {
   #advance(path: string, outbox: Outbox, nowMs: number): void {
     outbox.fill(nowMs)
     if (!outbox.reader.isDrained) return
-    if (!outbox.isEnding) outbox.queueMarks(nowMs, true)
+    if (!outbox.isEnding) outbox.queueMarks(Date.now(), true)
     if (!outbox.isEmpty) return
     this.#forget(path, outbox)
     outbox.close()

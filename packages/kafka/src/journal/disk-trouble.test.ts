@@ -1,7 +1,12 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { noCrash } from '@weir/runtime/crash-point.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test, vi } from 'vitest'
 import { type Disk, realDisk } from './disk.ts'
-import { readDead, TemporaryBase } from './temporary-journal.ts'
+import { spareName } from './segment-files.ts'
+import { SegmentStore } from './segment-store.ts'
+import { readDead, TemporaryBase, testOptions } from './temporary-journal.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -287,3 +292,14 @@ for (const onFull of ['refuse', 'admit'] as const) {
     expect(told.map(({ value }) => value.toString())).toEqual(onFull === 'admit' ? [gap] : [])
   })
 }
+
+test('what a spare took before the disk was full is given back at once', async () => {
+  await using base = new TemporaryBase()
+  const write: Disk['write'] = async (fd, bytes, from, length, at) =>
+    at === 0 ? realDisk.write(fd, bytes, from, length, at) : Promise.reject(noSpace())
+  const options = { ...testOptions, directory: base.path, segmentBytes: 4 * 1024 * 1024, crash: noCrash }
+  const store = new SegmentStore({ ...options, disk: { ...realDisk, write } })
+  await store.fillSpare()
+  expect(store.isOutOfSpace).toBe(true)
+  expect(existsSync(join(base.path, spareName))).toBe(false)
+})

@@ -1,4 +1,4 @@
-import { statSync, unlinkSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
@@ -236,8 +236,9 @@ class Reader implements JournalReader {
     const gapGeneration = this.#ackedGapGeneration
     writeAcked(this.#directory, { next: this.#acked, numbered: this.#numbered, gapGeneration })
     this.#crash('journal_acked')
-    for (const segment of this.#holds.takeFree(this.#source.position.segment)) {
-      unlinkSync(segmentPath(this.#directory, segment))
+    for (const segment of this.#holds.free(this.#source.position.segment)) {
+      rmSync(segmentPath(this.#directory, segment), { force: true })
+      this.#holds.giveUp(segment)
       this.#crash('journal_segment_deleted')
     }
   }

@@ -1,8 +1,10 @@
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
+import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { KafkaLog } from '../connect.ts'
 import type { JournalState } from './journal-state.ts'
 import { openReader } from './open-reader.ts'
-import type { JournalReader, JournalRecord } from './ports.ts'
+import type { JournalReader } from './ports.ts'
 import { isNumbered, type LaneRecord, PublishLane } from './publish-lane.ts'
 
 /** Read from disk in one go: some milliseconds of work. */
@@ -14,18 +16,25 @@ const failuresToLetGo = 4
 /** Kafka took something of another partition within so long: then it is not away as a whole. */
 const aliveMs = 10_000
 
+/** Whoever reads the directory from the start passes over what the disk lost meanwhile; here it would be waited for without end. */
+const unreadable = (path: string) =>
+  new WeirError('JOURNAL_UNUSABLE', `${path}: the disk has lost records that were read before. It is read anew.`)
+
 /** One journal's directory on its way to Kafka: what was read ahead and is not acknowledged, by partition. */
 export class Outbox {
   readonly reader: JournalReader
   readonly path: string
   readonly #state: JournalState | undefined
   readonly #windowBytes: number
+  readonly #log: KafkaLog
   readonly #lanes = new Map<number, PublishLane>()
   readonly #key: Buffer
   readonly #counts: number[] = []
   /** Reads again what was let go. Its records are acknowledged to the first one. */
-  #again: { readonly reader: JournalReader; readonly lanes: ReadonlySet<PublishLane> } | undefined
+  #again: { readonly reader: JournalReader; readonly lanes: Set<PublishLane> } | undefined
   #isSaved = true
+  /** The disk did not take it when last asked. */
+  #isRefused = false
   /** End marks stand behind all else. */
   isEnding = false
 
@@ -34,11 +43,13 @@ export class Outbox {
     readonly path: string
     readonly state?: JournalState
     readonly windowBytes: number
+    readonly log: KafkaLog
     readonly crash: CrashPoint
   }) {
     this.path = options.path
     this.#state = options.state
     this.#windowBytes = options.windowBytes
+    this.#log = options.log
     this.reader = openReader(options.path, options.state, options.crash)
     this.#key = Buffer.from(this.reader.journal)
     for (const { topic, partition } of this.#partitions()) this.#lane(topic, partition)
@@ -101,10 +112,7 @@ export class Outbox {
     while (!isAllRead && this.#hasRoom) {
       const records = this.reader.read(readBytes)
       isAllRead = records.length === 0
-      for (const record of records) {
-        const lane = this.#lane(record.topic, record.partition)
-        if (lane.letGoFrom === undefined) lane.push(record)
-      }
+      for (const record of records) this.#lane(record.topic, record.partition).pushRead(record)
     }
     if (!isAllRead) this.#letGo(nowMs)
     this.#readAgain()
@@ -115,7 +123,12 @@ export class Outbox {
   #letGo(nowMs: number): void {
     const isAlive = this.lanes.some((lane) => lane.failures === 0 && nowMs - lane.acknowledgedMs < aliveMs)
     if (!isAlive) return
-    for (const lane of this.#lanes.values()) if (lane.failures >= failuresToLetGo) lane.letGo()
+    for (const lane of this.#lanes.values()) {
+      if (lane.failures < failuresToLetGo) continue
+      lane.letGo()
+      // What is being read again may have gone past what was let go just now; it takes another round.
+      this.#again?.lanes.delete(lane)
+    }
   }
 
   /** Once such a partition is through with what it kept, the rest is read from disk again. */
@@ -126,27 +139,21 @@ export class Outbox {
       this.#again = { reader: openReader(this.path, this.#state), lanes: new Set(lanes) }
     }
     const { reader, lanes } = this.#again
-    let isDone = false
-    while (!isDone && this.#hasRoom) {
+    const isThrough = () => [...lanes].every(({ letGoFrom }) => letGoFrom === undefined)
+    while (!isThrough() && this.#hasRoom) {
       const records = reader.read(readBytes)
-      for (const record of records) this.#pushAgain(record, lanes)
-      for (const lane of lanes)
-        if (lane.letGoFrom === this.reader.nextSeq(lane.topic, lane.partition)) lane.letGoFrom = undefined
-      isDone = records.length === 0 || [...lanes].every(({ letGoFrom }) => letGoFrom === undefined)
+      if (records.length === 0) throw unreadable(this.path)
+      for (const record of records) {
+        const lane = this.#lane(record.topic, record.partition)
+        if (lanes.has(lane)) lane.pushAgain(record)
+      }
     }
-    if (!isDone) return
+    if (!isThrough()) return
     reader.close()
     this.#again = undefined
   }
 
-  #pushAgain(record: JournalRecord, lanes: ReadonlySet<PublishLane>): void {
-    const lane = this.#lane(record.topic, record.partition)
-    if (lane.letGoFrom !== record.seq || !lanes.has(lane)) return
-    lane.push(record)
-    lane.letGoFrom = record.seq + 1
-  }
-
-  /** Only when `fill` has said true: then all before `markMs` is queued. */
+  /** Only when `fill` has said true: then all before `markMs`, a time of the wall clock as in the records, is queued. */
   queueMarks(markMs: number, end: boolean): void {
     this.isEnding ||= end
     for (const { topic, partition } of this.#partitions()) {
@@ -165,12 +172,18 @@ export class Outbox {
     this.#isSaved = false
   }
 
-  /** Writes down what Kafka has, and gives up the room that it took. */
+  /** Writes down what Kafka has, and gives up the room that it took. If the disk refuses, that is said once; the next call tries again. */
   save(): void {
     // Whoever reads again from the first segment on needs them all.
     if (this.#isSaved || this.#again !== undefined) return
-    this.reader.save()
-    this.#isSaved = true
+    try {
+      this.reader.save()
+      this.#isSaved = true
+    } catch (error) {
+      const fields = { path: this.path, reason: String(error) }
+      if (!this.#isRefused) this.#log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
+    }
+    this.#isRefused = !this.#isSaved
     if (this.#state !== undefined) this.#state.firstSegment = this.reader.firstSegment
   }
 

@@ -35,13 +35,15 @@ export class PublishLane {
   #underWay = 0
   /** Failed attempts in a row. */
   failures = 0
-  #notBeforeMs = 0
-  /** When Kafka last took something. */
-  acknowledgedMs = 0
+  #notBeforeMs = Number.NEGATIVE_INFINITY
+  /** When Kafka last took something, by the publisher's clock, which begins at 0. */
+  acknowledgedMs = Number.NEGATIVE_INFINITY
   /** Shrinks to find a record that Kafka refuses among those that it takes. */
   #recordsMax = batchRecordsMax
   /** The first number that was read and then let go for want of room; it has to be read again. */
   letGoFrom: number | undefined
+  /** The number after the last one that was read for the first time. */
+  #readUpTo = 0
 
   constructor(topic: number, partition: number) {
     this.topic = topic
@@ -70,7 +72,20 @@ export class PublishLane {
     return this.#underWay === 0 && this.#records.length > 0 && nowMs >= this.#notBeforeMs
   }
 
-  push(record: LaneRecord): void {
+  /** Read for the first time. What follows on something that was let go stays on disk with it. */
+  pushRead(record: JournalRecord): void {
+    this.#readUpTo = record.seq + 1
+    if (this.letGoFrom === undefined) this.#push(record)
+  }
+
+  /** Read again, in order. Takes what was let go, and nothing that has not been read for the first time: that is still to come. */
+  pushAgain(record: JournalRecord): void {
+    if (this.letGoFrom === undefined || record.seq < this.letGoFrom || record.seq >= this.#readUpTo) return
+    this.#push(record)
+    this.letGoFrom = record.seq + 1 < this.#readUpTo ? record.seq + 1 : undefined
+  }
+
+  #push(record: LaneRecord): void {
     this.#records.push(record)
     this.memoryBytes += memoryOf(record)
   }
@@ -83,7 +98,7 @@ export class PublishLane {
       this.memoryBytes -= memoryOf(last)
       this.#records.pop()
     }
-    this.push(mark)
+    this.#push(mark)
   }
 
   /** The batch at the head, now under way. */

@@ -42,11 +42,11 @@ const journalState = new JournalState(start.journalState)
 const state = new PublisherState(start.publisherState)
 // kafkajs tells of every attempt to connect; what matters is said here.
 const links = openBrokerLinks({ ...start, log: { ...log, info: log.debug } })
-const own = new Outbox({ path: start.path, state: journalState, windowBytes, crash })
+const own = new Outbox({ path: start.path, state: journalState, windowBytes, log, crash })
 
 let isDraining = false
 let isDrained = false
-let nextMarkMs = 0
+let nextMarkMs = Number.NEGATIVE_INFINITY
 const counts = start.topics.map(({ partitions }) => partitions)
 
 /** Tells of topics that have more partitions than they had, or have been made anew with fewer. */
@@ -91,7 +91,9 @@ function onTick(nowMs: number): boolean {
   state.set('adopted', adopted.count)
   if (nowMs >= nextMarkMs) {
     everySecond(nowMs)
-    if (isAllRead && !isDraining && watermarkMs > 0) own.queueMarks(watermarkMs, false)
+    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a time to come.
+    const isPast = watermarkMs > 0 && watermarkMs <= Date.now()
+    if (isAllRead && !isDraining && isPast) own.queueMarks(watermarkMs, false)
   }
   if (isDraining && isAllRead) finish()
   return isDraining

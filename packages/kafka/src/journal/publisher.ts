@@ -41,7 +41,8 @@ interface Sending {
 
 /**
  * Brings outboxes to Kafka: each partition of each journal in order, one request of it at a time. What is not acknowledged is sent
- * again from the first such record on, whether Kafka has it or not; readers of the topic drop what they see twice, by its number.
+ * again from the first such record on, whether Kafka has it or not; readers of the topic drop what they see twice, by its number. It goes
+ * by a clock that nobody sets back (`performance.now()`): deadlines of the wall clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
   readonly #links: BrokerLinks
@@ -68,7 +69,7 @@ export class Publisher {
     /** Where all journals are. */
     readonly base: string
     readonly crash?: CrashPoint
-    /** At each look at the journals, before anything is sent. True while it has work that should not wait. */
+    /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
     readonly onTick: (nowMs: number) => boolean
   }) {
     this.#links = options.links
@@ -101,7 +102,7 @@ export class Publisher {
   }
 
   #tick(): void {
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     const isBusy = this.#onTick(nowMs)
     if (nowMs - this.#learntMs > metadataMaxAgeMs || this.#isStale) void this.#learn(nowMs)
     const sent = this.#dispatch(nowMs)
@@ -122,7 +123,7 @@ export class Publisher {
     } catch (error) {
       this.#isStale = true
       this.#learnFailures += 1
-      this.#learnNotBeforeMs = Date.now() + retryDelayMs(this.#learnFailures)
+      this.#learnNotBeforeMs = performance.now() + retryDelayMs(this.#learnFailures)
       this.#tell(nowMs, { reason: reasonOf(error) }, 'Kafka does not answer; the journal keeps what is to be sent')
     } finally {
       this.#learning = false
@@ -173,7 +174,7 @@ export class Publisher {
     const answers = await this.#links.produce(nodeId, batches).catch((error: unknown) => reasonOf(error))
     this.#crash('answer')
     if (this.#isEnded) return
-    const nowMs = Date.now()
+    const nowMs = performance.now()
     for (const lane of lanes) {
       if (typeof answers === 'string') this.#fail(outbox, lane, nowMs, answers)
       else this.#settle(outbox, lane, answers, nowMs)
@@ -197,7 +198,18 @@ export class Publisher {
     if (culprit === undefined) return
     const topic = outbox.topicName(lane)
     const where = { base: this.#base, journal: outbox.reader.journal, topicName: topic }
-    const substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+    let substitute: ReturnType<typeof replaceRefused>
+    try {
+      substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+    } catch (error) {
+      this.#fail(
+        outbox,
+        lane,
+        nowMs,
+        `Kafka's error ${code}, and the disk does not take what it refused: ${String(error)}`,
+      )
+      return
+    }
     this.#crash('quarantine')
     if (substitute === undefined) {
       this.#fail(outbox, lane, nowMs, `Kafka's error ${code} for a mark or a gap record`)

@@ -31,13 +31,15 @@ export class SegmentHolds {
     return segmentsIn(this.#directory).filter((segment) => segment >= this.#first)
   }
 
-  /** Gives up the segments before the one that is read, as far as nobody holds one, in order; they are to be deleted. */
-  takeFree(reading: number): number[] {
+  /** The segments before the one that is read, as far as nobody holds one, in order: they may be deleted. */
+  free(reading: number): number[] {
     const all = this.segments().filter((segment) => segment < reading)
     const held = all.findIndex((segment) => this.#holds.has(segment))
-    const free = held === -1 ? all : all.slice(0, held)
-    const last = free.at(-1)
-    if (last !== undefined) this.#first = last + 1
-    return free
+    return held === -1 ? all : all.slice(0, held)
+  }
+
+  /** It is deleted. */
+  giveUp(segment: number): void {
+    this.#first = segment + 1
   }
 }

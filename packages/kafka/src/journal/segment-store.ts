@@ -1,5 +1,5 @@
 import { constants, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -46,11 +46,14 @@ export class SegmentStore {
   async fillSpare(): Promise<void> {
     if (this.#isClosed || this.#isFilling || this.#spare === 'ready') return
     this.#isFilling = true
+    const path = join(this.#directory, spareName)
     try {
-      await this.#fill(join(this.#directory, spareName))
+      await this.#fill(path)
       this.#spare = 'ready'
     } catch (error) {
       this.#hasNoRoom(error)
+      // It may hold the last free block, which the publisher needs before it can delete segments. A disk that keeps it is asked again.
+      await rm(path, { force: true }).catch(() => undefined)
     } finally {
       this.#isFilling = false
     }
