@@ -1,3 +1,4 @@
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -25,6 +26,29 @@ async function sendPoison({ addresses }: Stack): Promise<void> {
   await sender.close()
 }
 
+/** A record that looks like all others, and that ClickHouse refuses: then each of its block is read. */
+async function sendRefused({ addresses }: Stack): Promise<void> {
+  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+  const tsMs = Date.now()
+  const open = encodeDecisionOpen({
+    ...{
+      id: uuidv7(tsMs),
+      tsMs,
+      subject: 'poison',
+      keyId: '',
+      plan: '',
+      route: 'GET /',
+      method: 'GET',
+      cost: 1,
+      count: 1,
+    },
+    ...{ outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '', limits: [] },
+  })
+  const value = `${open.replace('"cost":1', '"cost":"much"')},"journal":"${uuidv7(tsMs)}","seq":0}`
+  await sender.send(topics.decisions, [{ key: 'poison', value }])
+  await sender.close()
+}
+
 /** What a journal says of records that Kafka refused; its metering is a block's last but one effect. */
 async function sendGap({ addresses }: Stack): Promise<void> {
   const sender = createRecordSender(kafkaOptions(addresses.kafka))
@@ -38,7 +62,8 @@ async function sendGap({ addresses }: Stack): Promise<void> {
 export const crashSteps: readonly CrashStep[] = [
   ...of('alerting', 'alerting', ['claim', 'supersede', 'publish', 'done', 'commit', 'enqueue', 'enqueue_commit']),
   ...of('metering', 'metering', ['declare', 'insert', 'marks', 'commit']),
-  ...of('metering', 'metering', ['dead_letters', 'redeclare']).map((step) => ({ ...step, occasion: sendPoison })),
+  ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
+  ...of('metering', 'metering', ['redeclare']).map((step) => ({ ...step, occasion: sendRefused })),
   ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
   ...of('ingress', 'ingress', [
     'journal_made',
@@ -47,8 +72,8 @@ export const crashSteps: readonly CrashStep[] = [
     'journal_written',
     'journal_segment',
   ]),
-  ...of('ingress', 'publisher', ['send', 'answer', 'save', 'journal_acked', 'journal_segment_deleted']),
-  ...of('ingress', 'publisher', ['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed']),
+  ...of('ingress', 'ingress', ['send', 'answer', 'save', 'journal_acked', 'journal_segment_deleted']),
+  ...of('ingress', 'ingress', ['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed']),
 ]
 
 /** Steps that have a test of their own, and where. */
