@@ -92,9 +92,15 @@ export class Adopted {
     } catch (error) {
       this.#log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
     }
-    await this.#tellCorrections()
-    this.#isLooking = false
-    this.#openNext()
+    // Those that were taken over before are sent, whatever is wrong with others.
+    try {
+      await this.#tellCorrections()
+      this.#openNext()
+    } catch (error) {
+      this.#log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
+    } finally {
+      this.#isLooking = false
+    }
   }
 
   /** Also of those that the thread before this one took over, and may have died before it read them. */

@@ -47,7 +47,7 @@ function chunkAt(offset: number): Chunk {
   return { frames, segment: { number: 1, fd: 0 }, offset, turns: [new Turn()] }
 }
 
-test('while a write goes around the main thread no other begins, even when the disk has become quick meanwhile', async () => {
+function openQueue() {
   const disk = new HeldDisk()
   const committed: number[] = []
   const queue = new DiskQueue({
@@ -55,6 +55,11 @@ test('while a write goes around the main thread no other begins, even when the d
     onCommitted: ({ offset }) => committed.push(offset),
     onDropped: () => expect.unreachable(),
   })
+  return { disk, committed, queue }
+}
+
+test('while a write goes around the main thread no other begins, even when the disk has become quick meanwhile', async () => {
+  const { disk, committed, queue } = openQueue()
   disk.tookMs = 30
   queue.push(chunkAt(0))
   expect(committed).toEqual([0])
@@ -77,13 +82,7 @@ test('while a write goes around the main thread no other begins, even when the d
 })
 
 test('what gathered behind a slow write is written on this thread once the disk is quick, and no longer than it is', async () => {
-  const disk = new HeldDisk()
-  const committed: number[] = []
-  const queue = new DiskQueue({
-    disk,
-    onCommitted: ({ offset }) => committed.push(offset),
-    onDropped: () => expect.unreachable(),
-  })
+  const { disk, committed, queue } = openQueue()
   disk.tookMs = 30
   queue.push(chunkAt(0))
   for (const offset of [10, 20, 30, 40]) queue.push(chunkAt(offset))
