@@ -7,8 +7,10 @@ const tier = (name: string, include: string[], timeoutMs: number, servers: strin
     include,
     testTimeout: timeoutMs,
     hookTimeout: timeoutMs,
-    // Whoever starts whole stacks or kills servers does it alone; two cores are few.
-    fileParallelism: !['servers', 'smoke', 'failure', 'soak'].includes(name),
+    // Whoever starts whole stacks or kills servers does it alone; two cores are few. The failure tier mostly waits, for parts to come
+    // back and for sessions to end: two of its stacks run at once.
+    fileParallelism: !['servers', 'smoke', 'soak'].includes(name),
+    ...(name === 'failure' ? { maxWorkers: 2, sequence: { groupOrder: 1 } } : {}),
     globalSetup: servers.map((server) => `test/support/servers/provide-${server}.ts`),
   },
 })

@@ -61,7 +61,7 @@ describe('ClickHouse', () => {
         await run(`CREATE MATERIALIZED VIEW weir.hungry_mv TO weir.hungry AS SELECT length(groupArray(s.n)) AS n
           FROM (SELECT 1 AS one FROM weir.decisions LIMIT 1) AS d CROSS JOIN (SELECT number AS n FROM numbers(20000000)) AS s`)
         const url = `${stack.addresses.clickhouse}/?clickhouse_setting_max_memory_usage=${insertBytesMax}`
-        stack.killIntoOnce('metering', { WEIR_CLICKHOUSE_URL: url })
+        stack.killInto('metering', [{ WEIR_CLICKHOUSE_URL: url }])
         await load.forMs(downMs)
         expect(logOf(stack, 'metering')).toMatch(/memory limit exceeded/i)
         await run('DROP VIEW weir.hungry_mv')

@@ -20,7 +20,7 @@ describe('a wall clock that is set while a service runs', () => {
     const clockFile = join(stack.dir, `clock-${name}`)
     const shift = join(projectRoot, 'test', 'support', 'failure', 'shift-clock.ts')
     const before = stack.pid(name)
-    stack.killIntoOnce(name, { NODE_OPTIONS: `--import=${shift}`, WEIR_TEST_CLOCK_FILE: clockFile })
+    stack.killInto(name, [{ NODE_OPTIONS: `--import=${shift}`, WEIR_TEST_CLOCK_FILE: clockFile }])
     await stack.backAfter(name, before)
     const { row } = await playScenario(stack, {
       fault: `the clock of ${name} set by 30 s and by an hour, both ways`,

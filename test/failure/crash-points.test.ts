@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
-import { crashSteps, elsewhere } from '../support/failure/crash-steps.ts'
+import { type CrashStep, crashScenarios, crashSteps, elsewhere } from '../support/failure/crash-steps.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { crashAt } from '../support/failure/strikes.ts'
+import { crashTwiceAt } from '../support/failure/strikes.ts'
 import { projectRoot } from '../support/weir-up.ts'
 
 let stack: Stack
@@ -33,19 +33,30 @@ describe('kill -9 at every numbered step of the orders of effects', () => {
     expect([...new Set(stepsInSources())].filter((step) => !known.includes(step))).toEqual([])
   })
 
-  it.for(crashSteps)('$at: every answered decision is counted once, and every alert is out once', async (step) => {
-    const { row, load } = await playScenario(stack, {
-      fault: `kill -9 at ${step.at}`,
-      perSecond: 1_500,
-      async strike(scene) {
-        // The first time after a start, and one of the next.
-        await crashAt(scene, step, 1)
-        await crashAt(scene, step, scene.random.integer(1, 3))
-      },
-    })
-    expect(row).toEqual(exactly(row))
-    if (step.part !== 'alerting') return
-    const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
-    expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
-  })
+  const scenarios = crashScenarios().map((parts) => ({
+    parts,
+    name: parts
+      .flat()
+      .map(({ at }) => at)
+      .join(', '),
+  }))
+
+  it.for(scenarios)(
+    '$name: every answered decision is counted once, every alert is out once',
+    async ({ name, parts }) => {
+      const { row, load } = await playScenario(stack, {
+        fault: `kill -9 at ${name}`,
+        perSecond: 1_500,
+        async strike(scene) {
+          const crashAll = async (steps: readonly CrashStep[]) => {
+            for (const step of steps) await crashTwiceAt(scene, step, scene.random.integer(1, 3))
+          }
+          await Promise.all(parts.map(crashAll))
+        },
+      })
+      expect(row).toEqual(exactly(row))
+      const { due, raised, delivered } = await countAlerts(stack, load.quotaSubjects)
+      expect({ raised, delivered }).toEqual({ raised: due, delivered: due })
+    },
+  )
 })

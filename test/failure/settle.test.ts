@@ -1,6 +1,6 @@
 import { connectRedis } from '@weir/redis/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
 import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
@@ -44,38 +44,48 @@ async function ask(subject: string, path: string, body: object): Promise<Record<
   }
 }
 
-describe('an ingress killed while it settles', () => {
-  it.for(['settle.corrected', 'settle.written', 'settle.recorded'])(
-    'after %s: a client that repeats until it is answered has each decision corrected once, in Redis and in the sums',
-    async (step, { expect: expectHere }) => {
-      const subject = subjectId('settled', ['settle.corrected', 'settle.written', 'settle.recorded'].indexOf(step))
-      const checks: Promise<Record<string, unknown> | undefined>[] = []
-      for (let index = 0; index < decisions; index += 1) {
-        checks.push(ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: charged, settle: '10m' }))
-      }
-      const ids = (await Promise.all(checks)).map((body) => body?.id)
-      const before = stack.pid('ingress')
-      stack.killIntoOnce('ingress', { WEIR_CRASH_AT: `ingress.${step}:3` })
-      await stack.backAfter('ingress', before)
-      const settled = await Promise.all(
-        ids.map((id) =>
-          waitUntil(() => ask(subject, '/v1/settle', { id, cost }), { deadlineMs: settleDeadlineMs, everyMs: 500 }),
-        ),
-      )
-      expectHere(settled.map((body) => body?.adjustment)).toEqual(ids.map(() => cost - charged))
-
-      const counter = openCounter(stack.addresses.clickhouse)
-      const isIn = async () => (await counter.unitsOf(subject)) <= decisions * cost
-      await waitUntil(isIn, { deadlineMs: 60_000, everyMs: 500 })
-      expectHere([await counter.unitsOf(subject), await counter.correctionsOf(subject)]).toEqual([
-        decisions * cost,
-        decisions,
-      ])
-      const isSummed = async () => (await counter.rollupDifferences()) === 0
-      expectHere(await waitUntil(isSummed, { deadlineMs: 10_000 })).toBe(true)
-      await counter.close()
-      const peek = await ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: 0, peek: true })
-      expectHere(peek?.limits).toEqual([expect.objectContaining({ used: decisions * cost })])
-    },
+/** Asks for twenty decisions, kills the ingress at the third that it settles, and settles them again and again until each is answered. */
+async function settleThroughKill(step: string, subject: string) {
+  const checks: Promise<Record<string, unknown> | undefined>[] = []
+  for (let index = 0; index < decisions; index += 1) {
+    checks.push(ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: charged, settle: '10m' }))
+  }
+  const ids = (await Promise.all(checks)).map((body) => body?.id)
+  const deaths = () => stack.said.filter((line) => line.includes(' ingress ended (SIGKILL)')).length
+  const before = deaths()
+  const pid = stack.pid('ingress')
+  stack.killInto('ingress', [{ WEIR_CRASH_AT: `ingress.${step}:3` }])
+  await stack.backAfter('ingress', pid)
+  const settled = Promise.all(
+    ids.map((id) =>
+      waitUntil(() => ask(subject, '/v1/settle', { id, cost }), { deadlineMs: settleDeadlineMs, everyMs: 500 }),
+    ),
   )
+  // The first death is ours, the second is the step's.
+  expect(await waitUntil(() => deaths() >= before + 2, { deadlineMs: 60_000 })).toBe(true)
+  await stack.backAfter('ingress', undefined)
+  return { subject, settled }
+}
+
+it('an ingress killed while it settles: a client that repeats until it is answered has each decision corrected once, in Redis and in the sums', async () => {
+  const killed: Awaited<ReturnType<typeof settleThroughKill>>[] = []
+  for (const [index, step] of ['settle.corrected', 'settle.written', 'settle.recorded'].entries()) {
+    killed.push(await settleThroughKill(step, subjectId('settled', index)))
+  }
+  const counter = openCounter(stack.addresses.clickhouse)
+  for (const { subject, settled } of killed) {
+    const adjustments = (await settled).map((body) => body?.adjustment)
+    expect(adjustments).toEqual(adjustments.map(() => cost - charged))
+    const isIn = async () => (await counter.unitsOf(subject)) <= decisions * cost
+    await waitUntil(isIn, { deadlineMs: 60_000, everyMs: 500 })
+    expect([await counter.unitsOf(subject), await counter.correctionsOf(subject)]).toEqual([
+      decisions * cost,
+      decisions,
+    ])
+    const peek = await ask(subject, '/v1/check', { method: 'GET', route: '/settled', cost: 0, peek: true })
+    expect(peek?.limits).toEqual([expect.objectContaining({ used: decisions * cost })])
+  }
+  const isSummed = async () => (await counter.rollupDifferences()) === 0
+  expect(await waitUntil(isSummed, { deadlineMs: 10_000 })).toBe(true)
+  await counter.close()
 })

@@ -76,7 +76,7 @@ async function expectExactCounts({ line }: RunningWeir, answers: Map<string, num
   const counter = openCounter(line.clickhouse)
   try {
     const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
-    await untilQuiet(line.kafka, counter, answered)
+    await untilQuiet(line.kafka, counter, { wanted: answered, isUncertain: false })
     const found = compareWithRaw({ answers, refusals: new Map() }, await counter.rawById('2000-01-01'))
     expect({ ...found, beyond: Math.max(0, found.beyond - cutOff) }).toEqual({
       missing: 0,

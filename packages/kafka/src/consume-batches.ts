@@ -18,7 +18,10 @@ export interface ConsumeOptions extends KafkaOptions {
   readonly topics: readonly string[]
   /** A member that is silent for so long loses its partitions; the broker allows 6 s to 30 min by default. */
   readonly sessionTimeoutMs: number
-  /** How long a fetch waits for `minBytes`. Well below the session timeout, since nothing else happens meanwhile. */
+  /**
+   * How long a fetch waits for `minBytes`, counted from the answer to the one before. Well below the session timeout, since nothing else
+   * happens meanwhile.
+   */
   readonly maxWaitMs: number
   readonly minBytes: number
   /** Of one fetch; what a process holds is about twice that. */

@@ -24,6 +24,7 @@ interface BrokerPool {
 
 interface ConsumerGroup {
   readonly groupId: string
+  maxWaitTime: number
   readonly memberId: string
   joinAndSync(): Promise<void>
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>
@@ -174,6 +175,26 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
   }
 }
 
+/**
+ * The original has every fetch wait for the whole of its time, after the batches of the fetch before were worked off: a record waits
+ * for both. Here the time counts from the answer to the fetch before, of the same broker.
+ */
+function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
+  const { fetch } = group.prototype
+  const waits = new WeakMap<ConsumerGroup, { readonly wholeMs: number; readonly answeredAt: Map<string, number> }>()
+  group.prototype.fetch = async function (nodeId) {
+    const wait = waits.get(this) ?? { wholeMs: this.maxWaitTime, answeredAt: new Map() }
+    waits.set(this, wait)
+    const workedMs = performance.now() - (wait.answeredAt.get(nodeId) ?? Number.NEGATIVE_INFINITY)
+    this.maxWaitTime = Math.max(0, Math.ceil(wait.wholeMs - workedMs))
+    try {
+      return await fetch.call(this, nodeId)
+    } finally {
+      wait.answeredAt.set(nodeId, performance.now())
+    }
+  }
+}
+
 /** Groups that want to be told when the log does not reach to where they stand. */
 const strictGroups = new Set<string>()
 
@@ -202,6 +223,7 @@ replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/c
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
+countWaitFromAnswer(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 
 /** kafkajs with the fixes in place. */

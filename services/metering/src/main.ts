@@ -4,6 +4,7 @@ import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
+import { blockSizeFor } from './block-size.ts'
 import { meteringVariables } from './config.ts'
 import { createDeadLetterSink } from './dead-letters.ts'
 import { createMarkGatherer } from './mark-gatherer.ts'
@@ -12,11 +13,14 @@ import { newCounters, registerMetrics } from './metrics.ts'
 import { decisions, outcomes } from './record-kinds.ts'
 import { createUsageStore } from './usage-store.ts'
 
-/** A fetch gathers this long or this much; a decision is seen in ClickHouse well within a second. */
-const gatherMs = 300
+/**
+ * A fetch gathers this long or this much. Of a small insert ClickHouse's work is in the parts, not the rows, so longer is cheaper; a
+ * decision waits for twice as long at most, and is to be seen within 2 s.
+ */
+const gatherMs = 600
 const gatherBytes = 4_000_000
-/** Of one fetch: about 40,000 decisions, some good inserts and a bounded memory. */
-const fetchBytesMax = 20_000_000
+/** ClickHouse is asked to take so many blocks at the same time; a fetch brings one for each. */
+const partitionsAtOnce = 3
 /** Of the session: what ClickHouse gets for an insert, and, a little later, when we give it up. Then its partition may pass on. */
 const serverShare = 1 / 2
 const clientShare = 2 / 3
@@ -37,6 +41,7 @@ await startService(
     checkReady('clickhouse', () => clickhouseMissing(clickhouse))
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
     const counters = newCounters()
+    const blockMax = blockSizeFor(sessionMs)
     const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))
 
     // Before the consumers, so that it is closed after them.
@@ -47,7 +52,7 @@ await startService(
       { kind: outcomes, groupId: 'weir-metering-outcomes' },
     ]) {
       const meter = createMeter({
-        ...{ kind, store, counters, crash, marks },
+        ...{ kind, store, counters, crash, marks, blockMax },
         deadLetters: createDeadLetterSink(sender, kind.deadLetters),
         log: log.child({ topic: kind.topic }),
         beatMs: Math.floor(sessionMs * heartbeatShare),
@@ -62,8 +67,8 @@ await startService(
           sessionTimeoutMs: sessionMs,
           maxWaitMs: gatherMs,
           minBytes: gatherBytes,
-          maxBytes: fetchBytesMax,
-          partitionsAtOnce: 3,
+          maxBytes: blockMax.bytes * partitionsAtOnce,
+          partitionsAtOnce,
           onAssigned: meter.onAssigned,
           onBatch: meter.onBatch,
           onCrash: run.fail,

@@ -1,6 +1,7 @@
 import { type Declared, type Encoder, writeNote } from '@weir/contracts/commit-note.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { BadShare } from './bad-share.ts'
+import { type BlockSize, endOfBlock, nextBlock, positionAt } from './block-size.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
 import { type Block, buildBlock } from './build-block.ts'
 import { expiredRow } from './expired-row.ts'
@@ -13,6 +14,7 @@ import type { RecordKind } from './record-kinds.ts'
 /** What all partitions of one topic share. */
 export interface MeterOptions extends WriterOptions {
   readonly kind: RecordKind
+  readonly blockMax: BlockSize
 }
 
 /** A partition as it was assigned. */
@@ -26,31 +28,6 @@ export interface MeteredPartition {
 export type MeterStart =
   | { readonly kind: 'from'; readonly offset: bigint }
   | { readonly kind: 'stop'; readonly reason: string }
-
-/** A block is closed at so many records or bytes: a good insert, and little to repeat. */
-const blockRecordsMax = 50_000
-const blockBytesMax = 4_000_000
-
-function endOfBlock(records: readonly BlockRecord[], start: number): number {
-  let bytes = 0
-  let end = start
-  while (end < records.length && end - start < blockRecordsMax) {
-    const record = records[end]
-    bytes += record === undefined ? 0 : record.valueEnd - record.valueStart
-    if (bytes > blockBytesMax && end > start) break
-    end += 1
-  }
-  return end
-}
-
-const positionAt = (records: readonly BlockRecord[], at: number) => BigInt(records.at(at)?.position ?? 0)
-
-/** The span of the block that begins there; undefined behind the last record. */
-function nextBlock(records: readonly BlockRecord[], start: number): Declared | undefined {
-  if (start >= records.length) return undefined
-  const to = positionAt(records, endOfBlock(records, start) - 1)
-  return { from: positionAt(records, start), to, encoder: 'fast' }
-}
 
 /**
  * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts. docs/metering.md tells the
@@ -112,10 +89,12 @@ export class PartitionMeter {
   async work(owner: Owner, records: readonly BlockRecord[]): Promise<void> {
     const rest = this.#isInDoubt ? await this.#afterDoubt(owner, records) : records
     this.#isInDoubt = true
+    const { blockMax } = this.#options
     for (let at = 0, end = 0; at < rest.length; at = end) {
-      end = endOfBlock(rest, at)
-      const span = nextBlock(rest, at)
-      if (span !== undefined) await this.#insertDeclared(owner, rest.slice(at, end), span, nextBlock(rest, end))
+      end = endOfBlock(rest, at, blockMax)
+      const span = nextBlock(rest, at, blockMax)
+      if (span !== undefined)
+        await this.#insertDeclared(owner, rest.slice(at, end), span, nextBlock(rest, end, blockMax))
     }
     this.#isInDoubt = false
   }

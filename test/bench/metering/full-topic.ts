@@ -6,6 +6,7 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { createRecordSender, type RecordToSend } from '@weir/kafka/send-records.ts'
 import { parseTopics, topicsFile } from '@weir/kafka/topics-file.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { makeRecords } from './make-records.ts'
 
 /** Values by partition and offset, as they stand in Kafka. */
@@ -16,9 +17,21 @@ const recordsPerSend = 6_000
 const startMs = Date.UTC(2026, 10, 20, 12)
 const perSecond = 1_000
 
+/** A leader knows that it is one within a second, on a busy machine a few. */
+const leadersDeadlineMs = 30_000
+
 export async function createTopics(kafka: KafkaOptions): Promise<number> {
   const specs = parseTopics(await readFile(topicsFile, 'utf8'))
   await ensureTopics(kafka, specs)
+  const admin = createClient(kafka).admin()
+  await admin.connect()
+  const isLed = () =>
+    admin.fetchTopicOffsets(topics.decisions).then(
+      () => true,
+      () => false,
+    )
+  await waitUntil(isLed, { deadlineMs: leadersDeadlineMs })
+  await admin.disconnect()
   return specs.find(({ name }) => name === topics.decisions)?.partitions ?? 1
 }
 
@@ -46,13 +59,14 @@ export async function fillTopic(kafka: KafkaOptions, events: number): Promise<To
   return values
 }
 
-/** Nobody has read anything yet: every group but those in use is forgotten. */
+/** Metering has read nothing yet: its groups are forgotten. The naive consumer takes a new one each time. */
 export async function forgetGroups(kafka: KafkaOptions): Promise<void> {
   const admin = createClient(kafka).admin()
   try {
     await admin.connect()
     const { groups } = await admin.listGroups()
-    if (groups.length > 0) await admin.deleteGroups(groups.map(({ groupId }) => groupId))
+    const ours = groups.map(({ groupId }) => groupId).filter((groupId) => groupId.startsWith('weir-'))
+    if (ours.length > 0) await admin.deleteGroups(ours)
   } finally {
     await admin.disconnect()
   }

@@ -76,6 +76,18 @@ export const crashSteps: readonly CrashStep[] = [
   ...of('ingress', 'ingress', ['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed']),
 ]
 
+/**
+ * What is played at once, so that the suite ends before its reader has gone: of each part a step or more, one after the other, while
+ * those of the other parts are killed too.
+ */
+export function crashScenarios(): readonly (readonly (readonly CrashStep[])[])[] {
+  const byPart = [...Map.groupBy(crashSteps, ({ part }) => part).values()]
+  const scenarios = Math.min(...byPart.map(({ length }) => length))
+  return Array.from({ length: scenarios }, (_, index) =>
+    byPart.map((steps) => steps.filter((_, at) => at % scenarios === index)),
+  )
+}
+
 /** Steps that have a test of their own, and where. */
 export const elsewhere: readonly string[] = [
   'journal_gap_recorded', // disk.test.ts: a journal that admits when it is full

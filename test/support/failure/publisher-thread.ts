@@ -14,7 +14,7 @@ interface InspectorMessage {
 export async function openInspector(stack: Stack): Promise<number> {
   const [port = 0] = await freePorts(1)
   const before = stack.pid('ingress')
-  stack.killIntoOnce('ingress', { NODE_OPTIONS: `--inspect=127.0.0.1:${port}` })
+  stack.killInto('ingress', [{ NODE_OPTIONS: `--inspect=127.0.0.1:${port}` }])
   await stack.backAfter('ingress', before)
   return port
 }

@@ -94,7 +94,8 @@ export async function playScenario(
     isStopped = true
     const counted = answersById(ledger)
     const answered = [...counted.answers.values()].reduce((sum, count) => sum + count, 0)
-    await untilQuiet(stack.addresses.kafka, counter, before + answered)
+    const isUncertain = counted.refusals.size > 0
+    await untilQuiet(stack.addresses.kafka, counter, { wanted: before + answered, isUncertain })
 
     const { missing, refused, beyond, repeated } = compareWithRaw(counted, await counter.rawById(sinceTs))
     const raw = ((await counter.rawTotal()) ?? 0) - before

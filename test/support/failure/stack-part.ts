@@ -1,14 +1,14 @@
 import { KeptPart, type Part, type PartSurroundings } from '@weir/cli/up/kept-part.ts'
 
 /**
- * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started once with
- * more variables.
+ * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started with more
+ * variables for a while.
  */
 export class StackPart {
   readonly base: Part
   readonly #around: PartSurroundings
   #kept: KeptPart
-  #once: Readonly<Record<string, string>> = {}
+  #next: Readonly<Record<string, string>>[] = []
 
   constructor(base: Part, around: PartSurroundings) {
     this.base = base
@@ -29,8 +29,8 @@ export class StackPart {
     if (pid !== undefined) process.kill(pid, signal)
   }
 
-  killIntoOnce(environment: Readonly<Record<string, string>>): void {
-    this.#once = environment
+  killInto(environments: readonly Readonly<Record<string, string>>[]): void {
+    this.#next = [...environments]
     this.kill('SIGKILL')
   }
 
@@ -51,16 +51,12 @@ export class StackPart {
 
   /** The supervisor reads `env` at each start. */
   #part(): Part {
-    const takeOnce = () => {
-      const once = this.#once
-      this.#once = {}
-      return once
-    }
+    const takeNext = () => this.#next.shift()
     const { base } = this
     return {
       ...base,
       get env() {
-        return { ...base.env, ...takeOnce() }
+        return { ...base.env, ...takeNext() }
       },
     }
   }

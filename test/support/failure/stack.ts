@@ -41,8 +41,8 @@ export interface Stack {
   opsAddress(name: string): string
   /** Sends a signal to its process. After SIGKILL it is started again by itself, as in production. */
   signal(name: string, signal: NodeJS.Signals): void
-  /** Kills it now and has it started again with more variables, this once: the start after that is as ever. */
-  killIntoOnce(name: string, environment: Readonly<Record<string, string>>): void
+  /** Kills it now. At each of its next starts it gets the more variables that are next; when they are at an end all is as ever. */
+  killInto(name: string, environments: readonly Readonly<Record<string, string>>[]): void
   /** Waits until it does its work again, in another process than `before`. */
   backAfter(name: string, before: number | undefined): Promise<void>
   /** Kills it and keeps it down. */
@@ -149,7 +149,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     pid: (name) => get(name).pid,
     opsAddress: (name) => `http://127.0.0.1:${opsPorts[name] ?? 0}`,
     signal: (name, signal) => get(name).kill(signal),
-    killIntoOnce: (name, once) => get(name).killIntoOnce(once),
+    killInto: (name, environments) => get(name).killInto(environments),
     async backAfter(name, before) {
       const part = get(name)
       const isBack = async () => part.pid !== undefined && part.pid !== before && (await part.base.ready())

@@ -20,24 +20,27 @@ export async function killAtRandom({ stack, load, random }: Scene, name: string,
   }
 }
 
-/** Has a part end at a step, once, the `nth` time that it comes there after a start; waits until it did and is back. */
-export async function crashAt({ stack }: Scene, step: CrashStep, nth: number): Promise<void> {
+/**
+ * Has a part end at a step: the first time that it comes there after a start, and after the next start the `nth` time. Waits until it
+ * did both and is back.
+ */
+export async function crashTwiceAt({ stack }: Scene, step: CrashStep, nth: number): Promise<void> {
   const { part, at, occasion } = step
   const deaths = () => stack.said.filter((line) => line.includes(` ${part} ended (SIGKILL)`)).length
   const before = deaths()
-  stack.killIntoOnce(part, { WEIR_CRASH_AT: `${at}:${nth}` })
+  stack.killInto(part, [{ WEIR_CRASH_AT: `${at}:1` }, { WEIR_CRASH_AT: `${at}:${nth}` }])
   let occasionMs = Number.NEGATIVE_INFINITY
-  // The first death is ours, the second is the step's.
+  // The first death is ours, the others are the step's.
   const hasCrashed = async () => {
-    if (deaths() >= before + 2) return true
+    if (deaths() >= before + 3) return true
     if (performance.now() - occasionMs >= occasionEveryMs) {
       await occasion?.(stack)
       occasionMs = performance.now()
     }
     return false
   }
-  const crashed = await waitUntil(hasCrashed, { deadlineMs: crashDeadlineMs * nth, everyMs: 200 })
-  if (crashed !== true) throw new Error(`${part} never came to ${at} ${nth} times`)
+  const crashed = await waitUntil(hasCrashed, { deadlineMs: crashDeadlineMs * (1 + nth), everyMs: 200 })
+  if (crashed !== true) throw new Error(`${part} never came to ${at} once and then ${nth} times`)
   await stack.backAfter(part, undefined)
 }
 

@@ -7,6 +7,8 @@ import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
 const drainDeadlineMs = 120_000
 /** Nothing new for so long: what is not there by now does not come. Longer than dead journals wait to be adopted. */
 const stillMs = 25_000
+/** Refusals that may be recorded or not: nobody knows how many come, but they come one behind the other. */
+const uncertainStillMs = 5_000
 
 const meteringGroup = 'weir-metering'
 
@@ -21,10 +23,14 @@ async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
 }
 
 /**
- * Waits until the raw table has so many, or until nothing comes any more; and then until what Kafka has is read, so that also what
- * came too often is there.
+ * Waits until the raw table has so many (`isUncertain`: and as many more as come), or until nothing comes any more; and then until
+ * what Kafka has is read, so that also what came too often is there.
  */
-export async function untilQuiet(kafkaAddress: string, counter: Counter, wanted: number): Promise<void> {
+export async function untilQuiet(
+  kafkaAddress: string,
+  counter: Counter,
+  { wanted, isUncertain }: { readonly wanted: number; readonly isUncertain: boolean },
+): Promise<void> {
   const kafka = await openKafkaOffsets(kafkaAddress)
   try {
     let last = -1
@@ -33,7 +39,8 @@ export async function untilQuiet(kafkaAddress: string, counter: Counter, wanted:
       const total = (await counter.rawTotal()) ?? 0
       if (total !== last) changedAtMs = performance.now()
       last = total
-      return total >= wanted || performance.now() - changedAtMs > stillMs
+      const quietMs = performance.now() - changedAtMs
+      return (total >= wanted && (!isUncertain || quietMs > uncertainStillMs)) || quietMs > stillMs
     }
     await waitUntil(isQuiet, { deadlineMs: drainDeadlineMs, everyMs: 250 })
     if (!(await untilRead(kafka))) throw new Error('metering has not read all that is in Kafka')
