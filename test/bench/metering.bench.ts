@@ -2,14 +2,14 @@ import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { startTables, type Tables } from '../support/servers/tables.ts'
-import { type ConsumerServers, startMetering, startNaive } from './metering/contestants.ts'
+import { type ConsumerServers, startMetering, startNaive, startNaiveInBlocks } from './metering/contestants.ts'
 import { type Drained, drain } from './metering/drain.ts'
 import { Engine, readBlocks } from './metering/engine.ts'
 import { createTopics, fillTopic, forgetGroups, type TopicValues } from './metering/full-topic.ts'
 import { type Latency, measureLatency } from './metering/latency.ts'
 import { type BenchOptions, type BenchReport, type BenchRow, spread } from './report.ts'
 
-const events = 200_000
+const events = 400_000
 /** As many inserts as metering has under way at once. */
 const insertsAtOnce = 3
 const latencySeconds = 8
@@ -18,6 +18,7 @@ const rates = [1_000, 10_000] as const
 interface Round {
   readonly metering: Drained
   readonly naive: Drained
+  readonly naiveInBlocks: Drained
   /** Events a second. */
   readonly engine: number
   readonly engineAtOnce: number
@@ -64,10 +65,11 @@ async function playRound(brokers: string, values: TopicValues, engine: Engine): 
     return { blocks, bytesRaw, bytesMerged: await bytesPerEvent(tables, "table NOT LIKE 'schema%'") }
   })
   const naive = await drainInto(brokers, startNaive, async () => undefined)
+  const naiveInBlocks = await drainInto(brokers, startNaiveInBlocks, async () => undefined)
   const { blocks, bytesRaw, bytesMerged } = metering.seen
   const perSecond = async (atOnce: number) => events / (await engine.insert(blocks, atOnce))
   return {
-    ...{ metering, naive, bytesRaw, bytesMerged },
+    ...{ metering, naive, naiveInBlocks, bytesRaw, bytesMerged },
     engine: await perSecond(1),
     engineAtOnce: await perSecond(insertsAtOnce),
   }
@@ -124,8 +126,9 @@ export async function run(options: BenchOptions): Promise<BenchReport> {
   const row = (label: string, unit: string, of: (round: Round) => number): BenchRow => ({
     ...{ label, unit, ...spread(rounds.map(of)) },
   })
-  const ratio = (label: string, target: string, of: (round: Round) => number) => ({
-    ...{ label, target, ...spread(rounds.map(of)) },
+  const ratio = (label: string, target: string | undefined, of: (round: Round) => number) => ({
+    ...{ label, ...spread(rounds.map(of)) },
+    ...(target === undefined ? {} : { target }),
   })
   return {
     name: `metering: ${events.toLocaleString('en-US')} decisions in a full topic, one process, all views`,
@@ -150,12 +153,19 @@ export async function run(options: BenchOptions): Promise<BenchReport> {
     rows: [
       row('metering', 'events/s', ({ metering }) => metering.eventsPerSecond),
       row('naive consumer', 'events/s', ({ naive }) => naive.eventsPerSecond),
+      row('naive consumer in blocks as large', 'events/s', ({ naiveInBlocks }) => naiveInBlocks.eventsPerSecond),
       row('the engine alone, the same blocks one by one', 'events/s', ({ engine }) => engine),
       row(`the engine alone, ${insertsAtOnce} at once`, 'events/s', ({ engineAtOnce }) => engineAtOnce),
       row('CPU, metering', 'µs/event', ({ metering }) => metering.consumerCpuUs),
       row('CPU, naive consumer', 'µs/event', ({ naive }) => naive.consumerCpuUs),
+      row('CPU, naive consumer in blocks as large', 'µs/event', ({ naiveInBlocks }) => naiveInBlocks.consumerCpuUs),
       row('CPU, ClickHouse under metering', 'µs/event', ({ metering }) => metering.clickhouseCpuUs),
       row('CPU, ClickHouse under the naive consumer', 'µs/event', ({ naive }) => naive.clickhouseCpuUs),
+      row(
+        'CPU, ClickHouse under it in blocks as large',
+        'µs/event',
+        ({ naiveInBlocks }) => naiveInBlocks.clickhouseCpuUs,
+      ),
       row('on disk, weir.decisions as inserted', 'bytes/event', ({ bytesRaw }) => bytesRaw),
       row('on disk, all tables merged', 'bytes/event', ({ bytesMerged }) => bytesMerged),
     ],
@@ -171,6 +181,16 @@ export async function run(options: BenchOptions): Promise<BenchReport> {
         'metering / naive, CPU an event',
         '≤ 0.33',
         ({ metering, naive }) => metering.consumerCpuUs / naive.consumerCpuUs,
+      ),
+      ratio(
+        'metering / naive in blocks as large, events/s',
+        undefined,
+        ({ metering, naiveInBlocks }) => metering.eventsPerSecond / naiveInBlocks.eventsPerSecond,
+      ),
+      ratio(
+        'metering / naive in blocks as large, CPU an event',
+        undefined,
+        ({ metering, naiveInBlocks }) => metering.consumerCpuUs / naiveInBlocks.consumerCpuUs,
       ),
     ],
   }

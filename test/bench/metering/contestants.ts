@@ -1,5 +1,9 @@
 import { freePorts } from '@weir/runtime/ports.ts'
+import { blockSizeFor } from '../../../services/metering/src/block-size.ts'
 import { type Program, startProgram } from '../ingress/start-program.ts'
+
+/** Of `WEIR_KAFKA_SESSION_MS`. */
+const sessionMsDefault = 30_000
 
 export interface ConsumerServers {
   readonly brokers: string
@@ -25,10 +29,16 @@ export async function startMetering({ brokers, clickhouseUrl }: ConsumerServers)
 }
 
 /** What one would write first: parses each record, and hands objects to the client. */
-export const startNaive = ({ brokers, clickhouseUrl }: ConsumerServers): Promise<Program> =>
-  startProgram({
-    file: 'test/bench/metering/naive-consumer.ts',
-    args: [brokers, clickhouseUrl],
-    env: {},
-    ready: async () => true,
-  })
+const startNaiveWith =
+  (...more: readonly string[]) =>
+  ({ brokers, clickhouseUrl }: ConsumerServers): Promise<Program> =>
+    startProgram({
+      file: 'test/bench/metering/naive-consumer.ts',
+      args: [brokers, clickhouseUrl, ...more],
+      env: {},
+      ready: async () => true,
+    })
+
+export const startNaive = startNaiveWith()
+/** The same, told to fetch in blocks as large as metering's, so that only what is done to a record makes the difference. */
+export const startNaiveInBlocks = startNaiveWith(String(blockSizeFor(sessionMsDefault).bytes))

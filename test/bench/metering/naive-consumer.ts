@@ -4,21 +4,21 @@ import { topics } from '@weir/contracts/topics.ts'
 import { Kafka, logLevel } from 'kafkajs'
 
 /**
- * A consumer as the manuals of both clients show it. It fetches as much at a time as metering, and inserts a whole batch at once, so that
- * only what is done to a record makes the difference: parsed here, made to text again by the client. Nothing keeps it from inserting twice.
+ * A consumer as the manuals of both clients show it: each record is parsed here, and made to text again by the client. A whole batch is
+ * inserted at once; nothing keeps it from inserting twice. It fetches by the defaults of kafkajs, or as much at a time as it is told.
  */
-const [brokers = '', clickhouseUrl = ''] = process.argv.slice(2)
-const fetchBytes = 4_000_000
+const [brokers = '', clickhouseUrl = '', fetchBytes] = process.argv.slice(2)
+const fetches =
+  fetchBytes === undefined
+    ? {}
+    : {
+        ...{ maxWaitTimeInMs: 600, minBytes: 4_000_000 },
+        ...{ maxBytes: Number(fetchBytes) * 3, maxBytesPerPartition: Number(fetchBytes) },
+      }
 
 const clickhouse = createClient({ url: clickhouseUrl, log: { level: ClickHouseLogLevel.OFF } })
 const kafka = new Kafka({ brokers: [brokers], clientId: 'naive', logLevel: logLevel.ERROR })
-const consumer = kafka.consumer({
-  groupId: `naive-${randomUUID()}`,
-  maxWaitTimeInMs: 300,
-  minBytes: fetchBytes,
-  maxBytes: fetchBytes * 5,
-  maxBytesPerPartition: fetchBytes,
-})
+const consumer = kafka.consumer({ groupId: `naive-${randomUUID()}`, ...fetches })
 process.on('SIGTERM', () => process.exit(0))
 await consumer.connect()
 await consumer.subscribe({ topics: [topics.decisions], fromBeginning: true })

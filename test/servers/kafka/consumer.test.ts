@@ -199,6 +199,30 @@ test('a consumer that never reached Kafka says so and stops at once', async () =
   expect(crashes).toEqual([])
 })
 
+test('what came while a batch was worked off does not wait for the whole time of a fetch again', async () => {
+  const options = kafkaOptions(inject('kafkaBrokers'))
+  const topic = await createTopic(options, 1)
+  const maxWaitMs = 3_000
+  await sendNumbers(options, topic, 0, 1)
+  const handed: number[] = []
+  const { promise: worked, resolve: endWork } = Promise.withResolvers<void>()
+  start({
+    ...testConsumer(options, [topic]),
+    ...{ maxWaitMs, minBytes: 1_000_000 },
+    async onBatch() {
+      handed.push(performance.now())
+      if (handed.length === 1) await worked
+    },
+  })
+  await until(() => handed.length === 1)
+  await sendNumbers(options, topic, 1, 2)
+  await until(() => performance.now() - (handed[0] ?? 0) >= maxWaitMs)
+  const endedAt = performance.now()
+  endWork()
+  await until(() => handed.length === 2)
+  expect((handed[1] ?? Number.NaN) - endedAt).toBeLessThan(maxWaitMs / 2)
+})
+
 test('an idle connection leaves the process asleep', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 1)
