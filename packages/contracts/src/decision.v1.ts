@@ -2,9 +2,6 @@ import { type Charged, type LimitState, type Reason, reasons } from '@weir/core/
 import { jsonText } from './json-text.ts'
 import { formatTs, parseTs } from './timestamp.ts'
 
-/** The subject of callers whom nobody knows. Their records are spread over all partitions, by a hash of the address. */
-export const unauthenticatedSubject = '_unauthenticated'
-
 /** One limit as the record carries it. */
 export interface LimitRecordV1 {
   readonly name: string

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type DecisionInput, unauthenticatedSubject } from '@weir/contracts/decision.v1.ts'
+import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Denial } from './denials.ts'
 import type { Ask } from './gate.ts'
@@ -42,6 +42,6 @@ export function denialOf({ subject, keyId, route, method, cost }: Ask, decision:
 export function strangerOf({ ip, route, method }: Pick<Ask, 'ip' | 'route' | 'method'>, decision: Decision): Denial {
   const { reason, charged, deniedBy, limits } = decision
   // The address itself stays out.
-  const who = { key: hash('sha256', ip, 'hex').slice(0, 16), subject: unauthenticatedSubject, keyId: '', plan: '' }
+  const who = { key: hash('sha256', ip, 'hex').slice(0, 16), subject: '_unauthenticated', keyId: '', plan: '' }
   return { ...who, route: route.template, method, cost: route.cost, reason, charged, deniedBy, limits }
 }

@@ -1,4 +1,3 @@
-import { unauthenticatedSubject } from '@weir/contracts/decision.v1.ts'
 import { addSumsQuery, missingSums, type SumsRow } from '../audit/rollup-sums.ts'
 import { type Rollup, rebuildQueries } from '../audit/rollups.ts'
 import type { Span } from '../audit/span.ts'
@@ -14,8 +13,8 @@ const quietMsMax = 30_000
 /** A process that had the block before may do the same for a moment: then what both have added is taken away again. */
 const attemptsMax = 20
 
-/** Their records come by every partition, so several processes write their buckets. */
-const sharedSubjects: ReadonlySet<string> = new Set([unauthenticatedSubject])
+/** Callers that nobody knows: their records come by every partition, so several processes write their buckets. */
+const sharedSubjects: ReadonlySet<string> = new Set(['_unauthenticated'])
 
 /** Changes with every insert into Weir's tables; undefined while one is under way. */
 async function writtenSoFar(connection: MendConnection): Promise<string | undefined> {
