@@ -19,7 +19,7 @@ describe('kill -9 at random moments under load', () => {
     async (name) => {
       const { row, load } = await playScenario(stack, {
         fault: `kill -9 of ${name}, ${kills} times`,
-        perSecond: 2_000,
+        perSecond: 1_000,
         strike: (scene) => killAtRandom(scene, name, kills),
       })
       expect(row).toEqual(exactly(row))

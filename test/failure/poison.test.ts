@@ -55,7 +55,7 @@ it('records that cannot be read become dead letters, whole, and none becomes a r
   const sent: (string | null)[] = []
   const { row } = await playScenario(stack, {
     fault: `${Object.keys(poison).length} kinds of poison records`,
-    perSecond: 2_000,
+    perSecond: 1_000,
     async strike({ load }) {
       for (const make of Object.values(poison)) {
         const value = make()

@@ -18,7 +18,7 @@ describe('a process that is stopped for longer than its session and then goes on
     async (name) => {
       const { row } = await playScenario(stack, {
         fault: `SIGSTOP of ${name} for ${frozenMs / 1_000} s, then SIGCONT`,
-        perSecond: 2_000,
+        perSecond: 1_000,
         strike: (scene) => freeze(scene, name, frozenMs),
       })
       expect(row).toEqual(exactly(row))

@@ -9,12 +9,12 @@ export interface BlockSize {
 
 /**
  * ClickHouse takes a large block for half the work a row of a small one, and has half a session for it. So much for each second of the
- * session is inserted in about a twentieth of it on two busy cores, with three blocks at once.
+ * session it takes in a twentieth of the session on one core: a dozen at once, of several processes, are done in time.
  */
-const recordsPerSecond = 1_500
-const bytesPerSecond = 700_000
-/** About 25,000 decisions: larger ones gain little, and a process holds three of them, as fetched and as lines. */
-const bytesMax = 12_000_000
+const recordsPerSecond = 750
+const bytesPerSecond = 350_000
+/** That of a session of 30 s, about 20,000 decisions: larger ones gain little, and a process holds three, as fetched and as lines. */
+const bytesMax = 10_500_000
 
 /** `sessionMs`: of the consumer group. */
 export function blockSizeFor(sessionMs: number): BlockSize {
