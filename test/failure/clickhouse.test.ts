@@ -28,7 +28,7 @@ describe('ClickHouse', () => {
   it('down for longer than the session: metering waits, and counts every answered decision once', async () => {
     const { row } = await playScenario(stack, {
       fault: `ClickHouse down for ${downMs / 1_000} s`,
-      perSecond: 1_000,
+      perSecond: 500,
       strike: (scene) => keepDown(scene, 'clickhouse', downMs),
     })
     expect(row).toEqual(exactly(row))
@@ -37,7 +37,7 @@ describe('ClickHouse', () => {
   it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is mended', async () => {
     const { row } = await playScenario(stack, {
       fault: `a view that throws for ${downMs / 1_000} s`,
-      perSecond: 1_000,
+      perSecond: 500,
       async strike({ load }) {
         await run('CREATE TABLE weir.broken (n UInt8) ENGINE = MergeTree ORDER BY n')
         // Throws for every block that has a row, and so fails the insert after the tables before it took theirs.
@@ -54,7 +54,7 @@ describe('ClickHouse', () => {
   it('out of memory: inserts that fail half-way are made whole once there is memory again', async () => {
     const { row } = await playScenario(stack, {
       fault: `ClickHouse out of memory for ${downMs / 1_000} s`,
-      perSecond: 1_000,
+      perSecond: 500,
       async strike({ load }) {
         await run('CREATE TABLE weir.hungry (n UInt64) ENGINE = MergeTree ORDER BY n')
         // Whatever the block, this view wants more memory than an insert has; the tables before it have taken the block by then.

@@ -46,7 +46,7 @@ describe('kill -9 at every numbered step of the orders of effects', () => {
     async ({ name, parts }) => {
       const { row, load } = await playScenario(stack, {
         fault: `kill -9 at ${name}`,
-        perSecond: 1_000,
+        perSecond: 500,
         async strike(scene) {
           const crashAll = async (steps: readonly CrashStep[]) => {
             for (const step of steps) await crashTwiceAt(scene, step, scene.random.integer(1, 3))

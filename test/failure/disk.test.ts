@@ -6,7 +6,7 @@ import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { readMetric } from '../support/read-metric.ts'
 
-/** Smaller than the journal's bound, so that the disk is full first; at 2,000 a second it takes about half a minute of Kafka's absence. */
+/** Smaller than the journal's bound, so that the disk is full first; at 1,500 a second it takes under a minute of Kafka's absence. */
 const diskMegabytes = 48
 const fullDeadlineMs = 180_000
 
@@ -34,7 +34,7 @@ describe('a disk that is full under the journal', () => {
     const counter = openCounter(up.addresses.clickhouse)
     const { row, load } = await playScenario(up, {
       fault: 'the disk under the journal full while Kafka is down',
-      perSecond: 2_000,
+      perSecond: 1_500,
       async strike({ load: running }) {
         await up.hold('kafka')
         await running.until('the disk is full', ({ unrecorded }) => unrecorded > 100, fullDeadlineMs)
@@ -56,7 +56,7 @@ describe('a disk that is full under the journal', () => {
     const gaps = () => readMetric(up.opsAddress('ingress'), 'weir_journal_gaps_total')
     const { row, load } = await playScenario(up, {
       fault: 'the same, and the journal admits when it is full',
-      perSecond: 2_000,
+      perSecond: 1_500,
       // What the gaps stand for never comes.
       isIncomplete: true,
       async strike({ load: running }) {

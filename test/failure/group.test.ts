@@ -14,7 +14,7 @@ const changes = 8
 it('three metering processes whose group changes every few seconds count every answered decision once', async () => {
   const { row } = await playScenario(stack, {
     fault: `the group of 3 metering processes changes every few seconds, ${changes} times`,
-    perSecond: 1_000,
+    perSecond: 500,
     async strike({ load, random }) {
       for (let change = 0; change < changes; change += 1) {
         await load.forMs(random.integer(1_000, 3_000))

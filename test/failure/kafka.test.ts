@@ -24,7 +24,7 @@ describe('Kafka', () => {
   it('down for a minute under load: every request is answered meanwhile, and counted once afterwards', async () => {
     const { row, load } = await playScenario(stack, {
       fault: `Kafka down for ${downMs / 1_000} s`,
-      perSecond: 1_000,
+      perSecond: 500,
       strike: (scene) => keepDown(scene, 'kafka', downMs),
     })
     expect(row).toEqual(exactly(row))
@@ -34,7 +34,7 @@ describe('Kafka', () => {
   it('down while the ingress is killed twice: what its dead processes had written is sent by the one that lives', async () => {
     const { row } = await playScenario(stack, {
       fault: 'ingress killed twice while Kafka is down',
-      perSecond: 1_000,
+      perSecond: 500,
       async strike({ load }) {
         await stack.hold('kafka')
         for (let kill = 0; kill < 2; kill += 1) {
@@ -54,7 +54,7 @@ describe('Kafka', () => {
   it('with more partitions under load: every answered decision is counted once', async () => {
     const { row } = await playScenario(stack, {
       fault: 'partitions of the decisions raised from 6 to 9',
-      perSecond: 1_000,
+      perSecond: 500,
       async strike({ load }) {
         const kafka = await openKafkaOffsets(stack.addresses.kafka)
         await kafka.raisePartitions(topics.decisions, 9)
@@ -79,7 +79,7 @@ describe('Kafka', () => {
     await kafka.close()
     const { row } = await playScenario(stack, {
       fault: 'the topic of the decisions deleted and made anew',
-      perSecond: 1_000,
+      perSecond: 500,
       strike: ({ load }) => load.forMs(5_000),
     })
     expect(row).toEqual(exactly(row))

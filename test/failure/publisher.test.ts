@@ -16,7 +16,7 @@ it('a publisher thread that ends is followed by another, which goes on where it 
   const pid = stack.pid('ingress')
   const { row } = await playScenario(stack, {
     fault: `the publisher thread ends, ${ends} times`,
-    perSecond: 1_000,
+    perSecond: 500,
     async strike({ load, random }) {
       for (let end = 0; end < ends; end += 1) {
         await load.forMs(random.integer(500, 4_000))

@@ -13,7 +13,7 @@ const kills = 6
 it('two ingress processes on one journal directory, killed in turn: none takes over what another still writes', async () => {
   const { row } = await playScenario(stack, {
     fault: `two ingress processes on one journal directory, killed in turn, ${kills} times`,
-    perSecond: 1_000,
+    perSecond: 500,
     async strike({ load, random }) {
       for (let kill = 0; kill < kills; kill += 1) {
         await load.forMs(random.integer(1_000, 4_000))

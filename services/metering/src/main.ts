@@ -15,9 +15,9 @@ import { createUsageStore } from './usage-store.ts'
 
 /**
  * A fetch gathers this long or this much. Of a small insert ClickHouse's work is in the parts, not the rows, so longer is cheaper; a
- * decision waits for twice as long at most, and is to be seen within 2 s.
+ * decision waits for twice as long at most, and is to be seen within 2 s. How upstreams answered nobody asks by the second.
  */
-const gatherMs = 600
+const gatherMs = { decisions: 600, outcomes: 2_000 } as const
 const gatherBytes = 4_000_000
 /** ClickHouse is asked to take so many blocks at the same time; a fetch brings one for each. */
 const partitionsAtOnce = 3
@@ -47,9 +47,9 @@ await startService(
     // Before the consumers, so that it is closed after them.
     const marks = await run.own('marks', createMarkGatherer({ store, log, crash }), (one) => one.close())
     const consumers: BatchConsumer[] = []
-    for (const { kind, groupId } of [
-      { kind: decisions, groupId: 'weir-metering' },
-      { kind: outcomes, groupId: 'weir-metering-outcomes' },
+    for (const { kind, groupId, maxWaitMs } of [
+      { kind: decisions, groupId: 'weir-metering', maxWaitMs: gatherMs.decisions },
+      { kind: outcomes, groupId: 'weir-metering-outcomes', maxWaitMs: gatherMs.outcomes },
     ]) {
       const meter = createMeter({
         ...{ kind, store, counters, crash, marks, blockMax },
@@ -65,7 +65,7 @@ await startService(
           groupId,
           topics: [kind.topic],
           sessionTimeoutMs: sessionMs,
-          maxWaitMs: gatherMs,
+          maxWaitMs,
           minBytes: gatherBytes,
           maxBytes: blockMax.bytes * partitionsAtOnce,
           partitionsAtOnce,

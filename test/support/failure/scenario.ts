@@ -46,7 +46,7 @@ export interface Played {
 /** A scenario begins when so many were answered: connections, code and caches are warm. */
 const warmAnswers = 1_000
 /** After the last fault all is worked off within this time. */
-const recoverDeadlineMs = 120_000
+const recoverDeadlineMs = 180_000
 
 /** Of those answered lately, so many are asked for where not all will come. */
 const recentIds = 100
