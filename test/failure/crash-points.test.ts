@@ -49,7 +49,8 @@ describe('kill -9 at every numbered step of the orders of effects', () => {
         perSecond: 500,
         async strike(scene) {
           const crashAll = async (steps: readonly CrashStep[]) => {
-            for (const step of steps) await crashTwiceAt(scene, step, scene.random.integer(1, 3))
+            for (const step of steps)
+              await crashTwiceAt(scene, step, step.isAtStart === true ? 1 : scene.random.integer(1, 3))
           }
           await Promise.all(parts.map(crashAll))
         },
