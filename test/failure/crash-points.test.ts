@@ -46,11 +46,11 @@ describe('kill -9 at every numbered step of the orders of effects', () => {
     async ({ name, parts }) => {
       const { row, load } = await playScenario(stack, {
         fault: `kill -9 at ${name}`,
-        perSecond: 500,
+        perSecond: 1_000,
         async strike(scene) {
           const crashAll = async (steps: readonly CrashStep[]) => {
             for (const step of steps)
-              await crashTwiceAt(scene, step, step.isAtStart === true ? 1 : scene.random.integer(1, 3))
+              await crashTwiceAt(scene, step, step.isRare === true ? 1 : scene.random.integer(1, 3))
           }
           await Promise.all(parts.map(crashAll))
         },

@@ -12,8 +12,8 @@ export interface CrashStep {
   readonly at: string
   /** The part of the stack that passes it. */
   readonly part: string
-  /** A process passes it when it starts, and not again. */
-  readonly isAtStart?: boolean
+  /** A process passes it only when it starts, or once in some ten thousand requests. */
+  readonly isRare?: boolean
   /** What has to happen for it to be passed, where requests alone do not do. Called again and again. */
   readonly occasion?: (stack: Stack) => Promise<void>
 }
@@ -67,13 +67,12 @@ export const crashSteps: readonly CrashStep[] = [
   ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
   ...of('metering', 'metering', ['redeclare']).map((step) => ({ ...step, occasion: sendRefused })),
   ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
-  ...of('ingress', 'ingress', ['journal_written', 'journal_segment']),
-  ...of('ingress', 'ingress', ['send', 'answer', 'save', 'journal_acked', 'journal_segment_deleted']),
+  ...of('ingress', 'ingress', ['journal_written', 'send', 'answer', 'save', 'journal_acked']),
   ...of('ingress', 'ingress', [
-    ...['journal_made', 'journal_listening', 'journal_shown'],
+    ...['journal_made', 'journal_listening', 'journal_shown', 'journal_segment', 'journal_segment_deleted'],
     // What the process before has left is taken over once.
     ...['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed'],
-  ]).map((step) => ({ ...step, isAtStart: true })),
+  ]).map((step) => ({ ...step, isRare: true })),
 ]
 
 /**

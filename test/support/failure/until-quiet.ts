@@ -1,7 +1,10 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Counter } from './count.ts'
 import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
+import type { Stack } from './stack.ts'
 
 /** All that was answered is in ClickHouse within this time after the last fault. */
 const drainDeadlineMs = 120_000
@@ -11,6 +14,21 @@ const stillMs = 25_000
 const uncertainStillMs = 5_000
 
 const meteringGroup = 'weir-metering'
+
+/** A dead process is found within seconds; its journal is then sent by another. */
+const adoptedDeadlineMs = 60_000
+
+/** Nothing of a process that died is left on disk: each directory is that of an ingress that lives, and it took all over. */
+export async function untilAdopted({ dir, names }: Pick<Stack, 'dir' | 'names'>): Promise<void> {
+  const base = join(dir, 'journal')
+  const living = names.filter((name) => name.startsWith('ingress')).length
+  const list = (path: string) => (existsSync(path) ? readdirSync(path) : [])
+  const isAdopted = () => {
+    const journals = list(base).filter((name) => list(join(base, name)).includes('live.sock'))
+    return journals.length <= living && journals.every((name) => list(join(base, name, 'adopted')).length === 0)
+  }
+  await waitUntil(isAdopted, { deadlineMs: adoptedDeadlineMs, everyMs: 250 })
+}
 
 /** Metering has gone past all that stood in Kafka when this was called. */
 async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
