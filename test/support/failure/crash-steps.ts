@@ -14,6 +14,8 @@ export interface CrashStep {
   readonly part: string
   /** A process passes it only when it starts, or once in some ten thousand requests. */
   readonly isRare?: boolean
+  /** It is passed by the process after one that died at this step. */
+  readonly behind?: string
   /** What has to happen for it to be passed, where requests alone do not do. Called again and again. */
   readonly occasion?: (stack: Stack) => Promise<void>
 }
@@ -71,8 +73,11 @@ export const crashSteps: readonly CrashStep[] = [
   ...of('ingress', 'ingress', [
     ...['journal_made', 'journal_listening', 'journal_shown', 'journal_segment', 'journal_segment_deleted'],
     // What the process before has left is taken over once.
-    ...['journal_adopted', 'journal_unnested', 'adopted_sent', 'journal_segment_removed'],
+    ...['journal_adopted', 'adopted_sent', 'journal_segment_removed'],
   ]).map((step) => ({ ...step, isRare: true })),
+  ...of('ingress', 'ingress', ['journal_unnested']).map((step) => ({
+    ...{ ...step, isRare: true, behind: 'ingress.journal_adopted' },
+  })),
 ]
 
 /**

@@ -25,14 +25,18 @@ export async function killAtRandom({ stack, load, random }: Scene, name: string,
  * did both and is back.
  */
 export async function crashTwiceAt({ stack }: Scene, step: CrashStep, nth: number): Promise<void> {
-  const { part, at, occasion } = step
+  const { part, at, occasion, behind } = step
   const deaths = () => stack.said.filter((line) => line.includes(` ${part} ended (SIGKILL)`)).length
-  const before = deaths()
-  stack.killInto(part, [{ WEIR_CRASH_AT: `${at}:1` }, { WEIR_CRASH_AT: `${at}:${nth}` }])
-  let occasionMs = Number.NEGATIVE_INFINITY
+  const places = [...(behind === undefined ? [] : [`${behind}:1`]), `${at}:1`, `${at}:${nth}`]
   // The first death is ours, the others are the step's.
+  const wanted = deaths() + 1 + places.length
+  stack.killInto(
+    part,
+    places.map((place) => ({ WEIR_CRASH_AT: place })),
+  )
+  let occasionMs = Number.NEGATIVE_INFINITY
   const hasCrashed = async () => {
-    if (deaths() >= before + 3) return true
+    if (deaths() >= wanted) return true
     if (performance.now() - occasionMs >= occasionEveryMs) {
       await occasion?.(stack)
       occasionMs = performance.now()
