@@ -24,7 +24,7 @@ export async function untilAdopted({ dir, names }: Pick<Stack, 'dir' | 'names'>)
   const living = names.filter((name) => name.startsWith('ingress')).length
   const list = (path: string) => (existsSync(path) ? readdirSync(path) : [])
   const isAdopted = () => {
-    const journals = list(base).filter((name) => list(join(base, name)).includes('live.sock'))
+    const journals = list(base).filter((name) => existsSync(join(base, name, 'live.sock')))
     return journals.length <= living && journals.every((name) => list(join(base, name, 'adopted')).length === 0)
   }
   await waitUntil(isAdopted, { deadlineMs: adoptedDeadlineMs, everyMs: 250 })
