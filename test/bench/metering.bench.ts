@@ -7,7 +7,14 @@ import { type Drained, drain } from './metering/drain.ts'
 import { Engine, readBlocks } from './metering/engine.ts'
 import { createTopics, fillTopic, forgetGroups, type TopicValues } from './metering/full-topic.ts'
 import { type Latency, measureLatency } from './metering/latency.ts'
-import { type BenchOptions, type BenchReport, type BenchRow, spread } from './report.ts'
+import {
+  type BenchOptions,
+  type BenchRatio,
+  type BenchReport,
+  type BenchRow,
+  type BenchTable,
+  spread,
+} from './report.ts'
 
 const events = 400_000
 /** As many inserts as metering has under way at once. */
@@ -119,79 +126,73 @@ async function latencies({ rounds, progress }: BenchOptions): Promise<Latency[][
 
 const parts = ['writer', 'kafka', 'metering', 'clickhouse'] as const
 
-/** One process of metering on a full topic, beside the engine alone and a plain consumer; how soon a decision can be asked for. */
-export async function run(options: BenchOptions): Promise<BenchReport> {
-  const rounds = await throughput(options)
-  const seen = await latencies(options)
+/** A line for each rate. */
+function latencyTable(seen: readonly (readonly Latency[])[]): BenchTable {
+  return {
+    title: 'while decisions come in',
+    columns: ['p50 ms to be queryable', 'p99 ms', ...parts.map((part) => `${part} µs`), 'in all µs'],
+    rows: rates.map((rate, index) => {
+      const of = (pick: (one: Latency) => number) => spread((seen[index] ?? []).map(pick))
+      return {
+        label: `${rate.toLocaleString('en-US')}/s`,
+        values: [
+          of(({ p50Ms }) => p50Ms),
+          of(({ p99Ms }) => p99Ms),
+          ...parts.map((part) => of(({ cpuUs }) => cpuUs[part])),
+          of(({ cpuUs }) => parts.reduce((sum, part) => sum + cpuUs[part], 0)),
+        ],
+      }
+    }),
+  }
+}
+
+function throughputRows(rounds: readonly Round[]): BenchRow[] {
   const row = (label: string, unit: string, of: (round: Round) => number): BenchRow => ({
     ...{ label, unit, ...spread(rounds.map(of)) },
   })
-  const ratio = (label: string, target: string | undefined, of: (round: Round) => number) => ({
+  const inBlocks = 'in blocks as large'
+  return [
+    row('metering', 'events/s', ({ metering }) => metering.eventsPerSecond),
+    row('naive consumer', 'events/s', ({ naive }) => naive.eventsPerSecond),
+    row(`naive consumer ${inBlocks}`, 'events/s', ({ naiveInBlocks }) => naiveInBlocks.eventsPerSecond),
+    row('the engine alone, the same blocks one by one', 'events/s', ({ engine }) => engine),
+    row(`the engine alone, ${insertsAtOnce} at once`, 'events/s', ({ engineAtOnce }) => engineAtOnce),
+    row('CPU, metering', 'µs/event', ({ metering }) => metering.consumerCpuUs),
+    row('CPU, naive consumer', 'µs/event', ({ naive }) => naive.consumerCpuUs),
+    row(`CPU, naive consumer ${inBlocks}`, 'µs/event', ({ naiveInBlocks }) => naiveInBlocks.consumerCpuUs),
+    row('CPU, ClickHouse under metering', 'µs/event', ({ metering }) => metering.clickhouseCpuUs),
+    row('CPU, ClickHouse under the naive consumer', 'µs/event', ({ naive }) => naive.clickhouseCpuUs),
+    row(`CPU, ClickHouse under it ${inBlocks}`, 'µs/event', ({ naiveInBlocks }) => naiveInBlocks.clickhouseCpuUs),
+    row('on disk, weir.decisions as inserted', 'bytes/event', ({ bytesRaw }) => bytesRaw),
+    row('on disk, all tables merged', 'bytes/event', ({ bytesMerged }) => bytesMerged),
+  ]
+}
+
+function throughputRatios(rounds: readonly Round[]): BenchRatio[] {
+  const ratio = (label: string, target: string | undefined, of: (round: Round) => number): BenchRatio => ({
     ...{ label, ...spread(rounds.map(of)) },
     ...(target === undefined ? {} : { target }),
   })
+  const events = (a: Drained, b: Drained) => a.eventsPerSecond / b.eventsPerSecond
+  const cpu = (a: Drained, b: Drained) => a.consumerCpuUs / b.consumerCpuUs
+  return [
+    ratio('metering / the engine, one by one', '≥ 0.6', (one) => one.metering.eventsPerSecond / one.engine),
+    ratio('metering / the engine, at once', '≥ 0.6', (one) => one.metering.eventsPerSecond / one.engineAtOnce),
+    ratio('metering / naive, events/s', '≥ 1.5', ({ metering, naive }) => events(metering, naive)),
+    ratio('metering / naive, CPU an event', '≤ 0.33', ({ metering, naive }) => cpu(metering, naive)),
+    ratio('metering / naive in blocks as large, events/s', undefined, (one) => events(one.metering, one.naiveInBlocks)),
+    ratio('metering / naive in blocks as large, CPU', undefined, (one) => cpu(one.metering, one.naiveInBlocks)),
+  ]
+}
+
+/** One process of metering on a full topic, beside the engine alone and plain consumers; how soon a decision can be asked for. */
+export async function run(options: BenchOptions): Promise<BenchReport> {
+  const rounds = await throughput(options)
+  const seen = await latencies(options)
   return {
     name: `metering: ${events.toLocaleString('en-US')} decisions in a full topic, one process, all views`,
-    tables: [
-      {
-        title: 'while decisions come in',
-        columns: ['p50 ms to be queryable', 'p99 ms', ...parts.map((part) => `${part} µs`), 'in all µs'],
-        rows: rates.map((rate, index) => {
-          const of = (pick: (one: Latency) => number) => spread((seen[index] ?? []).map(pick))
-          return {
-            label: `${rate.toLocaleString('en-US')}/s`,
-            values: [
-              of(({ p50Ms }) => p50Ms),
-              of(({ p99Ms }) => p99Ms),
-              ...parts.map((part) => of(({ cpuUs }) => cpuUs[part])),
-              of(({ cpuUs }) => parts.reduce((sum, part) => sum + cpuUs[part], 0)),
-            ],
-          }
-        }),
-      },
-    ],
-    rows: [
-      row('metering', 'events/s', ({ metering }) => metering.eventsPerSecond),
-      row('naive consumer', 'events/s', ({ naive }) => naive.eventsPerSecond),
-      row('naive consumer in blocks as large', 'events/s', ({ naiveInBlocks }) => naiveInBlocks.eventsPerSecond),
-      row('the engine alone, the same blocks one by one', 'events/s', ({ engine }) => engine),
-      row(`the engine alone, ${insertsAtOnce} at once`, 'events/s', ({ engineAtOnce }) => engineAtOnce),
-      row('CPU, metering', 'µs/event', ({ metering }) => metering.consumerCpuUs),
-      row('CPU, naive consumer', 'µs/event', ({ naive }) => naive.consumerCpuUs),
-      row('CPU, naive consumer in blocks as large', 'µs/event', ({ naiveInBlocks }) => naiveInBlocks.consumerCpuUs),
-      row('CPU, ClickHouse under metering', 'µs/event', ({ metering }) => metering.clickhouseCpuUs),
-      row('CPU, ClickHouse under the naive consumer', 'µs/event', ({ naive }) => naive.clickhouseCpuUs),
-      row(
-        'CPU, ClickHouse under it in blocks as large',
-        'µs/event',
-        ({ naiveInBlocks }) => naiveInBlocks.clickhouseCpuUs,
-      ),
-      row('on disk, weir.decisions as inserted', 'bytes/event', ({ bytesRaw }) => bytesRaw),
-      row('on disk, all tables merged', 'bytes/event', ({ bytesMerged }) => bytesMerged),
-    ],
-    ratios: [
-      ratio('metering / the engine, one by one', '≥ 0.6', (one) => one.metering.eventsPerSecond / one.engine),
-      ratio('metering / the engine, at once', '≥ 0.6', (one) => one.metering.eventsPerSecond / one.engineAtOnce),
-      ratio(
-        'metering / naive, events/s',
-        '≥ 1.5',
-        ({ metering, naive }) => metering.eventsPerSecond / naive.eventsPerSecond,
-      ),
-      ratio(
-        'metering / naive, CPU an event',
-        '≤ 0.33',
-        ({ metering, naive }) => metering.consumerCpuUs / naive.consumerCpuUs,
-      ),
-      ratio(
-        'metering / naive in blocks as large, events/s',
-        undefined,
-        ({ metering, naiveInBlocks }) => metering.eventsPerSecond / naiveInBlocks.eventsPerSecond,
-      ),
-      ratio(
-        'metering / naive in blocks as large, CPU an event',
-        undefined,
-        ({ metering, naiveInBlocks }) => metering.consumerCpuUs / naiveInBlocks.consumerCpuUs,
-      ),
-    ],
+    tables: [latencyTable(seen)],
+    rows: throughputRows(rounds),
+    ratios: throughputRatios(rounds),
   }
 }

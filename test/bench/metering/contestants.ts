@@ -1,9 +1,8 @@
 import { freePorts } from '@weir/runtime/ports.ts'
-import { blockSizeFor } from '../../../services/metering/src/block-size.ts'
 import { type Program, startProgram } from '../ingress/start-program.ts'
 
-/** Of `WEIR_KAFKA_SESSION_MS`. */
-const sessionMsDefault = 30_000
+/** Of metering, with the default session (services/metering/src/block-size.ts). */
+const blockBytes = 10_500_000
 
 export interface ConsumerServers {
   readonly brokers: string
@@ -41,4 +40,4 @@ const startNaiveWith =
 
 export const startNaive = startNaiveWith()
 /** The same, told to fetch in blocks as large as metering's, so that only what is done to a record makes the difference. */
-export const startNaiveInBlocks = startNaiveWith(String(blockSizeFor(sessionMsDefault).bytes))
+export const startNaiveInBlocks = startNaiveWith(String(blockBytes))
