@@ -103,6 +103,8 @@ test('a number that stands in a dead letter is not lost', async () => {
   const broken = (records[2] ?? '').replace('"cost":2', '"cost":"much"')
   await stack.send([...records.slice(0, 2), broken, ...records.slice(3)], 4)
   expect(await settled(stack, journal.subject, 4)).toEqual(once(4))
+  // Gaps are written after the rows.
+  await waitUntil(async () => (await gapsOf(journal.id)).length > 0, { deadlineMs: 20_000 })
   expect(await gapsOf(journal.id)).toEqual([{ cause: 'dead_letter', from_seq: 2, to_seq: 2, count: 1 }])
 })
 
