@@ -3,7 +3,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { compareWithRaw, openCounter } from '../support/failure/count.ts'
 import { packId } from '../support/failure/ledger.ts'
-import { untilQuiet } from '../support/failure/until-quiet.ts'
+import { untilAdopted, untilQuiet } from '../support/failure/until-quiet.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
@@ -72,10 +72,11 @@ function keepLedger({ line }: RunningWeir) {
 }
 
 /** Every answered decision is in the raw table once, and in every rollup; nothing else is but what was cut off. */
-async function expectExactCounts({ line }: RunningWeir, answers: Map<string, number>, cutOff: number): Promise<void> {
+async function expectExactCounts({ line, dir }: RunningWeir, answers: Map<string, number>, cutOff: number): Promise<void> {
   const counter = openCounter(line.clickhouse)
   try {
     const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
+    await untilAdopted({ dir, names: ['ingress'] })
     await untilQuiet(line.kafka, counter, { wanted: answered, isUncertain: false })
     const found = compareWithRaw({ answers, refusals: new Map() }, await counter.rawById('2000-01-01'))
     expect({ ...found, beyond: Math.max(0, found.beyond - cutOff) }).toEqual({

@@ -4,8 +4,8 @@ import type { ClickHouseClient } from '../connect.ts'
 import { queryIdOf } from '../insert.ts'
 import type { MendOptions } from './doubted-block.ts'
 
-/** Between two looks. */
-const lookEveryMs = 50
+/** Before a look, on average; each time twice as long, to a bound that leaves several looks in half a minute. */
+const [pauseFirstMs, pauseMaxMs] = [100, 3_200]
 
 /**
  * What one block is mended by. All that it writes runs under the block's name, so that whoever gets the block next finds it at work;
@@ -41,8 +41,10 @@ export class MendConnection {
     return this.#options.signal
   }
 
-  async pause(): Promise<void> {
-    await pause(lookEveryMs, undefined, this.#options.signal === undefined ? {} : { signal: this.#options.signal })
+  /** As long as chance will have it, longer after each attempt: several who mend the same do not go on in step. */
+  async pause(attempt: number): Promise<void> {
+    const ms = Math.min(pauseMaxMs, pauseFirstMs * 2 ** attempt) * 2 * Math.random()
+    await pause(ms, undefined, this.#options.signal === undefined ? {} : { signal: this.#options.signal })
   }
 
   #aborted() {

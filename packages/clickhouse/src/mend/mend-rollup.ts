@@ -1,6 +1,6 @@
 import { addSumsQuery, missingSums, type SumsRow } from '../audit/rollup-sums.ts'
 import { type Rollup, rebuildQueries } from '../audit/rollups.ts'
-import type { Span } from '../audit/span.ts'
+import { type Span, withinSpan } from '../audit/span.ts'
 import type { MendConnection } from './mend-connection.ts'
 
 /** `unsure`: there was no moment in which it could be compared. */
@@ -12,9 +12,6 @@ const subjectsAtOnce = 500
 const quietMsMax = 30_000
 /** A process that had the block before may do the same for a moment: then what both have added is taken away again. */
 const attemptsMax = 20
-
-/** Callers that nobody knows: their records come by every partition, so several processes write their buckets. */
-const sharedSubjects: ReadonlySet<string> = new Set(['_unauthenticated'])
 
 /** Changes with every insert into Weir's tables; undefined while one is under way. */
 async function writtenSoFar(connection: MendConnection): Promise<string | undefined> {
@@ -36,9 +33,13 @@ async function makeRight(connection: MendConnection, rollup: Rollup, span: Span,
   for (const { query, params } of queries) await connection.write(query, params)
 }
 
-/** Nobody else writes these buckets: what differs is ours. */
+/**
+ * Nobody else writes these buckets: what differs is ours. Unless somebody had the block before and mends it too: after the first
+ * attempt chance parts the two.
+ */
 async function mendOwn(connection: MendConnection, rollup: Rollup, span: Span): Promise<RollupOutcome> {
   for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+    if (attempt > 1) await connection.pause(attempt)
     const missing = await missingSums(connection, rollup, span)
     if (missing.length === 0) return attempt === 1 ? 'right' : 'mended'
     await makeRight(connection, rollup, span, missing)
@@ -46,19 +47,35 @@ async function mendOwn(connection: MendConnection, rollup: Rollup, span: Span): 
   return 'unsure'
 }
 
-/** Others write these buckets, so they are compared in a moment in which nobody does. */
+/**
+ * Others write these buckets, so they are compared in a moment in which nobody does. Several may do so at once, and would each add what
+ * is missing, and then each take it away again, ever more: so each waits as chance will have it, and adds at once what it found.
+ */
 async function mendShared(connection: MendConnection, rollup: Rollup, span: Span): Promise<RollupOutcome> {
   const endMs = performance.now() + quietMsMax
-  for (let isMended = false; performance.now() < endMs; await connection.pause()) {
+  let adds = 0
+  while (performance.now() < endMs) {
+    await connection.pause(adds)
     const before = await writtenSoFar(connection)
     if (before === undefined) continue
     const missing = await missingSums(connection, rollup, span)
     if ((await writtenSoFar(connection)) !== before) continue
-    if (missing.length === 0) return isMended ? 'mended' : 'right'
+    if (missing.length === 0) return adds > 0 ? 'mended' : 'right'
     await makeRight(connection, rollup, span, missing)
-    isMended = true
+    adds += 1
   }
   return 'unsure'
+}
+
+/**
+ * Of these subjects those whose rows came by several partitions, so that several processes write their buckets: callers whom nobody
+ * knows, and everybody where partitions were added.
+ */
+async function sharedSubjects(connection: MendConnection, { source }: Rollup, span: Span): Promise<Set<string>> {
+  const rows = await connection.ask<{ subject: string }>(
+    `SELECT subject FROM ${source} WHERE ${withinSpan(span)} GROUP BY subject HAVING uniqExact(partition) > 1`,
+  )
+  return new Set(rows.map(({ subject }) => subject))
 }
 
 /** Makes a rollup's buckets of these subjects in a span what the raw rows say. */
@@ -69,14 +86,13 @@ export async function mendRollup(
   subjects: readonly string[],
 ): Promise<RollupOutcome> {
   if (!rollup.keys.includes('subject')) return mendShared(connection, rollup, span)
-  const own = subjects.filter((subject) => !sharedSubjects.has(subject))
   const outcomes: RollupOutcome[] = []
-  for (let at = 0; at < own.length; at += subjectsAtOnce) {
-    const some = { ...span, subjects: own.slice(at, at + subjectsAtOnce) }
-    outcomes.push(await mendOwn(connection, rollup, some))
-  }
-  if (own.length < subjects.length) {
-    outcomes.push(await mendShared(connection, rollup, { ...span, subjects: [...sharedSubjects] }))
+  for (let at = 0; at < subjects.length; at += subjectsAtOnce) {
+    const some = subjects.slice(at, at + subjectsAtOnce)
+    const shared = await sharedSubjects(connection, rollup, { ...span, subjects: some })
+    const own = some.filter((subject) => !shared.has(subject))
+    if (own.length > 0) outcomes.push(await mendOwn(connection, rollup, { ...span, subjects: own }))
+    if (shared.size > 0) outcomes.push(await mendShared(connection, rollup, { ...span, subjects: [...shared] }))
   }
   return outcomes.find((one) => one === 'unsure') ?? outcomes.find((one) => one === 'mended') ?? 'right'
 }
