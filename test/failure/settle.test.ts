@@ -1,28 +1,16 @@
-import { connectRedis } from '@weir/redis/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
 import { keyOf, subjectId } from '../support/failure/failure-policy.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { untilRestored } from '../support/failure/until-restored.ts'
 
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack()
-  await untilRestored()
+  await untilRestored(stack)
 })
 afterAll(() => stack?.close())
-
-/**
- * A Redis that is new is one that lost its counts: for half a minute they are raised to ClickHouse's sums, which do not know of
- * corrections that the killed process still owes (docs/decisions/0008).
- */
-async function untilRestored(): Promise<void> {
-  const redis = connectRedis(stack.addresses.redis, { role: 'claims', onError: () => undefined })
-  const isRestored = async () =>
-    (await redis.get('weir:1:{_here-0}').catch(() => 'restoring'))?.startsWith('restoring') === false
-  expect(await waitUntil(isRestored, { deadlineMs: 90_000, everyMs: 500 })).toBe(true)
-  redis.disconnect()
-}
 
 const decisions = 20
 const [charged, cost] = [5, 3]

@@ -72,7 +72,11 @@ function keepLedger({ line }: RunningWeir) {
 }
 
 /** Every answered decision is in the raw table once, and in every rollup; nothing else is but what was cut off. */
-async function expectExactCounts({ line, dir }: RunningWeir, answers: Map<string, number>, cutOff: number): Promise<void> {
+async function expectExactCounts(
+  { line, dir }: RunningWeir,
+  answers: Map<string, number>,
+  cutOff: number,
+): Promise<void> {
   const counter = openCounter(line.clickhouse)
   try {
     const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)

@@ -5,6 +5,7 @@ import { openHandDamage, weirAudit } from '../support/failure/hand-damage.ts'
 import { watchOutages } from '../support/failure/outages.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
+import { untilRestored } from '../support/failure/until-restored.ts'
 
 /** `WEIR_SOAK_MINUTES`; ten unless it says otherwise. */
 const minutes = Number(process.env.WEIR_SOAK_MINUTES ?? 10)
@@ -59,6 +60,8 @@ it('an audit of what the soak left finds nothing; what is then removed by hand i
   process.stdout.write(`  audit of the soaked data: ${JSON.stringify(clean)}\n`)
   expect([clean.code, clean.findings]).toEqual([0, []])
 
+  // Else the count that is removed is back before it is looked for.
+  await untilRestored(stack)
   const hand = openHandDamage(stack)
   const before = await hand.sums()
   const used = await hand.usedByRows()

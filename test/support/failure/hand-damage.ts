@@ -18,6 +18,8 @@ export interface AuditReport {
   readonly findings: readonly Finding[]
   readonly repaired?: readonly string[]
   readonly left?: readonly Finding[]
+  /** Charged for requests that were cut off. */
+  readonly above: { readonly counts: number; readonly units: number }
   readonly compared: { readonly offsets: number; readonly counts: number }
 }
 
@@ -50,7 +52,7 @@ export interface HandDamage {
 
 const usedQuery = `SELECT concat('weir:1:{', subject, '}:', splitByChar('-', subject)[1], '-day') AS key,
   sum(toInt64(cost * count) + adjustment) AS units FROM weir.decisions
-  WHERE toDate(ts) = today('UTC') AND charged = 'yes' AND subject NOT LIKE 'narrow-%' GROUP BY key ORDER BY key`
+  WHERE toDate(ts, 'UTC') = toDate(now(), 'UTC') AND charged = 'yes' AND subject NOT LIKE 'narrow-%' GROUP BY key ORDER BY key`
 
 const sumsQuery = `SELECT count() AS rows, sum(count) AS raw, uniqExact(topic_id, partition, offset) AS places,
   (SELECT sum(count) FROM weir.usage_1m) AS usage_1m, (SELECT sum(count) FROM weir.usage_15m) AS usage_15m,

@@ -6,7 +6,7 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { auditKafka, type MissingRecords } from './audit-kafka.ts'
 import { auditNumbers } from './audit-numbers.ts'
-import { auditQuotas } from './audit-quotas.ts'
+import { auditQuotas, type CountsAbove } from './audit-quotas.ts'
 import { auditRollups } from './audit-rollups.ts'
 import { meteredTopics } from './metered-topics.ts'
 import { readDeadLetterNumbers } from './read-dead-letters.ts'
@@ -26,6 +26,7 @@ export interface AuditPorts {
 export interface AuditResult {
   readonly findings: readonly Finding[]
   readonly missing: readonly MissingRecords[]
+  readonly above: CountsAbove
   readonly compared: { readonly offsets: number; readonly counts: number }
 }
 
@@ -46,5 +47,5 @@ export async function auditAll(ports: AuditPorts, span: Span): Promise<AuditResu
   }
   const quotas = await auditQuotas(ports)
   findings.push(...quotas.findings)
-  return { findings, missing, compared: { offsets, counts: quotas.compared } }
+  return { findings, missing, above: quotas.above, compared: { offsets, counts: quotas.compared } }
 }

@@ -13,8 +13,19 @@ const looksMaxAbove = 10
 const looksMaxBelow = 2
 const monthMs = 32 * 24 * 3_600_000
 
+/** Counts that are above what the records say, and by how many units in all. */
+export interface CountsAbove {
+  readonly counts: number
+  readonly units: number
+}
+
 export interface QuotaAudit {
   readonly findings: readonly Finding[]
+  /**
+   * No findings: a process that is killed between charge and record leaves a charge without one. Nobody was answered, so nothing is to
+   * be recorded, and who was charged has that much less until the period ends.
+   */
+  readonly above: CountsAbove
   /** Counts that were compared. */
   readonly compared: number
 }
@@ -92,5 +103,11 @@ export async function auditQuotas(ports: {
     // Only what differs every time.
     result = { ...next, findings: next.findings.filter(({ where }) => before.has(where)) }
   }
-  return result
+  const above = result.findings.filter(isAbove)
+  const units = above.reduce((sum, { expected, found }) => sum + Number(found) - Number(expected), 0)
+  return {
+    findings: result.findings.filter((finding) => !isAbove(finding)),
+    above: { counts: above.length, units },
+    compared: result.compared,
+  }
 }

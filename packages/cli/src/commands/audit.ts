@@ -40,8 +40,12 @@ function spanOf({ from, to }: AuditOptions, nowMs: number): Span {
   throw new WeirError('CONFIG_INVALID', '--from must be before --to')
 }
 
-function print({ findings, compared }: AuditResult, around: Surroundings): void {
+function print({ findings, above, compared }: AuditResult, around: Surroundings): void {
   around.say(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
+  if (above.counts > 0) {
+    const what = `${above.counts} counts of Redis are above the records, by ${above.units} units in all`
+    around.say(`${what}: charged for requests that a killed process never answered (weir limits reset begins one anew)`)
+  }
   if (findings.length === 0) {
     around.say('nothing differs')
     return
@@ -63,7 +67,8 @@ async function run(options: AuditOptions, around: Surroundings, ports: AuditPort
   const first = await auditAll(ports, span)
   if (!options.json) print(first, around)
   if (!options.repair || first.findings.length === 0) {
-    if (options.json) around.print(JSON.stringify({ findings: first.findings, compared: first.compared }))
+    if (options.json)
+      around.print(JSON.stringify({ findings: first.findings, above: first.above, compared: first.compared }))
     return first.findings.length === 0
   }
   const repaired: string[] = []
@@ -73,7 +78,8 @@ async function run(options: AuditOptions, around: Surroundings, ports: AuditPort
   })
   const left = await auditAll(ports, span)
   if (options.json) {
-    around.print(JSON.stringify({ findings: first.findings, repaired, left: left.findings, compared: left.compared }))
+    const { findings, above, compared } = left
+    around.print(JSON.stringify({ findings: first.findings, repaired, left: findings, above, compared }))
   } else {
     around.say(left.findings.length === 0 ? 'all of it is mended' : 'what is left:')
     if (left.findings.length > 0) print(left, around)

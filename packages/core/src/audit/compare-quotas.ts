@@ -37,7 +37,7 @@ export function quotaFindings(looks: readonly QuotaLook[]): Finding[] {
     }
     const tooMany = Math.min(first.before, last.before) - unknown > units
     if (!tooMany || isLeased) return []
-    const note = 'Redis counts more than there are records; left as it is (weir limits reset begins anew)'
+    const note = 'Redis counts more than there are records'
     return [{ ...common, what: `used of ${limit}`, found: String(last.before), note }]
   })
 }
