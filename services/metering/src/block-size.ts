@@ -13,13 +13,13 @@ export interface BlockSize {
  */
 const recordsPerSecond = 750
 const bytesPerSecond = 350_000
-/** That of a session of 30 s, about 20,000 decisions: larger ones gain little, and a process holds three, as fetched and as lines. */
-const bytesMax = 10_500_000
+/** Of a longer session no more than of this: larger blocks gain little, and a process holds three, as fetched and as lines. */
+const secondsMax = 30
 
 /** `sessionMs`: of the consumer group. */
 export function blockSizeFor(sessionMs: number): BlockSize {
-  const seconds = sessionMs / 1_000
-  return { records: Math.floor(seconds * recordsPerSecond), bytes: Math.min(bytesMax, seconds * bytesPerSecond) }
+  const seconds = Math.min(secondsMax, sessionMs / 1_000)
+  return { records: Math.floor(seconds * recordsPerSecond), bytes: Math.floor(seconds * bytesPerSecond) }
 }
 
 /** The place behind the last record of the block that begins at `start`; a block has at least one. */

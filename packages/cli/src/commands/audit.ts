@@ -44,7 +44,9 @@ function print({ findings, above, compared }: AuditResult, around: Surroundings)
   around.say(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
   if (above.counts > 0) {
     const what = `${above.counts} counts of Redis are above the records, by ${above.units} units in all`
-    around.say(`${what}: charged for requests that a killed process never answered (weir limits reset begins one anew)`)
+    around.say(
+      `${what}, as a process leaves them that is killed between charge and record (weir limits reset begins one anew)`,
+    )
   }
   if (findings.length === 0) {
     around.say('nothing differs')

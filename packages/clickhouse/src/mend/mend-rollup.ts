@@ -13,6 +13,9 @@ const quietMsMax = 30_000
 /** A process that had the block before may do the same for a moment: then what both have added is taken away again. */
 const attemptsMax = 20
 
+/** Callers that nobody knows: their records come by every partition, also where rows of only one are there yet. */
+const strangers = '_unauthenticated'
+
 /** Changes with every insert into Weir's tables; undefined while one is under way. */
 async function writtenSoFar(connection: MendConnection): Promise<string | undefined> {
   const [row] = await connection.ask<{ busy: string; written: unknown }>(
@@ -68,8 +71,8 @@ async function mendShared(connection: MendConnection, rollup: Rollup, span: Span
 }
 
 /**
- * Of these subjects those whose rows came by several partitions, so that several processes write their buckets: callers whom nobody
- * knows, and everybody where partitions were added.
+ * Of these subjects those whose rows came by several partitions, so that several processes write their buckets: everybody where
+ * partitions were added.
  */
 async function sharedSubjects(connection: MendConnection, { source }: Rollup, span: Span): Promise<Set<string>> {
   const rows = await connection.ask<{ subject: string }>(
@@ -90,6 +93,7 @@ export async function mendRollup(
   for (let at = 0; at < subjects.length; at += subjectsAtOnce) {
     const some = subjects.slice(at, at + subjectsAtOnce)
     const shared = await sharedSubjects(connection, rollup, { ...span, subjects: some })
+    if (some.includes(strangers)) shared.add(strangers)
     const own = some.filter((subject) => !shared.has(subject))
     if (own.length > 0) outcomes.push(await mendOwn(connection, rollup, { ...span, subjects: own }))
     if (shared.size > 0) outcomes.push(await mendShared(connection, rollup, { ...span, subjects: [...shared] }))
