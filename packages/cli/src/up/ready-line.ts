@@ -85,7 +85,7 @@ export function readyScreen(line: ReadyLine): string {
     )
   }
   tries.push(
-    '# who used what, a second later, and the webhooks that the receiver verified',
+    '# who used what, two seconds later, and the webhooks that the receiver verified',
     `curl -s '${line.console}/v1/usage?by=subject,outcome&step=day' -H 'Authorization: Bearer ${line.adminToken}'`,
     `curl -s ${line.receiver}/deliveries`,
   )
