@@ -3,7 +3,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { compareWithRaw, openCounter } from '../support/failure/count.ts'
 import { packId } from '../support/failure/ledger.ts'
-import { untilAdopted, untilQuiet } from '../support/failure/until-quiet.ts'
+import { untilSettled } from '../support/failure/until-settled.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
@@ -79,9 +79,7 @@ async function expectExactCounts(
 ): Promise<void> {
   const counter = openCounter(line.clickhouse)
   try {
-    const answered = [...answers.values()].reduce((sum, count) => sum + count, 0)
-    await untilAdopted({ dir, names: ['ingress'] })
-    await untilQuiet(line.kafka, counter, { wanted: answered, isUncertain: false })
+    await untilSettled({ kafka: line.kafka, dir })
     const found = compareWithRaw({ answers, refusals: new Map() }, await counter.rawById('2000-01-01'))
     expect({ ...found, beyond: Math.max(0, found.beyond - cutOff) }).toEqual({
       missing: 0,
@@ -89,9 +87,6 @@ async function expectExactCounts(
       beyond: 0,
       repeated: 0,
     })
-    // What was cut off may still be on its way, from the table to its rollups.
-    const isSummed = async () => (await counter.rollupDifferences()) === 0
-    await waitUntil(isSummed, { deadlineMs: 10_000, everyMs: 500 })
     const raw = await counter.rawTotal()
     expect(await counter.rollupTotals()).toEqual({ usage_1m: raw, usage_15m: raw, usage_total_15m: raw })
     expect([await counter.rollupDifferences(), await counter.repeatedRows(), await counter.holes()]).toEqual([0, 0, 0])

@@ -8,7 +8,7 @@ import { type Counter, compareWithRaw, openCounter } from './count.ts'
 import { type RunningLoad, startLoad } from './drive-load.ts'
 import { answersById, type LedgerEntry } from './ledger.ts'
 import type { Stack } from './stack.ts'
-import { untilAdopted, untilQuiet } from './until-quiet.ts'
+import { untilSettled } from './until-settled.ts'
 
 /** One line of the table in docs/reliability.md. */
 export interface FailureRow {
@@ -94,10 +94,7 @@ export async function playScenario(
     isStopped = true
     const counted = answersById(ledger)
     const answered = [...counted.answers.values()].reduce((sum, count) => sum + count, 0)
-    // Else decisions that were cut off stand in for answered ones that still lie in the journal of a dead process.
-    await untilAdopted(stack)
-    const isUncertain = counted.refusals.size > 0
-    await untilQuiet(stack.addresses.kafka, counter, { wanted: before + answered, isUncertain })
+    await untilSettled({ kafka: stack.addresses.kafka, dir: stack.dir })
 
     const { missing, refused, beyond, repeated } = compareWithRaw(counted, await counter.rawById(sinceTs))
     const raw = ((await counter.rawTotal()) ?? 0) - before
