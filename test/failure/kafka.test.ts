@@ -76,12 +76,17 @@ describe('Kafka', () => {
       return (await endsOf(kafka)).length === 6
     }
     expect(await waitUntil(recreated, { deadlineMs: 30_000, everyMs: 500 })).toBe(true)
-    await kafka.close()
     const { row } = await playScenario(stack, {
       fault: 'the topic of the decisions deleted and made anew',
       perSecond: 500,
-      strike: ({ load }) => load.forMs(5_000),
+      async strike({ load }) {
+        await load.forMs(5_000)
+        // What was numbered for partitions that it had before waits until it has them again.
+        await kafka.raisePartitions(topics.decisions, 9)
+        await load.forMs(3_000)
+      },
     })
+    await kafka.close()
     expect(row).toEqual(exactly(row))
   })
 })
