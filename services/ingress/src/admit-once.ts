@@ -32,16 +32,26 @@ export function createAdmitOnce(parts: {
   /** Being recorded by this process; no more than requests are under way. */
   const underWay = new Map<string, Promise<Verdict>>()
 
+  /** Those of which nobody knows yet whether they have a record; no more than one stalled write holds. */
+  const overdue = new Set<string>()
+
   /** Whoever is turned away here stays charged: the next attempt is admitted by it. */
   const record = async (
     { tsMs, ask, limits, decision }: Admitted,
     id: string,
     admissionId: string,
   ): Promise<Verdict> => {
-    const isRecorded = recording.append(id, tsMs, ask, decision) && (await log.written())
-    if (!isRecorded) return recording.unrecorded(ask, limits, decision)
-    admissions.mark(ask.subject.id, admissionId, id)
-    return { id, decision, limits }
+    const landed = recording.append(id, tsMs, ask, decision)
+    if (landed === undefined) return recording.unrecorded(ask, limits, decision)
+    if (await log.written()) {
+      admissions.mark(ask.subject.id, admissionId, id)
+      return { id, decision, limits }
+    }
+    overdue.add(admissionId)
+    return recording.overdue({ id, landed, ask, limits, decision }, (isThere) => {
+      overdue.delete(admissionId)
+      if (isThere) admissions.mark(ask.subject.id, admissionId, id)
+    })
   }
 
   return async function admitOnce(admitted, ownId) {
@@ -53,6 +63,7 @@ export function createAdmitOnce(parts: {
       return first.finally(() => underWay.delete(ownId))
     }
     await underWay.get(repeats)
+    if (overdue.has(repeats)) return recording.refuse(ask, limits, repeatedTooSoon(decision))
     const found = await admissions.claim(ask.subject.id, repeats)
     if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
     return found.kind === 'ours'

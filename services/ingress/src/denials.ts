@@ -31,6 +31,8 @@ export interface RecordedDenial {
   readonly id: string | undefined
   /** Whether it is in the journal as soon as that is written; else it waits here. */
   readonly isTaken: boolean
+  /** What becomes of a record of its own in the end; undefined for a sum, which nobody can tell of. */
+  readonly landed?: Promise<boolean> | undefined
 }
 
 /** Since the process started. */
@@ -46,6 +48,10 @@ export interface Denials {
   record(denial: Denial, isOneOfMany: boolean): RecordedDenial
   /** Lets the denial wait until the journal writes again; the id of its record to be, or undefined when only a gap will tell of it. */
   wait(denial: Denial): string | undefined
+  /** As `wait`, under an id that was given out already, and with no other. */
+  waitAs(id: string, denial: Denial): void
+  /** Counts a denial in the gap alone. */
+  miss(): void
   /** Writes what waits for room, as far as there is some. */
   flush(): void
   /** The last try: after this nothing is kept. */
@@ -97,8 +103,8 @@ class DenialRecorder implements Denials {
 
   record(denial: Denial, isOneOfMany: boolean): RecordedDenial {
     const tsMs = this.#clock.nowMs()
-    const id = isOneOfMany ? this.#addToSum(denial, tsMs) : this.#append(denial, tsMs)
-    return id === undefined ? { id: this.wait(denial), isTaken: false } : { id, isTaken: true }
+    const taken = isOneOfMany ? this.#addToSum(denial, tsMs) : this.#append(denial, tsMs)
+    return taken ?? { id: this.wait(denial), isTaken: false }
   }
 
   wait(denial: Denial): string | undefined {
@@ -116,18 +122,29 @@ class DenialRecorder implements Denials {
       this.#waiting.set(kind, { id, denial: { ...denial, limits: [] }, count: 1 })
       return id
     }
+    this.miss()
+    return undefined
+  }
+
+  waitAs(id: string, denial: Denial): void {
+    if (this.#waiting.size >= this.#waitingMax) this.miss()
+    else this.#putBack({ id, denial: { ...denial, limits: [] }, count: 1 })
+  }
+
+  miss(): void {
+    const tsMs = this.#clock.nowMs()
     this.counters.uncounted += 1
     this.#gap ??= { count: 0, fromMs: tsMs, toMs: tsMs }
     this.#gap.count += 1
     this.#gap.toMs = tsMs
-    return undefined
+    this.#tryLater()
   }
 
   flush(): void {
     const isAll = this.#appendWaiting()
     if (!isAll) return
     if (this.#gap !== undefined) {
-      const detail = 'denials of more kinds than are kept while the journal is full'
+      const detail = 'denials of more kinds than are kept while the journal is full, or summed while the disk stalled'
       if (!this.#log.append('', encodeGapOpen({ cause: 'journal_full', detail, ...this.#gap }))) return
       this.#gap = undefined
     }
@@ -152,7 +169,7 @@ class DenialRecorder implements Denials {
     return this.#waiting.size === 0
   }
 
-  /** The disk refused after all. Its equals that have come meanwhile have a record and an id of their own. */
+  /** The disk did not take it after all. Its equals that have come meanwhile have a record and an id of their own. */
   #putBack(one: Waiting): void {
     this.#waiting.set(`${kindOf(one.denial)}\n${one.id}`, one)
     this.#tryLater()
@@ -172,12 +189,13 @@ class DenialRecorder implements Denials {
     this.#timer = undefined
   }
 
-  #append(denial: Denial, tsMs: number): string | undefined {
+  #append(denial: Denial, tsMs: number): RecordedDenial | undefined {
     const id = uuidv7(tsMs)
-    return this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, 1))) ? id : undefined
+    const isTaken = this.#log.append(denial.key, encodeDecisionOpen(inputOf(denial, id, tsMs, 1)))
+    return isTaken ? { id, isTaken, landed: this.#log.landed() } : undefined
   }
 
-  #addToSum(denial: Denial, tsMs: number): string | undefined {
+  #addToSum(denial: Denial, tsMs: number): RecordedDenial | undefined {
     const second = Math.floor(tsMs / 1_000)
     if (second !== this.#second) {
       this.#second = second
@@ -187,7 +205,7 @@ class DenialRecorder implements Denials {
     const known = this.#sums.get(kind)
     if (known?.sum.add()) {
       this.counters.summed += 1
-      return known.id
+      return { id: known.id, isTaken: true }
     }
     if (known === undefined && this.#sums.size >= this.#sumsMax) return this.#append(denial, tsMs)
     const id = uuidv7(tsMs)
@@ -196,7 +214,7 @@ class DenialRecorder implements Denials {
     if (!sum?.add()) return undefined
     this.#sums.set(kind, { id, sum })
     this.counters.summed += 1
-    return id
+    return { id, isTaken: true }
   }
 }
 

@@ -6,7 +6,7 @@ import type { LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/li
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
 import { createAdmitOnce } from './admit-once.ts'
-import { aboutOf } from './correction-record.ts'
+import { aboutOf, encodeCorrectionOpen } from './correction-record.ts'
 import { createDenials, type Denials } from './denials.ts'
 import type { NamedValues } from './http/named-scopes.ts'
 import type { LateRefunds } from './late-refunds.ts'
@@ -89,7 +89,7 @@ export function createGate(parts: GateParts): Gate {
   const denials = createDenials({ log, clock })
   const limitsOf = createLimitsOf()
   const recording = createRecording(log, denials)
-  const { append, refuse, unrecorded } = recording
+  const { append, refuse, unrecorded, overdue } = recording
   const admitOnce = createAdmitOnce({ log, recording, admissions })
 
   /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
@@ -98,6 +98,14 @@ export function createGate(parts: GateParts): Gate {
     const verdict = await refuse(ask, request.limits, decision)
     if (verdict.id !== undefined) lateRefunds?.note({ id: verdict.id, about: aboutOf(ask, tsMs), request })
     return verdict
+  }
+
+  /** Whoever was turned away is not to pay: the units are taken back where they were counted. */
+  const correct = (ask: Ask, tsMs: number, decisionId: string): void => {
+    const about = aboutOf(ask, tsMs)
+    const subject = ask.subject.id
+    const correction = { decisionId, subject, about, adjustment: -ask.cost, charged: 'no', limits: [] } as const
+    log.append(subject, encodeCorrectionOpen(correction), true)
   }
 
   return {
@@ -130,20 +138,25 @@ export function createGate(parts: GateParts): Gate {
       const tsMs = kept?.tsMs ?? clock.nowMs()
       if (idempotency !== undefined) return admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
       const id = kept?.settleable.id ?? uuidv7(tsMs)
-      if (append(id, tsMs, ask, decision) && (await log.written())) {
+      const landed = append(id, tsMs, ask, decision)
+      if (landed !== undefined && (await log.written())) {
         if (route.refundOn === undefined) return { id, decision, limits }
         return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
       }
       const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
-      return unrecorded(ask, limits, decision, isBack ? 'no' : decision.charged)
+      const charged = isBack ? 'no' : decision.charged
+      if (landed === undefined) return unrecorded(ask, limits, decision, charged)
+      // A record that comes to stand in the journal after all says that it was charged.
+      const takeBack = (isThere: boolean) => void (isThere && isBack && correct(ask, tsMs, id))
+      return overdue({ id, landed, ask, limits, decision, charged }, takeBack)
     },
     async refuseStranger(ask) {
       const { retryAfterMs } = ask
       const refused = policy.isStale() ? policyStale : unauthorized
       const { id, isTaken } = denials.record(strangerOf(ask, refused), true)
       if (isTaken && !(await log.written())) {
-        const decision = journalFull(refused)
-        return { id: denials.wait(strangerOf(ask, decision)), decision, limits: undefined }
+        denials.miss()
+        return { id: undefined, decision: journalFull(refused), limits: undefined }
       }
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },

@@ -16,14 +16,33 @@ export const journalFull = (decision: Decision, charged = decision.charged): Dec
   retryAfterMs: journalFullRetryMs,
 })
 
+/** A decision whose record was taken, and did not stand in the journal in time. */
+export interface Overdue {
+  readonly id: string
+  /** Whether it does in the end. */
+  readonly landed: Promise<boolean>
+  readonly ask: Ask
+  readonly limits: readonly Limit[]
+  readonly decision: Decision
+  readonly charged?: Charged
+}
+
 /** From decisions to verdicts that may be given out. */
 export interface Recording {
-  /** Takes the record of an admission; not safe before `written()`. False: the journal is full, and nothing was taken. */
-  append(id: string, tsMs: number, ask: Ask, decision: Decision): boolean
+  /**
+   * Takes the record of an admission; not safe before `written()`. Gives what becomes of it in the end, or undefined: the journal is full,
+   * and nothing was taken.
+   */
+  append(id: string, tsMs: number, ask: Ask, decision: Decision): Promise<boolean> | undefined
   /** Records whoever is turned away, as one of many where that is possible. */
   refuse(ask: Ask, limits: readonly Limit[], decision: Decision): Promise<Verdict>
   /** Of a decision that is not in the journal: whoever asked is turned away, and that is recorded when it can be. */
   unrecorded(ask: Ask, limits: readonly Limit[], decision: Decision, charged?: Charged): Verdict
+  /**
+   * Of a decision that may yet come to stand in the journal: whoever asked is turned away under its id, and that is recorded once it is
+   * certain that the decision itself is not. `then` is told which of the two it is.
+   */
+  overdue(overdue: Overdue, then?: (isThere: boolean) => void): Verdict
 }
 
 export function createRecording(log: DecisionLog, denials: Denials): Recording {
@@ -32,14 +51,29 @@ export function createRecording(log: DecisionLog, denials: Denials): Recording {
     return { id: denials.wait(denialOf(ask, refusal)), decision: refusal, limits }
   }
 
+  const overdue: Recording['overdue'] = ({ id, landed, ask, limits, decision, charged }, then) => {
+    const refusal = journalFull(decision, charged)
+    void landed.then((isThere) => {
+      if (!isThere) denials.waitAs(id, denialOf(ask, refusal))
+      then?.(isThere)
+    })
+    return { id, decision: refusal, limits }
+  }
+
   return {
     append(id, tsMs, ask, decision) {
-      return log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
+      const isTaken = log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
+      return isTaken ? log.landed() : undefined
     },
     async refuse(ask, limits, decision) {
-      const { id, isTaken } = denials.record(denialOf(ask, decision), decision.isRemembered === true)
-      return !isTaken || (await log.written()) ? { id, decision, limits } : unrecorded(ask, limits, decision)
+      const { id, isTaken, landed } = denials.record(denialOf(ask, decision), decision.isRemembered === true)
+      if (!isTaken || (await log.written())) return { id, decision, limits }
+      if (id !== undefined && landed !== undefined) return overdue({ id, landed, ask, limits, decision })
+      // One of a sum: it may be counted there, and must not be twice.
+      denials.miss()
+      return { id: undefined, decision: journalFull(decision), limits }
     },
     unrecorded,
+    overdue,
   }
 }
