@@ -27,7 +27,9 @@ const ends = (name: string) => once.has(name) || afterConsole.includes(name)
 
 const policy = parsePolicy(textOf('weir.yaml'), 'weir.yaml')
 const secretNames: readonly string[] =
-  policy.kind === 'policy' ? [...policy.policy.endpoints.values()].map(({ secretEnv }) => secretEnv) : []
+  policy.kind === 'policy'
+    ? [...policy.policy.endpoints.values()].flatMap((one) => (one.type === 'webhook' ? [one.secretEnv] : []))
+    : []
 
 test('has the three servers, the commands that prepare them, and every service', () => {
   const wanted = [

@@ -194,6 +194,39 @@ ofOneLetter(dlqCommand('replay', 'Bring one back as a record, which counts once.
   .addOption(new Option('--value <file>', 'what to bring back in its place: the record, mended').argParser(inCwd))
   .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, around))
 
+const alerts = program.command('alerts').description('Look at alerts and what became of them, and deliver them again.')
+const ofAlerts = (command: Command) =>
+  command
+    .option('--subject <id>', 'whose')
+    .option('--type <type>', 'such as weir.quota.reached')
+    .option('--from <time>', 'since when, such as 2030-01-31T00:00:00Z; a week ago if not given')
+    .option('--to <time>', 'until when')
+ofAlerts(byConsole(alerts.command('ls')))
+  .description('List alerts, newest first, with the last outcome at each endpoint.')
+  .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 50)
+  .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, around))
+byConsole(alerts.command('show'))
+  .description('Show an alert with every attempt to deliver it.')
+  .argument('<id>')
+  .action(async (id: string, options) => (await import('./commands/alerts.ts')).showAlert(id, options, around))
+ofAlerts(byConsole(alerts.command('redeliver')))
+  .description('Deliver an alert once more; without one all since --from that was given up or dropped.')
+  .argument('[id]')
+  .option('--endpoint <name>', 'only there')
+  .action(async (id: string | undefined, options) => {
+    if (id === undefined && options.from === undefined)
+      throw new WeirError('CONFIG_INVALID', 'Which? Name an alert, or a time with --from.')
+    await (await import('./commands/alerts.ts')).redeliver(id, options, around)
+  })
+byConsole(alerts.command('test-endpoint'))
+  .description(
+    'Send an endpoint a test: exit code 1 if it does not take it. One that was disabled and takes it is enabled.',
+  )
+  .argument('<name>')
+  .action(async (name: string, options) => {
+    if (!(await (await import('./commands/alerts.ts')).testEndpoint(name, options, around))) process.exitCode = 1
+  })
+
 program
   .command('restore-quotas')
   .description('Raise calendar quotas in Redis to what ClickHouse shows as used. The console does it by itself.')

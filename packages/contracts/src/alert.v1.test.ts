@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type AlertV1, encodeAlert, parseAlert } from './alert.v1.ts'
+import { type AlertV1, alertFields, encodeAlert, parseAlert } from './alert.v1.ts'
 
 const alert: AlertV1 = {
   id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
@@ -44,4 +45,17 @@ test('what is no alert of Weir is unreadable, not an error', () => {
   expect(parseAlert(Buffer.from(value), { ...headers, ce_type: 'other' }).kind).toBe('unreadable')
   expect(parseAlert(null, headers).kind).toBe('unreadable')
   expect(parseAlert(Buffer.from('{"limit":1}'), headers).kind).toBe('unreadable')
+})
+
+test('the published schema has every type with its fields, and no other', () => {
+  const file = new URL('../../../docs/schemas/weir.alerts.v1.json', import.meta.url)
+  const schema: { $defs: Record<string, { required: string[]; properties: Record<string, { type: string }> }> } =
+    JSON.parse(readFileSync(file, 'utf8'))
+  const published = Object.fromEntries(
+    Object.entries(schema.$defs).map(([type, { required, properties }]) => {
+      expect(required).toEqual(Object.keys(properties))
+      return [type, Object.fromEntries(Object.entries(properties).map(([name, { type: kind }]) => [name, kind]))]
+    }),
+  )
+  expect(published).toEqual(alertFields)
 })

@@ -1,35 +1,71 @@
-/** What an alert is about; `ce_type`. */
-const alertTypes = [
-  'weir.quota.reached',
-  'weir.limit.blocked',
-  'weir.denied_rate.high',
-  'weir.allowed.dropped',
-] as const
-export type AlertType = (typeof alertTypes)[number]
+import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 
-/** The value of an alert's record. */
-export interface AlertDataV1 {
+/** A limit's use has reached a threshold. Times are RFC 3339, UTC. */
+export interface QuotaReachedV1 {
   readonly limit: string
   readonly size: number
   readonly used: number
+  /** Of the size. */
   readonly percent: number
-  /** RFC 3339, UTC, like `period_end`. */
   readonly period_start: string
   readonly period_end: string
   /** The decision that crossed the threshold. */
   readonly decision_id: string
 }
 
-/** An alert of `weir.alerts.v1`, a CloudEvent in binary mode. Key = subject. */
-export interface AlertV1 {
+/** Somebody exceeded a limit with `block`, and is shut out. */
+export interface LimitBlockedV1 {
+  readonly limit: string
+  readonly size: number
+  readonly until: string
+  /** The first refusal that was read. */
+  readonly decision_id: string
+}
+
+/** A subject's refusals or accepted requests are not what they usually are. */
+export interface RateChangedV1 {
+  readonly window_start: string
+  readonly window_end: string
+  /** Decisions in the window: refused, or accepted. */
+  readonly count: number
+  /** Of the same window's length, on average over the time before. */
+  readonly usual: number
+}
+
+/** An endpoint said that it takes no more webhooks. */
+export interface EndpointDisabledV1 {
+  readonly endpoint: string
+  readonly reason: string
+}
+
+/** Sent when somebody asks whether an endpoint works. */
+export interface EndpointTestV1 {
+  readonly endpoint: string
+}
+
+/** The value of an alert's record, by `ce_type`. */
+interface AlertDataByType {
+  readonly 'weir.quota.reached': QuotaReachedV1
+  readonly 'weir.limit.blocked': LimitBlockedV1
+  readonly 'weir.denied_rate.high': RateChangedV1
+  readonly 'weir.allowed.dropped': RateChangedV1
+  readonly 'weir.endpoint.disabled': EndpointDisabledV1
+  readonly 'weir.endpoint.test': EndpointTestV1
+}
+
+/** An alert of a type in `weir.alerts.v1`, a CloudEvent in binary mode. Key = subject. */
+export interface AlertOf<T extends AlertType> {
   /** UUID version 5 of the claim: the same alert raised again has the same id. */
   readonly id: string
-  readonly type: AlertType
+  readonly type: T
+  /** Whom it is about; of an endpoint's, the endpoint. */
   readonly subject: string
   /** RFC 3339, UTC: when it was raised. */
   readonly time: string
-  readonly data: AlertDataV1
+  readonly data: AlertDataByType[T]
 }
+
+export type AlertV1 = { [T in AlertType]: AlertOf<T> }[AlertType]
 
 /** An alert as it goes to Kafka. */
 export interface AlertRecordV1 {
@@ -38,7 +74,23 @@ export interface AlertRecordV1 {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const source = '/weir'
+type FieldKind = 'string' | 'number'
+type FieldsOf<T> = { readonly [K in keyof T]: FieldKind }
+
+/** The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them together. */
+export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[T]> } = {
+  'weir.quota.reached': {
+    ...{ limit: 'string', size: 'number', used: 'number', percent: 'number' },
+    ...{ period_start: 'string', period_end: 'string', decision_id: 'string' },
+  },
+  'weir.limit.blocked': { limit: 'string', size: 'number', until: 'string', decision_id: 'string' },
+  'weir.denied_rate.high': { window_start: 'string', window_end: 'string', count: 'number', usual: 'number' },
+  'weir.allowed.dropped': { window_start: 'string', window_end: 'string', count: 'number', usual: 'number' },
+  'weir.endpoint.disabled': { endpoint: 'string', reason: 'string' },
+  'weir.endpoint.test': { endpoint: 'string' },
+}
+
+const alertSource = '/weir'
 
 /** The CloudEvents attributes become headers beginning `ce_`; the value is the data alone. */
 export function encodeAlert({ id, type, subject, time, data }: AlertV1): AlertRecordV1 {
@@ -48,7 +100,7 @@ export function encodeAlert({ id, type, subject, time, data }: AlertV1): AlertRe
     headers: {
       ce_specversion: '1.0',
       ce_id: id,
-      ce_source: source,
+      ce_source: alertSource,
       ce_type: type,
       ce_subject: subject,
       ce_time: time,
@@ -61,36 +113,46 @@ export type ParsedAlert =
   | { readonly kind: 'alert'; readonly alert: AlertV1 }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-const textFields = ['limit', 'period_start', 'period_end', 'decision_id']
-const numberFields = ['size', 'used', 'percent']
+const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFields, text)
 
-function isData(value: unknown): value is AlertDataV1 {
+function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertDataByType[T] {
   if (typeof value !== 'object' || value === null) return false
   const fields: Readonly<Record<string, unknown>> = { ...value }
-  return (
-    textFields.every((name) => typeof fields[name] === 'string') &&
-    numberFields.every((name) => typeof fields[name] === 'number')
-  )
+  return Object.entries(alertFields[type]).every(([name, kind]) => typeof fields[name] === kind)
 }
 
-function isAlertType(text: string): text is AlertType {
-  return alertTypes.some((known) => known === text)
+const isAlert = (alert: Omit<AlertV1, 'data'> & { readonly data: unknown }): alert is AlertV1 =>
+  isDataOf(alert.type, alert.data)
+
+/** Makes an alert of its attributes and its value's text. Never throws. */
+export function readAlert(of: {
+  readonly id: string
+  readonly type: string
+  readonly subject: string
+  readonly time: string
+  readonly text: string
+}): ParsedAlert {
+  const { id, type, subject, time, text } = of
+  if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
+  let data: unknown
+  try {
+    data = JSON.parse(text)
+  } catch {
+    return { kind: 'unreadable', reason: 'the value is not JSON' }
+  }
+  const alert = { id, type, subject, time, data }
+  if (!isAlert(alert)) return { kind: 'unreadable', reason: 'the value lacks a field' }
+  return { kind: 'alert', alert }
 }
 
 /** Reads an alert's record. Never throws: the topic is a public feed, and others may write to it. */
 export function parseAlert(value: Buffer | null, headers: Readonly<Record<string, string>>): ParsedAlert {
   const { ce_specversion: version, ce_id: id, ce_type: type, ce_subject: subject, ce_time: time } = headers
-  if (version !== '1.0' || headers.ce_source !== source) return { kind: 'unreadable', reason: 'not an event of Weir' }
+  if (version !== '1.0' || headers.ce_source !== alertSource) {
+    return { kind: 'unreadable', reason: 'not an event of Weir' }
+  }
   if (id === undefined || type === undefined || subject === undefined || time === undefined) {
     return { kind: 'unreadable', reason: 'ce_id, ce_type, ce_subject or ce_time is missing' }
   }
-  if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
-  let data: unknown
-  try {
-    data = JSON.parse(value?.toString('utf8') ?? '')
-  } catch {
-    return { kind: 'unreadable', reason: 'the value is not JSON' }
-  }
-  if (!isData(data)) return { kind: 'unreadable', reason: 'the value lacks a field' }
-  return { kind: 'alert', alert: { id, type, subject, time, data } }
+  return readAlert({ id, type, subject, time, text: value?.toString('utf8') ?? '' })
 }

@@ -6,5 +6,6 @@ export const topics = {
   outcomesDeadLetters: 'weir.outcomes.v1.dlq',
   alerts: 'weir.alerts.v1',
   alertsDeadLetters: 'weir.alerts.v1.dlq',
+  deliveries: 'weir.deliveries.v1',
   policy: 'weir.policy.v1',
 } as const

@@ -1,7 +1,7 @@
 import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
 import { checkRedisUrl } from '@weir/redis/redis-url.ts'
-import { addresses, text } from '@weir/runtime/read-config.ts'
+import { addresses, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
@@ -10,12 +10,23 @@ export const alertingVariables = {
   ...policySourceVariables,
   sessionMs: sessionVariable,
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read and alerts published' }),
+  clickhouseUrl: url({
+    name: 'WEIR_CLICKHOUSE_URL',
+    about: 'where alerts and deliveries are kept',
+    protocols: ['http:', 'https:'],
+  }),
   redisUrl: {
     name: 'WEIR_REDIS_URL',
     about: 'the Redis that holds the claims',
     parse: (value: string) => checkRedisUrl(value, ['single', 'sentinel']),
   },
   redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+  smtpUrl: text({
+    name: 'WEIR_SMTP_URL',
+    about: 'the server that sends mail, smtp://user:password@host:port or smtps://; empty for none',
+    fallback: '',
+  }),
+  smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
   queueRedisUrl: {
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',

@@ -1,28 +1,35 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { parseAlert } from '@weir/contracts/alert.v1.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { consumeBatches, type RecordBatch } from '@weir/kafka/consume-batches.ts'
+import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
-import { createAlertTopic } from './alert-topic.ts'
-import { createClaimStore } from './claim-store.ts'
+import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
-import { createDispatcher } from './dispatch.ts'
-import { createEndpointSecrets } from './endpoint-secrets.ts'
+import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
+import { openDeliveries } from './deliver/open-deliveries.ts'
 import { noCounts, registerMetrics } from './metrics.ts'
-import { patiently } from './patiently.ts'
-import { createAlertRaiser } from './raise-alerts.ts'
-import { createWatcher } from './watch-decisions.ts'
-import { createWebhookSender } from './webhooks/deliver-webhook.ts'
+import { createAlertHistory } from './raise/alert-history.ts'
+import { createAlertTopic } from './raise/alert-topic.ts'
+import { createClaimStore } from './raise/claim-store.ts'
+import { createAlertRaiser } from './raise/raise-alerts.ts'
+import { createRecordLog } from './record/record-log.ts'
+import { createWatcher } from './watch/watch-decisions.ts'
 
-/** Both consumers: an alert is out within half a second. */
-const consuming = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+/** Reading decisions and alerts: an alert is out within half a second. */
+const soon = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+/** Writing rows: an insert of one row costs ClickHouse what one of a thousand does. */
+const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
 
 const disconnect = (one: { disconnect(): void }) => one.disconnect()
+
+type Consumer = Pick<
+  ConsumeOptions,
+  'groupId' | 'topics' | 'minBytes' | 'maxWaitMs' | 'maxBytes' | 'partitionsAtOnce' | 'onBatch'
+>
 
 await startService(
   'alerting',
@@ -32,14 +39,11 @@ await startService(
     const feed = await ownPolicyFeed(config, 'weir-alerting', service)
     const first = await feed.firstPolicy()
     const policyInForce = () => feed.policy ?? first
-    const endpoints = createEndpointSecrets(policyInForce(), process.env, log)
-    feed.onChange(({ policy, isReplaced }) => isReplaced && endpoints.follow(policy))
-    checkReady('endpoints', () =>
-      endpoints.problems.length > 0 ? { warning: endpoints.problems.join('; ') } : undefined,
-    )
+    const secrets = createEndpointSecrets(policyInForce(), process.env, log)
+    feed.onChange(({ policy, isReplaced }) => isReplaced && secrets.follow(policy))
+    checkReady('endpoints', () => (secrets.problems.length > 0 ? { warning: secrets.problems.join('; ') } : undefined))
     const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-alerting', log }
     const counters = noCounts()
-    registerMetrics(metrics, counters)
 
     const onError = (error: Error) => log.warn({ err: error }, 'redis')
     const watched = { ca: readCertificates(config.redisTlsCa), onError }
@@ -47,54 +51,46 @@ await startService(
     checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
     const queueUrl = config.queueRedisUrl || config.redisUrl
     const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
+    const opened = connectClickhouse(config.clickhouseUrl, 'weir-alerting')
+    const clickhouse = await run.own('clickhouse', opened, (one) => one.close())
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
-    const webhooks = await run.own('webhooks', createWebhookSender(), (one) => one.close())
-    const dispatcher = await run.own(
-      'dispatcher',
-      createDispatcher({ endpoints, sender: webhooks, connection: queueRedis, counters, log }),
-      (one) => one.close(),
-    )
+    const topic = createAlertTopic(sender)
+    const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
+    const smtp = { smtpUrl: config.smtpUrl, from: config.smtpFrom }
+    const queueing = openDeliveries({ ...shared, queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp })
+    const deliveries = await run.own('deliveries', queueing, (one) => one.close())
+    registerMetrics(metrics, counters, deliveries)
 
-    const watch = createWatcher(policyInForce, counters)
-    const claims = createClaimStore(redis)
-    const raise = createAlertRaiser({ claims, topic: createAlertTopic(sender), clock: systemClock, counters, crash })
-    const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
-
-    const wait = (ms: number) => pause(ms, undefined, { signal: run.stopping })
-    const watchBatch = async (batch: RecordBatch) => {
-      const crossings = watch(batch.records)
-      await patiently(() => raise(crossings), { heartbeat: batch.heartbeat, pause: wait, log })
-      await commitAll(batch)
-      crash('commit')
-    }
-    const dispatchBatch = async (batch: RecordBatch) => {
-      for (const record of batch.records) {
-        const alert = parseAlert(record.value, record.headers)
-        if (alert.kind === 'alert') await dispatcher.enqueue(alert.alert)
-        else log.error({ offset: record.offset, partition: batch.partition, why: alert.reason }, 'alert unreadable')
-      }
-      // 1. All jobs are in Redis. A crash before the commit enqueues them again, under the same ids.
-      crash('enqueue')
-      await commitAll(batch)
-      crash('enqueue_commit')
-    }
-    for (const { groupId, topic, minBytes, onBatch } of [
-      { groupId: 'weir-alerting', topic: topics.decisions, minBytes: 1_000_000, onBatch: watchBatch },
-      { groupId: 'weir-dispatcher', topic: topics.alerts, minBytes: 1, onBatch: dispatchBatch },
-    ]) {
-      const sessionTimeoutMs = config.sessionMs
-      const options = {
-        ...kafka,
-        ...consuming,
-        sessionTimeoutMs,
-        groupId,
-        topics: [topic],
-        minBytes,
-        onBatch,
-        onCrash: run.fail,
-      }
-      const consumer = await run.own(groupId, consumeBatches(options), (one) => one.stop())
-      checkReady(groupId, () => (consumer.status.state === 'running' ? undefined : consumer.status.waitingFor))
+    const watcher = createWatcher(policyInForce, counters)
+    feed.onChange(() => watcher.policyChanged())
+    const { onDecisions, onAlerts, onLog } = createBatchHandlers({
+      ...shared,
+      watch: watcher.watch,
+      raise: createAlertRaiser({
+        ...shared,
+        claims: createClaimStore(redis),
+        history: createAlertHistory(clickhouse, log),
+        topic,
+      }),
+      deliveries,
+      keepRecords: createRecordLog(clickhouse, log),
+    })
+    const consumers: readonly Consumer[] = [
+      { groupId: 'weir-alerting', topics: [topics.decisions], ...soon, minBytes: 1_000_000, onBatch: onDecisions },
+      {
+        groupId: 'weir-dispatcher',
+        topics: [topics.alerts, topics.deliveries],
+        ...soon,
+        minBytes: 1,
+        onBatch: onAlerts,
+      },
+      { groupId: 'weir-alert-log', topics: [topics.alerts, topics.deliveries], ...gathered, onBatch: onLog },
+    ]
+    for (const consumer of consumers) {
+      const { groupId } = consumer
+      const options = { ...kafka, ...consumer, sessionTimeoutMs: config.sessionMs, onCrash: run.fail }
+      const running = await run.own(groupId, consumeBatches(options), (one) => one.stop())
+      checkReady(groupId, () => (running.status.state === 'running' ? undefined : running.status.waitingFor))
     }
   },
 )

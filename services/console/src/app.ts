@@ -5,6 +5,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { createPolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
 import type { Ports } from './ports.ts'
+import { registerAlerts } from './routes/alerts.ts'
 import { registerChanges } from './routes/changes.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerKeys } from './routes/keys.ts'
@@ -44,6 +45,7 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
   app.register(async (api) => {
     registerUsage(api, ports)
     registerOutcomes(api, ports)
+    registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)
     registerKeys(api, ports, changer)

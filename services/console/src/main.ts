@@ -6,12 +6,14 @@ import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
+import { createAlertDesk } from './alert-desk.ts'
 import { buildApp } from './app.ts'
 import { createAuditLog } from './audit-log.ts'
 import { createChangeCounts } from './change-counts.ts'
@@ -96,6 +98,7 @@ await startService(
       reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
       problemsOf: (change: string) => feed.problemsOf(change),
     }
+    const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     const redis = await openRedis(config.redisUrl, config.redisTlsCa, service)
     await openQuotaRestorer(redis, config.clickhouseUrl, feed, service)
     const ports = {
@@ -103,6 +106,7 @@ await startService(
       askUsage: askUsage.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
+      alerts: createAlertDesk(clickhouse, sender, systemClock),
       changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
     }
     const app = await run.own('http', buildApp(ports, log, config.adminTokenSha256), (server) => server.close())

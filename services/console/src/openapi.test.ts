@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, it } from 'vitest'
-import { openConsole } from './testing/open-console.ts'
+import { knownAlert, openConsole } from './testing/open-console.ts'
 
 interface Media {
   readonly schema: object
@@ -13,12 +13,24 @@ interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
+const unknownAlert = '00000000-0000-0000-0000-000000000001'
+
 /** Every route once as it succeeds, and once for each way in which it fails that its description names. */
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
   ['/v1/usage?step=never', '/v1/usage'],
   ['/v1/outcomes', '/v1/outcomes'],
   ['/v1/outcomes?by=plan', '/v1/outcomes'],
+  ['/v1/alerts?subject=acme&limit=1', '/v1/alerts'],
+  ['/v1/alerts?from=never', '/v1/alerts'],
+  [`/v1/alerts/${knownAlert}`, '/v1/alerts/{id}'],
+  [`/v1/alerts/${unknownAlert}`, '/v1/alerts/{id}'],
+  [`POST /v1/alerts/${knownAlert}/redeliver`, '/v1/alerts/{id}/redeliver'],
+  [`POST /v1/alerts/${knownAlert}/redeliver`, '/v1/alerts/{id}/redeliver', { body: { endpoint: 'nobody' } }],
+  ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2026-11-20T00:00:00Z' } }],
+  ['POST /v1/deliveries/redeliver', '/v1/deliveries/redeliver', { body: { from: '2027-11-20T00:00:00Z' } }],
+  ['POST /v1/endpoints/ops/test', '/v1/endpoints/{name}/test'],
+  ['POST /v1/endpoints/nobody/test', '/v1/endpoints/{name}/test'],
   ['/v1/policy', '/v1/policy'],
   ['/v1/policy?subject=nobody', '/v1/policy'],
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],

@@ -1,5 +1,13 @@
+import type {
+  AlertFilter,
+  FailedDelivery,
+  findAlert,
+  ListedAlert,
+  listAlerts,
+} from '@weir/clickhouse/delivery-queries.ts'
 import type { OutcomeRow } from '@weir/clickhouse/outcome-queries.ts'
 import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { PolicyFault } from '@weir/core/policy/entities.ts'
@@ -26,6 +34,17 @@ export interface PolicyStore {
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change: LimitChange) => Promise<ChangedLimits>
 
+/** Alerts, and what became of them. Each rejects when its server does not answer. */
+export interface AlertDesk {
+  list(filter: AlertFilter, part: Parameters<typeof listAlerts>[2]): Promise<ListedAlert[]>
+  find(id: string): ReturnType<typeof findAlert>
+  listFailed(filter: AlertFilter, limit: number): Promise<FailedDelivery[]>
+  /** Asks alerting to deliver once more; gives how many were asked for. Safe to repeat. */
+  request(rows: readonly DeliveryV1[]): Promise<number>
+  /** Sends an endpoint a test, and gives the alert's id. */
+  sendTest(endpoint: string): Promise<string>
+}
+
 /** What the console works with. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
@@ -34,6 +53,7 @@ export interface Ports {
   readonly askOutcomes: (question: OutcomeQuestion) => Promise<OutcomeRow[]>
   /** How far the rows of one kind are complete; to be asked before them. Rejects when the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
+  readonly alerts: AlertDesk
   readonly policy: PolicyStore
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */

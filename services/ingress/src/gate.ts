@@ -100,14 +100,6 @@ export function createGate(parts: GateParts): Gate {
     return verdict
   }
 
-  /** Whoever was turned away is not to pay: the units are taken back where they were counted. */
-  const correct = (ask: Ask, tsMs: number, decisionId: string): void => {
-    const about = aboutOf(ask, tsMs)
-    const subject = ask.subject.id
-    const correction = { decisionId, subject, about, adjustment: -ask.cost, charged: 'no', limits: [] } as const
-    log.append(subject, encodeCorrectionOpen(correction), true)
-  }
-
   return {
     denials,
     async decide(ask) {
@@ -147,7 +139,7 @@ export function createGate(parts: GateParts): Gate {
       const charged = isBack ? 'no' : decision.charged
       if (landed === undefined) return unrecorded(ask, limits, decision, charged)
       // A record that comes to stand in the journal after all says that it was charged.
-      const takeBack = (isThere: boolean) => void (isThere && isBack && correct(ask, tsMs, id))
+      const takeBack = (isThere: boolean) => void (isThere && isBack && takeUnitsBack(log, ask, tsMs, id))
       return overdue({ id, landed, ask, limits, decision, charged }, takeBack)
     },
     async refuseStranger(ask) {
@@ -161,6 +153,14 @@ export function createGate(parts: GateParts): Gate {
       return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
     },
   }
+}
+
+/** Whoever was turned away is not to pay: the units are taken back where they were counted. */
+function takeUnitsBack(log: DecisionLog, ask: Ask, tsMs: number, decisionId: string): void {
+  const subject = ask.subject.id
+  const about = aboutOf(ask, tsMs)
+  const correction = { decisionId, subject, about, adjustment: -ask.cost, charged: 'no', limits: [] } as const
+  log.append(subject, encodeCorrectionOpen(correction), true)
 }
 
 /** The limits that a request meets. Those by address do not apply where the door does not know it. */

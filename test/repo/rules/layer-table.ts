@@ -36,8 +36,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
   '@weir/alerting': {
-    packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['bullmq', 'ioredis', 'lru-cache', 'prom-client', 'standardwebhooks'],
+    packages: [...shared, '@weir/kafka', '@weir/redis', '@weir/clickhouse'],
+    libraries: ['bullmq', 'ioredis', 'lru-cache', 'nodemailer', 'prom-client', 'standardwebhooks'],
     node: 'all',
   },
   '@weir/console': {

@@ -11,24 +11,11 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
-import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { projectRoot } from '../../support/weir-up.ts'
-
-/** A metering process as it runs in production. */
-export interface MeteringProcess {
-  readonly pid: number
-  /** What it has written so far. */
-  said(): string
-  ready(): Promise<{ status: number; text: string }>
-  metric(name: string): Promise<number>
-  kill(signal: NodeJS.Signals): Promise<void>
-  /** Resolves when it is gone. */
-  readonly ended: Promise<void>
-}
 
 /** Kafka, ClickHouse and whatever metering processes a test starts; the rest of Weir is this file. */
 export interface MeteringStack {
@@ -37,45 +24,11 @@ export interface MeteringStack {
   readonly client: ClickHouseClient
   readonly options: KafkaOptions
   readonly admin: ReturnType<ReturnType<typeof createClient>['admin']>
-  start(environment?: Readonly<Record<string, string>>): Promise<MeteringProcess>
+  start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** Appends values to a partition as they are; null for a record without value. */
   send(values: readonly (string | Buffer | null)[], partition?: number, topic?: string): Promise<void>
   rows<T>(query: string): Promise<T[]>
   close(): Promise<void>
-}
-
-async function startMetering(
-  environment: Readonly<Record<string, string>>,
-  own: (one: MeteringProcess) => void,
-): Promise<MeteringProcess> {
-  const [port] = await freePorts(1)
-  let text = ''
-  const child = spawnBound([process.execPath, `${projectRoot}/services/metering/src/main.ts`], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, WEIR_OPS_PORT: String(port), WEIR_KAFKA_SESSION_MS: '6000', ...environment },
-  })
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => (text += part))
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const get = async (path: string) => {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) })
-    return { status: answer.status, text: await answer.text() }
-  }
-  const running: MeteringProcess = {
-    pid: child.pid ?? 0,
-    said: () => text,
-    ended,
-    ready: () => get('/readyz').catch((error: unknown) => ({ status: 0, text: String(error) })),
-    async metric(name) {
-      const { text: all } = await get('/metrics')
-      return Number(new RegExp(`^${name} (.*)$`, 'm').exec(all)?.[1] ?? Number.NaN)
-    },
-    async kill(signal) {
-      child.kill(signal)
-      await ended
-    },
-  }
-  own(running)
-  return running
 }
 
 export async function openMeteringStack(): Promise<MeteringStack> {
@@ -88,14 +41,15 @@ export async function openMeteringStack(): Promise<MeteringStack> {
   const producer = kafkaClient.producer({ allowAutoTopicCreation: false })
   const admin = kafkaClient.admin()
   await Promise.all([producer.connect(), admin.connect()])
-  const started: MeteringProcess[] = []
+  const started: ServiceProcess[] = []
   return {
     ...{ kafka, clickhouse, client, options, admin },
-    start: (environment = {}) =>
-      startMetering(
-        { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address, ...environment },
-        (one) => started.push(one),
-      ),
+    async start(environment = {}) {
+      const servers = { WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: clickhouse.address }
+      const one = await startServiceProcess('metering', { ...servers, ...environment })
+      started.push(one)
+      return one
+    },
     async send(values, partition = 0, topic = topics.decisions) {
       await producer.send({ topic, messages: values.map((value) => ({ key: 'k', value, partition })) })
     },

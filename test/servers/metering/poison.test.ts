@@ -4,17 +4,11 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
-import {
-  type MeteringProcess,
-  type MeteringStack,
-  newJournal,
-  once,
-  openMeteringStack,
-  settled,
-} from './open-metering.ts'
+import type { ServiceProcess } from '../../support/service-process.ts'
+import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
-let metering: MeteringProcess
+let metering: ServiceProcess
 beforeAll(async () => {
   stack = await openMeteringStack()
   metering = await stack.start()

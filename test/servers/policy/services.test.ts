@@ -80,6 +80,7 @@ test('alerting takes over an endpoint without a secret with a warning, and lives
       WEIR_OPS_PORT: String(opsPort),
       WEIR_REDIS_URL: inject('redisUrl'),
       WEIR_KAFKA_BROKERS: kafka.address,
+      WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'),
       WEIR_POLICY_FILE: '/nowhere/weir.yaml',
     },
   })

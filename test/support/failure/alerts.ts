@@ -49,8 +49,9 @@ async function raisedAlerts(stack: Stack, subjects: readonly string[]): Promise<
   for (const { value, headers } of records) {
     const parsed = parseAlert(value, headers)
     if (parsed.kind !== 'alert') throw new Error(`an alert cannot be read: ${String(value)}`)
-    const { id, subject, data } = parsed.alert
-    if (subjects.includes(subject)) byId.set(id, `${subject} ${data.percent}`)
+    const { alert } = parsed
+    if (alert.type !== 'weir.quota.reached' || !subjects.includes(alert.subject)) continue
+    byId.set(alert.id, `${alert.subject} ${alert.data.percent}`)
   }
   return byId
 }

@@ -1,12 +1,12 @@
 import { keyIdOf, type PackedIdentities, type PackedKey, type PackedSubject, type Shape } from './packed-identities.ts'
-import type { ApiKey, Lookup, Subject } from './policy.ts'
+import type { ApiKey, Lookup, OwnLimits, Subject, SubjectLookup } from './policy.ts'
 import type { SubjectSettings } from './read-subjects.ts'
 
 /** What shapes mean by the definitions of one policy; undefined for those that came later and do not fit them. */
 export type SettingsOf = (shape: Shape) => SubjectSettings | undefined
 
 /** The subjects as they are now, each made when it is asked for. */
-export function liveSubjects(identities: () => PackedIdentities, settingsOf: SettingsOf): Lookup<Subject> {
+export function liveSubjects(identities: () => PackedIdentities, settingsOf: SettingsOf): SubjectLookup {
   const make = (packed: PackedSubject | undefined) => subjectOf(packed, settingsOf)
   return {
     get size() {
@@ -15,6 +15,14 @@ export function liveSubjects(identities: () => PackedIdentities, settingsOf: Set
     get: (id) => make(identities().subjects.get(id)),
     keys: () => identities().subjects.keys(),
     values: () => made(identities().subjects.values(), make),
+    ownLimitSets: () => ownLimitSets(identities().shapes.values(), settingsOf),
+  }
+}
+
+function* ownLimitSets(shapes: Iterable<Shape>, settingsOf: SettingsOf): Generator<OwnLimits> {
+  for (const shape of shapes) {
+    const settings = settingsOf(shape)
+    if (settings !== undefined) yield settings.ownLimits
   }
 }
 

@@ -40,7 +40,7 @@ test('the shipped policy is valid and has the plans, ceilings and demo subjects 
       limits: [],
     },
   ])
-  expect(policy.endpoints.get('demo')?.secretEnv).toBe('WEIR_DEMO_WEBHOOK_SECRET')
+  expect(policy.endpoints.get('demo')).toMatchObject({ secretEnv: 'WEIR_DEMO_WEBHOOK_SECRET' })
 })
 
 test('what is left out has its documented default', () => {
@@ -80,7 +80,13 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     subjects: new Map([['acme', subject]]),
     keys: new Map([[hash, { id: hash.slice(0, 12), sha256: hash, subject, expiresAtMs: undefined }]]),
     endpoints: new Map([
-      ['ops', { name: 'ops', url: 'https://ops.example.com/hook?a=1', secretEnv: 'OPS', allowPrivate: false }],
+      [
+        'ops',
+        {
+          ...{ name: 'ops', type: 'webhook', only: {}, isPaused: false },
+          ...{ url: 'https://ops.example.com/hook?a=1', secretEnv: 'OPS', allowPrivate: false },
+        },
+      ],
     ]),
     identity: defaultIdentity,
     tokens: new Map(),

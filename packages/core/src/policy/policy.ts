@@ -1,3 +1,4 @@
+import type { AlertType } from '../alerts/alert-types.ts'
 import type { Limit } from '../limits/limit.ts'
 
 /** What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new Policy. */
@@ -8,7 +9,7 @@ export interface Policy {
   readonly limitsForAll: readonly Limit[]
   readonly routes: readonly Route[]
   readonly upstreams: ReadonlyMap<string, Upstream>
-  readonly subjects: Lookup<Subject>
+  readonly subjects: SubjectLookup
   /** By lower-case hex SHA-256 of the whole key. */
   readonly keys: Lookup<ApiKey>
   readonly endpoints: ReadonlyMap<string, Endpoint>
@@ -23,6 +24,17 @@ export interface Lookup<T> {
   get(key: string): T | undefined
   keys(): Iterable<string>
   values(): Iterable<T>
+}
+
+/** Subjects by id. A Map is one. */
+export interface SubjectLookup extends Lookup<Subject> {
+  /** Every set of own limits that some subject has now, without asking a million subjects; see `ownLimitSetsOf`. */
+  ownLimitSets?(): Iterable<OwnLimits>
+}
+
+/** Every set of own limits that some subject has now; some may come twice. */
+export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> {
+  return subjects.ownLimitSets?.() ?? new Set(Array.from(subjects.values(), ({ ownLimits }) => ownLimits))
 }
 
 export interface Plan {
@@ -158,12 +170,46 @@ export interface Token {
   readonly scopes: readonly TokenScope[]
 }
 
-/** Where webhooks go. */
-export interface Endpoint {
+/** Which alerts an endpoint gets. What is absent is not asked about. */
+export interface AlertChoice {
+  readonly types?: readonly AlertType[]
+  readonly limits?: readonly string[]
+  readonly subjects?: readonly string[]
+  /** Of quotas, from this percentage on. */
+  readonly percent?: number
+}
+
+/** What all endpoints have. */
+interface AnyEndpoint {
   readonly name: string
+  readonly only: AlertChoice
+  /** What is to go there waits until it is not paused any more, for as long as alerts are tried at all. */
+  readonly isPaused: boolean
+}
+
+/** Gets alerts as signed webhooks. */
+export interface WebhookEndpoint extends AnyEndpoint {
+  readonly type: 'webhook'
   readonly url: string
   /** The environment variable that holds the `whsec_…` secret. */
   readonly secretEnv: string
   /** Allows loopback and private addresses; off by default against request forgery. */
   readonly allowPrivate: boolean
 }
+
+/** A channel of Slack, or of whatever takes Slack's incoming webhooks. */
+export interface SlackEndpoint extends AnyEndpoint {
+  readonly type: 'slack'
+  /** The environment variable that holds the URL, which is a secret. */
+  readonly urlEnv: string
+  readonly allowPrivate: boolean
+}
+
+export interface EmailEndpoint extends AnyEndpoint {
+  readonly type: 'email'
+  /** Never empty. */
+  readonly to: readonly string[]
+}
+
+/** Where alerts go. */
+export type Endpoint = WebhookEndpoint | SlackEndpoint | EmailEndpoint

@@ -1,14 +1,6 @@
-import type { Endpoint, Upstream } from './policy.ts'
+import type { Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import {
-  nameRule,
-  parseDurationMs,
-  parseHost,
-  parseHttpUrl,
-  parseName,
-  parseOrigin,
-  parseVariableName,
-} from './policy-values.ts'
+import { nameRule, parseDurationMs, parseHost, parseName, parseOrigin } from './policy-values.ts'
 
 /** An upstream that is silent for longer is taken for gone. */
 const upstreamTimeoutMs = 30_000
@@ -60,24 +52,4 @@ function readHosts(reader: PolicyReader, upstream: Place, field: Field | undefin
     if (host !== undefined) hosts.push({ host, at })
   }
   return hosts
-}
-
-/** Webhook endpoints by name. The secret itself is never in a policy. */
-export function readEndpoints(reader: PolicyReader, place: Place): Map<string, Endpoint> {
-  const endpoints = new Map<string, Endpoint>()
-  for (const [name, field] of reader.map(place, 'a map of endpoints by name') ?? []) {
-    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of an endpoint must be ${nameRule}`)
-    const fields = reader.fields(field, 'an endpoint', ['url', 'secretEnv', 'allowPrivate'], ['url', 'secretEnv'])
-    const urlAt = fields?.get('url')
-    const secretAt = fields?.get('secretEnv')
-    const allowAt = fields?.get('allowPrivate')
-    const what = 'an http or https URL without credentials and fragment'
-    const url = urlAt === undefined ? undefined : reader.secretText(urlAt, what, parseHttpUrl)?.href
-    const variable = 'the name of an environment variable in capitals, such as OPS_SECRET (never the secret itself)'
-    const secretEnv = secretAt === undefined ? undefined : reader.secretText(secretAt, variable, parseVariableName)
-    const allowPrivate = allowAt === undefined ? false : reader.boolean(allowAt)
-    if (url === undefined || secretEnv === undefined || allowPrivate === undefined) continue
-    endpoints.set(name, { name, url, secretEnv, allowPrivate })
-  }
-  return endpoints
 }

@@ -11,15 +11,19 @@ export interface OutgoingRequest {
   readonly body?: string
   /** For all of it: the name, the connection, the answer to its last byte. */
   readonly deadlineMs: number
-  /** What of the answer's body is read; a longer one is cut off and its connection closed. */
+  /** What of the answer's body is read; of a longer one the rest is not, and its connection is closed. */
   readonly answerBytesMax: number
 }
 
 /** Whatever the status: a redirect is an answer like any other, and is never followed. */
 export interface OutgoingAnswer {
   readonly status: number
-  /** Undefined when it was longer than `answerBytesMax`. */
-  readonly body: Buffer | undefined
+  /** Names in lower case; of a header that came several times the first. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The first `answerBytesMax` bytes at most. */
+  readonly body: Buffer
+  /** There was more. */
+  readonly isCut: boolean
 }
 
 /**
@@ -56,7 +60,13 @@ export function createOutgoing(): Outgoing {
         body: body ?? null,
         signal: AbortSignal.timeout(deadlineMs),
       })
-      return { status: answer.statusCode, body: await readUpTo(answer.body, answerBytesMax) }
+      return {
+        status: answer.statusCode,
+        headers: Object.fromEntries(
+          Object.entries(answer.headers).map(([name, value]) => [name, [value].flat()[0] ?? '']),
+        ),
+        ...(await readUpTo(answer.body, answerBytesMax)),
+      }
     },
     async close() {
       await Promise.all([toPublic.close(), toAnywhere.close()])
@@ -65,13 +75,13 @@ export function createOutgoing(): Outgoing {
 }
 
 /** Leaving the loop early destroys the stream, and with it the connection. */
-async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer | undefined> {
+async function readUpTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<{ body: Buffer; isCut: boolean }> {
   const parts: Buffer[] = []
   let bytes = 0
   for await (const part of body) {
-    bytes += part.length
-    if (bytes > bytesMax) return undefined
     parts.push(part)
+    bytes += part.length
+    if (bytes > bytesMax) return { body: Buffer.concat(parts).subarray(0, bytesMax), isCut: true }
   }
-  return Buffer.concat(parts)
+  return { body: Buffer.concat(parts), isCut: false }
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -30,6 +31,17 @@ tokens:
   writer: { sha256: ${createHash('sha256').update('writer-token').digest('hex')}, scopes: [write] }
 `
 
+/** The only alert there is; the endpoint `ops` never took it. */
+export const knownAlert = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
+const alert = {
+  ...{ id: knownAlert, type: 'weir.quota.reached', subject: 'acme', time: '2026-11-21T11:00:00Z', state: 'raised' },
+  data: '{"limit":"day"}',
+}
+const givenUp = {
+  ...{ endpoint: 'ops', attempt: 10, at: '2026-11-21T11:00:00Z', outcome: 'given_up', status: 500, ms: 12 },
+  ...{ error: 'answered 500', next_try: null, answer: 'oops' },
+}
+
 export interface AskOptions {
   readonly body?: string | object
   readonly token?: string
@@ -41,6 +53,8 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   const questions: UsageQuestion[] = []
   const outcomeQuestions: OutcomeQuestion[] = []
   const counts: Parameters<ChangeCounts>[] = []
+  const requested: DeliveryV1[] = []
+  const tested: string[] = []
   const audit = createAuditLog()
   const store = createMemoryPolicyStore(audit)
   const ports: Ports = {
@@ -53,6 +67,19 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       return []
     },
     askCompleteness: async () => ({ completeThroughMs: undefined, silent: [] }),
+    alerts: {
+      list: async () => [{ ...alert, deliveries: [['ops', 'given_up']] }],
+      find: async (id) => (id === knownAlert ? { alert, deliveries: [givenUp] } : undefined),
+      listFailed: async () => [{ alert_id: knownAlert, alert_type: alert.type, subject: 'acme', endpoint: 'ops' }],
+      async request(rows) {
+        requested.push(...rows)
+        return rows.length
+      },
+      async sendTest(endpoint) {
+        tested.push(endpoint)
+        return knownAlert
+      },
+    },
     policy: store,
     audit,
     changeCounts: async (...asked) => {
@@ -77,5 +104,5 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   }
   const applyFile = async (text = smallPolicy): Promise<LightMyRequestResponse> =>
     await ask('PUT /v1/policy', { body: text })
-  return { app, ask, applyFile, store, audit, questions, outcomeQuestions, counts }
+  return { app, ask, applyFile, store, audit, questions, outcomeQuestions, counts, requested, tested }
 }

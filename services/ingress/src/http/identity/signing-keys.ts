@@ -89,12 +89,12 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
 async function fetchKeySet({ jwksUrl, allowPrivate }: JwtIssuer, outgoing: Outgoing): Promise<string> {
   if (!allowPrivate && new URL(jwksUrl).protocol !== 'https:') throw new Error('jwksUrl must be https')
   const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
-  const { status, body } = await outgoing.send({
+  const { status, body, isCut } = await outgoing.send({
     ...{ method: 'GET', url: jwksUrl, allowPrivate, headers },
     deadlineMs: fetchDeadlineMs,
     answerBytesMax,
   })
   if (status !== 200) throw new Error(`the issuer answered ${status} to the request for its keys`)
-  if (body === undefined) throw new Error(`the issuer's keys are over ${answerBytesMax} bytes`)
+  if (isCut) throw new Error(`the issuer's keys are over ${answerBytesMax} bytes`)
   return body.toString('utf8')
 }

@@ -6,8 +6,6 @@ import type { AlertTopic } from './ports.ts'
 /** The public feed of alerts: CloudEvents in binary mode, keyed by subject. */
 export function createAlertTopic(sender: RecordSender): AlertTopic {
   return {
-    async publish(alert) {
-      await sender.send(topics.alerts, [encodeAlert(alert)])
-    },
+    publish: (alerts) => sender.send(topics.alerts, alerts.map(encodeAlert)),
   }
 }

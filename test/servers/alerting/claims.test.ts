@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createClaimStore } from '@weir/alerting/claim-store.ts'
+import { createClaimStore } from '@weir/alerting/raise/claim-store.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 
@@ -22,13 +22,13 @@ describe('claims', () => {
     expect(states.flat().sort()).toEqual(['acquired', ...Array(49).fill('pending')])
   })
 
-  it('are pending until finished, and keep their expiry', async () => {
+  it('are pending until finished, and always expire', async () => {
     const claims = createClaimStore(redis)
     const [one, other] = [key(), key()]
     expect(await claims.claim([{ key: one, lifetimeMs: 60_000 }])).toEqual(['acquired'])
     const both = [one, other].map((claimed) => ({ key: claimed, lifetimeMs: 60_000 }))
     expect(await claims.claim(both)).toEqual(['pending', 'acquired'])
-    await claims.finish([one])
+    await claims.finish([{ key: one, lifetimeMs: 60_000 }])
     expect(await claims.claim(both)).toEqual(['done', 'pending'])
     const ttl = await redis.pttl(one)
     expect(ttl > 50_000 && ttl <= 60_000).toBe(true)

@@ -12,9 +12,10 @@ export function createClaimStore(redis: Redis): ClaimStore {
       const answers = await run(pipeline)
       return claims.map((_, at) => claimState(answers[at], answers[claims.length + at]))
     },
-    async finish(keys) {
+    async finish(claims) {
       const pipeline = redis.pipeline()
-      for (const key of keys) pipeline.set(key, 'done', 'KEEPTTL')
+      // Not KEEPTTL: a Redis that forgot the claim meanwhile would keep this for good.
+      for (const { key, lifetimeMs } of claims) pipeline.set(key, 'done', 'PX', lifetimeMs)
       await run(pipeline)
     },
   }

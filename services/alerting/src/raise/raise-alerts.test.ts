@@ -1,35 +1,48 @@
-import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describe, expect, it } from 'vitest'
-import type { Crossing } from './crossings.ts'
+import type { Crossing } from '../watch/crossings.ts'
 import type { ClaimState } from './ports.ts'
 import { createAlertRaiser } from './raise-alerts.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
 
-/** Claims as Redis keeps them, and a topic that may fail; both outlive a raiser, as they outlive a process. */
+type QuotaAlert = AlertOf<'weir.quota.reached'>
+const quotaOnly = (alerts: readonly AlertV1[]): QuotaAlert[] =>
+  alerts.flatMap((alert) => (alert.type === 'weir.quota.reached' ? [alert] : []))
+
+/** Claims as Redis keeps them, ClickHouse's alerts, and a topic that may fail; all outlive a raiser, as they outlive a process. */
 function world() {
   const claims = new Map<string, 'pending' | 'done'>()
-  const published: AlertV1[] = []
+  const published: QuotaAlert[] = []
+  const late: QuotaAlert[] = []
+  const known = new Set<string>()
+  let roundTrips = 0
   let publishFails = false
   const start = () => {
-    const counters = { raised: 0, superseded: 0, late: 0 }
+    const counters = { raised: 0, superseded: 0, late: 0, forgotten: 0 }
     const raise = createAlertRaiser({
       claims: {
         async claim(wanted) {
+          roundTrips += 1
           return wanted.map(({ key }): ClaimState => {
             const stands = claims.get(key)
             if (stands === undefined) claims.set(key, 'pending')
             return stands ?? 'acquired'
           })
         },
-        async finish(keys) {
-          for (const key of keys) claims.set(key, 'done')
+        async finish(finished) {
+          roundTrips += 1
+          for (const { key } of finished) claims.set(key, 'done')
         },
       },
+      history: {
+        raised: async (alerts) => new Set(alerts.map(({ id }) => id).filter((id) => known.has(id))),
+        keepLate: async (alerts) => void late.push(...quotaOnly(alerts)),
+      },
       topic: {
-        async publish(alert) {
+        async publish(alerts) {
           if (publishFails) throw new Error('killed before publishing')
-          published.push(alert)
+          published.push(...quotaOnly(alerts))
         },
       },
       clock: { nowMs: () => nowMs },
@@ -37,7 +50,10 @@ function world() {
     })
     return { raise, counters }
   }
-  return { claims, published, start, failPublish: (fails: boolean) => (publishFails = fails) }
+  const failPublish = (fails: boolean) => {
+    publishFails = fails
+  }
+  return { claims, published, late, known, start, failPublish, roundTrips: () => roundTrips }
 }
 
 const crossing = (used: number, percents: readonly number[]): Crossing => ({
@@ -56,7 +72,8 @@ describe('raising alerts', () => {
   it('raises each threshold once, however often decisions find it reached', async () => {
     const { start, published } = world()
     const { raise } = start()
-    await raise([crossing(16, [80]), crossing(17, [80]), crossing(20, [100, 80])])
+    await raise([crossing(16, [80]), crossing(20, [100])])
+    await raise([crossing(17, [80])])
     await raise([crossing(20, [100, 80])])
     expect(published.map(({ data }) => [data.percent, data.used])).toEqual([
       [80, 16],
@@ -95,9 +112,37 @@ describe('raising alerts', () => {
   })
 
   it('sends nothing for a period that ended more than a quarter of an hour ago', async () => {
-    const { start, published } = world()
+    const { start, published, late } = world()
     const { raise, counters } = start()
-    await raise([{ ...crossing(16, [80]), periodEndMs: nowMs - 16 * 60_000 }])
+    const over = { ...crossing(20, [100, 80]), periodEndMs: nowMs - 16 * 60_000 }
+    await raise([over])
+    await raise([over])
     expect([published.length, counters.late]).toEqual([0, 1])
+    expect(late.map(({ data }) => data.percent)).toEqual([100])
+  })
+
+  it('raises nothing again that ClickHouse knows, though Redis has forgotten all claims', async () => {
+    const { start, published, claims, known } = world()
+    await start().raise([crossing(16, [80])])
+    for (const { id } of published) known.add(id)
+    claims.clear()
+    const { raise, counters } = start()
+    await raise([crossing(16, [80]), crossing(20, [100])])
+    expect(published.map(({ data }) => data.percent)).toEqual([80, 100])
+    expect(counters).toMatchObject({ raised: 1, forgotten: 1 })
+    expect(claims.get('quota_alert:{acme}:day:20:80:2026-11-21')).toBe('done')
+  })
+
+  it('asks Redis three times for a thousand crossings, not once for each', async () => {
+    const { start, published, roundTrips } = world()
+    const many = Array.from({ length: 1_000 }, (_, subject): Crossing => {
+      const thresholds = [100, 80].map((percent) => ({
+        percent,
+        key: `quota_alert:{${subject}}:day:20:${percent}:2026`,
+      }))
+      return { ...crossing(20, []), subject: String(subject), thresholds }
+    })
+    await start().raise(many)
+    expect([published.length, roundTrips()]).toEqual([1_000, 3])
   })
 })

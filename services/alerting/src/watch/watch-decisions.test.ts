@@ -2,7 +2,7 @@ import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { expect, test } from 'vitest'
-import { createWatcher } from './watch-decisions.ts'
+import { createWatcher, type WatchedRecord } from './watch-decisions.ts'
 
 const policy = requirePolicy(
   `
@@ -19,10 +19,18 @@ const midnightInMs = 43_200_000
 
 function open() {
   const counters = { read: 0, unreadable: 0 }
-  return { counters, watch: createWatcher(() => policy, counters) }
+  const { watch } = createWatcher(() => policy, counters)
+  return { counters, watch: (values: readonly (Buffer | null)[]) => watch(values.map(recordOf)) }
 }
 
-const numbered = (openLine: string) => ({ value: Buffer.from(`${openLine},"journal":"${journal}","seq":7}`) })
+/** As a fetch holds it: something stands before and after. */
+function recordOf(value: Buffer | null): WatchedRecord {
+  if (value === null) return { value, bytes: Buffer.alloc(0), valueStart: -1, valueEnd: -1 }
+  const bytes = Buffer.concat([Buffer.from('before'), value, Buffer.from('after')])
+  return { value, bytes, valueStart: 6, valueEnd: 6 + value.length }
+}
+
+const numbered = (openLine: string) => Buffer.from(`${openLine},"journal":"${journal}","seq":7}`)
 
 const decision = (used: number, given: Partial<DecisionInput> = {}) =>
   numbered(
@@ -38,11 +46,11 @@ test('marks and gaps of journals among decisions are passed over, and are not un
   const { counters, watch } = open()
   const gap = encodeGapOpen({ cause: 'journal_full', count: 3, fromMs: 0, toMs: 0, detail: '' })
   const crossings = watch([
-    { value: Buffer.from(encodeMark(middayMs, journal, 7, false)) },
+    Buffer.from(encodeMark(middayMs, journal, 7, false)),
     decision(8),
     numbered(gap),
-    { value: Buffer.from('?') },
-    { value: null },
+    Buffer.from('?'),
+    null,
   ])
   expect(crossings).toMatchObject([{ decisionId: 'used-8', thresholds: [{ percent: 80 }] }])
   expect(counters).toEqual({ read: 3, unreadable: 2 })
@@ -64,4 +72,22 @@ test('a correction raises what the count that it changed has reached, and one th
     { decisionId: 'settled', used: 10, thresholds: [{ percent: 100 }, { percent: 80 }] },
   ])
   expect(counters.unreadable).toBe(0)
+})
+
+test('a subject that gets thresholds of its own is watched by them from then on', () => {
+  const own = requirePolicy(
+    JSON.stringify({
+      version: 1,
+      plans: { free: { limits: ['day'] } },
+      limits: { day: { algorithm: 'fixed_window', size: 10, period: 'day', thresholds: ['80%'] } },
+      subjects: { acme: { plan: 'free', limits: { day: { thresholds: ['30%'] } } } },
+    }),
+    'weir.yaml',
+  )
+  let inForce = policy
+  const { watch, policyChanged } = createWatcher(() => inForce, { read: 0, unreadable: 0 })
+  expect(watch([recordOf(decision(3))])).toEqual([])
+  inForce = own
+  policyChanged()
+  expect(watch([recordOf(decision(3))])).toMatchObject([{ thresholds: [{ percent: 30 }] }])
 })

@@ -1,0 +1,149 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { askConsole, type ConsoleAddress, requireConsole } from '../console/console-client.ts'
+import type { Surroundings } from '../project.ts'
+import { textTable } from '../text-table.ts'
+
+interface AlertOptions {
+  readonly data: string
+  readonly json: boolean
+}
+
+interface Filter {
+  readonly subject?: string
+  readonly type?: string
+  readonly from?: string
+  readonly to?: string
+}
+
+interface Alert {
+  readonly id: string
+  readonly type: string
+  readonly subject: string
+  readonly time: string
+  readonly state: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+interface Delivery {
+  readonly endpoint: string
+  readonly attempt: number
+  readonly at: string
+  readonly outcome: string
+  readonly status: number
+  readonly ms: number
+  readonly error: string
+  readonly next_try: string | null
+}
+
+interface Page {
+  readonly items: readonly (Alert & { readonly deliveries: Readonly<Record<string, string>> })[]
+  readonly next: string | null
+}
+
+/** A test is on its way for milliseconds; its row, for a second or two. */
+const testDeadlineMs = 30_000
+const testLookMs = 500
+
+const inPath = encodeURIComponent
+const given = (fields: Readonly<Record<string, string | undefined>>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
+/** What an alert says, in few words. */
+function inWords({ type, data }: Alert): string {
+  const { limit, percent, used, size, until, endpoint, count, usual } = data
+  if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
+  if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
+  if (endpoint !== undefined) return String(endpoint)
+  return `${count}, usually ${usual}`
+}
+
+/** Alerts, newest first. */
+export async function listAlerts(
+  options: AlertOptions & Filter & { readonly limit: number },
+  around: Surroundings,
+): Promise<void> {
+  const address = requireConsole(around.environment, options.data)
+  const { subject, type, from, to, limit } = options
+  const query = new URLSearchParams({ ...given({ subject, type, from, to }), limit: String(limit) })
+  const { body } = await askConsole<Page>(address, { path: `/v1/alerts?${query}` })
+  if (options.json) {
+    around.print(JSON.stringify(body.items))
+    return
+  }
+  const rows = body.items.map((alert) => {
+    const endpoints = Object.entries(alert.deliveries).map(([endpoint, outcome]) => `${endpoint} ${outcome}`)
+    return [alert.time, alert.subject, alert.type, inWords(alert), endpoints.join(', ') || alert.state, alert.id]
+  })
+  if (rows.length === 0) around.say('There are no alerts.')
+  else around.print(textTable([['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID'], ...rows]))
+  if (body.next !== null) around.say(`there are more: ask for them with --to ${body.items.at(-1)?.time}`)
+}
+
+const deliveryRows = (deliveries: readonly Delivery[]) =>
+  deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
+    ...[at, endpoint, String(attempt), outcome, status === 0 ? '-' : String(status), String(ms)],
+    ...[next_try ?? '-', error],
+  ])
+
+/** One alert, and what became of it. */
+export async function showAlert(id: string, options: AlertOptions, around: Surroundings): Promise<void> {
+  const address = requireConsole(around.environment, options.data)
+  const { body } = await askConsole<Alert & { readonly deliveries: readonly Delivery[] }>(address, {
+    path: `/v1/alerts/${inPath(id)}`,
+  })
+  if (options.json) {
+    around.print(JSON.stringify(body))
+    return
+  }
+  around.print(`${body.time}  ${body.type}  ${body.subject}  ${inWords(body)}  (${body.state})\n`)
+  const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
+  if (body.deliveries.length === 0) around.say('It has no deliveries.')
+  else around.print(textTable([head, ...deliveryRows(body.deliveries)]))
+}
+
+/** Delivers one alert once more, or all that was given up or dropped in some time. */
+export async function redeliver(
+  id: string | undefined,
+  options: AlertOptions & Filter & { readonly endpoint?: string },
+  around: Surroundings,
+): Promise<void> {
+  const address = requireConsole(around.environment, options.data)
+  const { subject, type, from, to, endpoint } = options
+  const request =
+    id === undefined
+      ? { path: '/v1/deliveries/redeliver', body: given({ subject, type, from, to, endpoint }) }
+      : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: given({ endpoint }) }
+  const { body } = await askConsole<{ readonly requested: number }>(address, { method: 'POST', ...request })
+  if (options.json) around.print(JSON.stringify(body))
+  else around.say(`${body.requested} deliveries begin anew; weir alerts show tells how they go`)
+}
+
+async function waitForTest(address: ConsoleAddress, id: string, signal: AbortSignal): Promise<Delivery | undefined> {
+  for (const endMs = performance.now() + testDeadlineMs; performance.now() < endMs && !signal.aborted; ) {
+    await pause(testLookMs)
+    const path = `/v1/alerts/${inPath(id)}`
+    const found = await askConsole<{ readonly deliveries: readonly Delivery[] }>(address, { path }).catch(
+      () => undefined,
+    )
+    const attempt = found?.body.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
+    if (attempt !== undefined) return attempt
+  }
+  return undefined
+}
+
+/** Sends an endpoint a test and tells how it went: false if it did not take it. */
+export async function testEndpoint(name: string, options: AlertOptions, around: Surroundings): Promise<boolean> {
+  const address = requireConsole(around.environment, options.data)
+  const { body } = await askConsole<{ readonly id: string }>(address, {
+    method: 'POST',
+    path: `/v1/endpoints/${inPath(name)}/test`,
+  })
+  around.say(`a test is on its way to ${name}: alert ${body.id}`)
+  const attempt = await waitForTest(address, body.id, around.signal)
+  const isGood = attempt?.outcome === 'delivered'
+  if (options.json) around.print(JSON.stringify({ id: body.id, attempt: attempt ?? null }))
+  else if (attempt === undefined) around.say('nothing is known of it yet: is alerting running?')
+  else if (isGood) around.say(`${name} took it: ${attempt.status} after ${attempt.ms} ms`)
+  else around.say(`${name} did not take it: ${attempt.error}`)
+  return isGood
+}

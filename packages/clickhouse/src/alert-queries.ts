@@ -1,0 +1,87 @@
+import type { ClickHouseClient } from './connect.ts'
+
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** A row of `weir.alerts`; `time` as `YYYY-MM-DD hh:mm:ss.SSS` UTC, `data` as JSON. */
+export interface AlertRow {
+  readonly id: string
+  readonly type: string
+  readonly subject: string
+  readonly time: string
+  readonly data: string
+}
+
+/** In the query's text: a thousand ids are too many for its address. */
+function listOf(ids: readonly string[]): string {
+  const wrong = ids.find((id) => !uuidForm.test(id))
+  if (wrong !== undefined) throw new Error(`an alert cannot have the id ${JSON.stringify(wrong)}`)
+  return ids.map((id) => `'${id}'`).join(', ')
+}
+
+/** Those of these alerts, by their ids, that were raised. */
+export async function readRaisedIds(
+  client: ClickHouseClient,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const answer = await client.query({
+    query: `SELECT DISTINCT toString(id) AS id FROM weir.alerts WHERE id IN (${listOf(ids)}) AND state = 'raised'`,
+    format: 'JSONEachRow',
+    abort_signal: signal,
+  })
+  return (await answer.json<{ id: string }>()).map(({ id }) => id)
+}
+
+/** Alerts by their ids, each once; those that are not known are left out. */
+export async function readAlertsById(client: ClickHouseClient, ids: readonly string[]): Promise<AlertRow[]> {
+  if (ids.length === 0) return []
+  const answer = await client.query({
+    query: `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM weir.alerts
+      WHERE id IN (${listOf(ids)}) LIMIT 1 BY id`,
+    format: 'JSONEachRow',
+  })
+  return answer.json<AlertRow>()
+}
+
+/** A delivery that ClickHouse has no end of. Times in milliseconds since the epoch. */
+export interface UnfinishedRow extends AlertRow {
+  readonly endpoint: string
+  readonly attempts: number
+  /** When it is to be tried; of a `next_try` that is not known, when it was queued. */
+  readonly due_ms: number
+  /** When somebody asked for it once more; 0 for a first delivery. */
+  readonly requested_ms: number
+  /** When it, or the last request, began. */
+  readonly began_ms: number
+}
+
+/**
+ * Deliveries of the last days whose last row is no end, the oldest first, `limit` of them. Those whose last row came within `settleSeconds`
+ * are left out: what follows may be on its way.
+ */
+export async function readUnfinished(
+  client: ClickHouseClient,
+  { days, settleSeconds, limit }: { readonly days: number; readonly settleSeconds: number; readonly limit: number },
+): Promise<UnfinishedRow[]> {
+  const answer = await client.query({
+    query: `SELECT toString(a.id) AS id, a.type AS type, a.subject AS subject, toString(a.time) AS time, a.data AS data,
+        d.endpoint AS endpoint, d.attempts AS attempts, d.due_ms AS due_ms, d.requested_ms AS requested_ms, d.began_ms AS began_ms
+      FROM (
+        SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last, argMax(attempt, (at, attempt)) AS attempts,
+          toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
+          toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
+          if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
+        FROM weir.deliveries
+        WHERE at > now() - INTERVAL {days:UInt16} DAY
+        GROUP BY alert_id, endpoint
+        HAVING last IN ('queued', 'requested', 'failed') AND max(recorded_at) < now() - INTERVAL {settle:UInt16} SECOND
+        ORDER BY began_ms, alert_id, endpoint
+        LIMIT {limit:UInt32}
+      ) AS d
+      INNER JOIN (SELECT id, type, subject, time, data FROM weir.alerts LIMIT 1 BY id) AS a ON a.id = d.alert_id`,
+    query_params: { days, settle: settleSeconds, limit },
+    format: 'JSONEachRow',
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+  })
+  return answer.json<UnfinishedRow>()
+}

@@ -1,0 +1,133 @@
+import type { ClickHouseClient } from './connect.ts'
+
+/** Which alerts, or deliveries, are asked for; times in milliseconds since the epoch. */
+export interface AlertFilter {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly subject?: string | undefined
+  readonly type?: string | undefined
+  readonly endpoint?: string | undefined
+}
+
+/** An alert with what has become of it at each endpoint. Times as RFC 3339. */
+export interface ListedAlert {
+  readonly id: string
+  readonly type: string
+  readonly subject: string
+  readonly time: string
+  /** `raised`, or `late`: its period was over, and nobody was told. */
+  readonly state: string
+  /** What it says, as JSON. */
+  readonly data: string
+  /** `[endpoint, last outcome]`. */
+  readonly deliveries: readonly (readonly [string, string])[]
+}
+
+export interface ListedDelivery {
+  readonly endpoint: string
+  readonly attempt: number
+  readonly at: string
+  readonly outcome: string
+  readonly status: number
+  readonly ms: number
+  readonly error: string
+  readonly next_try: string | null
+  readonly answer: string
+}
+
+const rfc3339 = (column: string) => `formatDateTime(${column}, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')`
+/** `%f` has as many digits as the column; RFC 3339 takes any number. */
+const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS time, state, data`
+
+const inTime = (column: string) =>
+  `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
+
+/** Parameters of a filter; an empty text stands for any. */
+const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: AlertFilter) => ({
+  from: fromMs,
+  to: toMs,
+  ...{ subject, type, endpoint },
+})
+
+/** Alerts, the newest first. `limit` of them after the one that `after` names by its time and id. */
+export async function listAlerts(
+  client: ClickHouseClient,
+  filter: AlertFilter,
+  {
+    limit,
+    after,
+  }: { readonly limit: number; readonly after?: { readonly timeMs: number; readonly id: string } | undefined },
+): Promise<ListedAlert[]> {
+  const answer = await client.query({
+    query: `SELECT ${alertColumns}, deliveries FROM (
+        SELECT id, type, subject, time, state, data FROM weir.alerts
+        WHERE ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
+          AND ({type:String} = '' OR type = {type:String})
+          AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
+        ORDER BY time DESC, toString(id) DESC LIMIT 1 BY id LIMIT {limit:UInt32}
+      ) AS a
+      LEFT JOIN (
+        SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (
+          SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last FROM weir.deliveries
+          WHERE at >= fromUnixTimestamp64Milli({from:Int64}) GROUP BY alert_id, endpoint ORDER BY endpoint
+        ) GROUP BY alert_id
+      ) AS d ON d.alert_id = a.id
+      ORDER BY a.time DESC, toString(a.id) DESC`,
+    query_params: { ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
+    format: 'JSONEachRow',
+  })
+  return answer.json<ListedAlert>()
+}
+
+/** One alert, with every step of its deliveries; undefined if there is none of this id. */
+export async function findAlert(
+  client: ClickHouseClient,
+  id: string,
+): Promise<
+  { readonly alert: Omit<ListedAlert, 'deliveries'>; readonly deliveries: readonly ListedDelivery[] } | undefined
+> {
+  const query_params = { id }
+  const alerts = await client.query({
+    query: `SELECT ${alertColumns} FROM weir.alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
+    query_params,
+    format: 'JSONEachRow',
+  })
+  const [alert] = await alerts.json<Omit<ListedAlert, 'deliveries'>>()
+  if (alert === undefined) return undefined
+  const deliveries = await client.query({
+    query: `SELECT endpoint, attempt, ${rfc3339('d.at')} AS at, outcome, status, ms, error,
+        if(isNull(d.next_try), NULL, ${rfc3339('assumeNotNull(d.next_try)')}) AS next_try, answer
+      FROM weir.deliveries AS d FINAL WHERE d.alert_id = {id:UUID} ORDER BY d.at, attempt, endpoint`,
+    query_params,
+    format: 'JSONEachRow',
+  })
+  return { alert, deliveries: await deliveries.json<ListedDelivery>() }
+}
+
+/** A delivery that came to an end without the endpoint having taken the alert. */
+export interface FailedDelivery {
+  readonly alert_id: string
+  readonly alert_type: string
+  readonly subject: string
+  readonly endpoint: string
+}
+
+/** Of the deliveries whose last step was in that time those that were given up or dropped, the oldest first. */
+export async function listFailedDeliveries(
+  client: ClickHouseClient,
+  filter: AlertFilter,
+  limit: number,
+): Promise<FailedDelivery[]> {
+  const answer = await client.query({
+    query: `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
+      FROM weir.deliveries AS d
+      WHERE d.at >= fromUnixTimestamp64Milli({from:Int64}) AND ({subject:String} = '' OR d.subject = {subject:String})
+        AND ({type:String} = '' OR d.alert_type = {type:String}) AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String})
+      GROUP BY d.alert_id, d.endpoint
+      HAVING argMax(outcome, (at, attempt)) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
+      ORDER BY max(at), alert_id, endpoint LIMIT {limit:UInt32}`,
+    query_params: { ...parametersOf(filter), limit },
+    format: 'JSONEachRow',
+  })
+  return answer.json<FailedDelivery>()
+}

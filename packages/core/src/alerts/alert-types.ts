@@ -1,0 +1,10 @@
+/** What an alert is about; `ce_type`. */
+export const alertTypes = [
+  'weir.quota.reached',
+  'weir.limit.blocked',
+  'weir.denied_rate.high',
+  'weir.allowed.dropped',
+  'weir.endpoint.disabled',
+  'weir.endpoint.test',
+] as const
+export type AlertType = (typeof alertTypes)[number]

@@ -1,0 +1,134 @@
+import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { WebhookEndpoint } from '@weir/core/policy/policy.ts'
+import { expect, test } from 'vitest'
+import { createDeliverer } from './deliver-alert.ts'
+import type { DeliveryJob } from './delivery-job.ts'
+import { EndpointTurns } from './endpoint-turns.ts'
+import type { AttemptResult } from './ports.ts'
+import { giveUpAfterMs } from './retry-schedule.ts'
+
+const startMs = Date.parse('2026-11-21T12:00:00Z')
+const endpoint: WebhookEndpoint = {
+  ...{ name: 'ops', only: {}, isPaused: false },
+  ...{ type: 'webhook', url: 'https://ops.example.com/', secretEnv: 'OPS', allowPrivate: false },
+}
+const attributes = { id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', subject: 'acme', time: '2026-11-21T12:00:00Z' }
+const alert: AlertOf<'weir.limit.blocked'> = {
+  ...attributes,
+  type: 'weir.limit.blocked',
+  data: { limit: 'minute', size: 1, until: '2026-11-21T13:00:00Z', decision_id: attributes.id },
+}
+const job: DeliveryJob = {
+  alert,
+  endpoint: 'ops',
+  requestedMs: 0,
+  attempts: 0,
+  dueMs: startMs,
+  giveUpMs: startMs + giveUpAfterMs,
+}
+
+function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = false) {
+  let nowMs = startMs
+  const left = [...answers]
+  const rows: DeliveryV1[] = []
+  const disabled: string[] = []
+  const enabled: string[] = []
+  const counters = { delivered: 0, failedAttempts: 0, givenUp: 0, dropped: 0 }
+  const deliver = createDeliverer({
+    endpointOf: (name) => (name === 'ops' ? { ...endpoint, isPaused } : undefined),
+    turns: new EndpointTurns(),
+    send: async () => {
+      nowMs += 40
+      const answer = left.shift()
+      if (answer === undefined) throw new Error('sent too often')
+      return answer
+    },
+    record: async (more) => void rows.push(...more),
+    reasonNot: async () => reasonNot,
+    disable: async ({ name }) => void disabled.push(name),
+    enable: async ({ name }) => void enabled.push(name),
+    clock: { nowMs: () => nowMs },
+    random: () => 0,
+    counters,
+  })
+  const moveTo = (ms: number) => {
+    nowMs = ms
+  }
+  return { deliver, rows, disabled, enabled, counters, moveTo, left }
+}
+
+const good: AttemptResult = { status: 204, answer: '' }
+const bad: AttemptResult = { status: 500, error: 'answered 500', answer: 'oops' }
+
+test('what arrives is recorded once, and over', async () => {
+  const { deliver, rows, counters } = open([good])
+  expect(await deliver(job)).toEqual({ kind: 'over' })
+  expect(rows).toMatchObject([{ outcome: 'delivered', attempt: 1, status: 204, ms: 40, error: '', next_try: null }])
+  expect(counters).toMatchObject({ delivered: 1, failedAttempts: 0 })
+})
+
+test('what fails is recorded with the time of its next try, and waits for it though it is taken up too early', async () => {
+  const { deliver, rows, moveTo, left } = open([bad, good])
+  const after = await deliver(job)
+  const dueMs = startMs + 40 + 5_000
+  const later = { ...job, attempts: 1, dueMs }
+  expect(after).toEqual({ kind: 'later', job: later, atMs: dueMs })
+  expect(rows).toMatchObject([{ outcome: 'failed', attempt: 1, next_try: '2026-11-21 12:00:05.040', answer: 'oops' }])
+  expect(await deliver(later)).toEqual({ kind: 'later', job: later, atMs: dueMs })
+  expect(left).toHaveLength(1)
+  moveTo(dueMs)
+  expect(await deliver(later)).toEqual({ kind: 'over' })
+  expect(rows.at(-1)).toMatchObject({ outcome: 'delivered', attempt: 2 })
+})
+
+test('an endpoint that asks for a longer pause gets it', async () => {
+  const { deliver } = open([{ status: 429, error: 'answered 429', retryAfterMs: 600_000, answer: '' }])
+  expect(await deliver(job)).toMatchObject({ kind: 'later', atMs: startMs + 40 + 600_000 })
+})
+
+test('after ten attempts, and after four days, it is given up', async () => {
+  const { deliver, rows, counters, moveTo } = open([bad])
+  expect(await deliver({ ...job, attempts: 9 })).toEqual({ kind: 'given_up', reason: 'ops: answered 500' })
+  moveTo(startMs + giveUpAfterMs + 1)
+  expect(await deliver({ ...job, attempts: 1 })).toMatchObject({ kind: 'given_up' })
+  expect(rows).toMatchObject([
+    { outcome: 'given_up', attempt: 10, next_try: null },
+    { outcome: 'given_up', attempt: 1, error: 'not tried again: its time is over' },
+  ])
+  expect(counters.givenUp).toBe(2)
+})
+
+test('an endpoint that is gone is disabled, and what comes for it later is dropped with the reason', async () => {
+  const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
+  expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
+  expect(disabled).toEqual(['ops'])
+  const after = open([], 'disabled since today: answered 410')
+  expect(await after.deliver(job)).toEqual({ kind: 'over' })
+  expect(after.rows).toMatchObject([{ outcome: 'dropped', attempt: 0, error: 'disabled since today: answered 410' }])
+  expect(rows).toMatchObject([{ outcome: 'given_up', status: 410 }])
+})
+
+test('an alert for an endpoint that the policy has no more is dropped', async () => {
+  const { deliver, rows } = open([])
+  expect(await deliver({ ...job, endpoint: 'gone' })).toEqual({ kind: 'over' })
+  expect(rows).toMatchObject([{ outcome: 'dropped', endpoint: 'gone' }])
+})
+
+test('a test is sent to an endpoint that is disabled, and enables it when it is taken', async () => {
+  const test: AlertOf<'weir.endpoint.test'> = { ...attributes, type: 'weir.endpoint.test', data: { endpoint: 'ops' } }
+  const failing = open([bad], 'disabled since today')
+  expect(await failing.deliver({ ...job, alert: test })).toMatchObject({ kind: 'later' })
+  expect(failing.enabled).toEqual([])
+  const working = open([good], 'disabled since today')
+  expect(await working.deliver({ ...job, alert: test })).toEqual({ kind: 'over' })
+  expect(working.enabled).toEqual(['ops'])
+})
+
+test('what is to go to a paused endpoint waits, and is given up in its time', async () => {
+  const { deliver, rows, moveTo } = open([], undefined, true)
+  expect(await deliver(job)).toEqual({ kind: 'later', job, atMs: startMs + 60_000 })
+  expect(rows).toEqual([])
+  moveTo(startMs + giveUpAfterMs + 1)
+  expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
+})

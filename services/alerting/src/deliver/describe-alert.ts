@@ -1,0 +1,58 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+
+/** An alert for people: one sentence, and what else there is to know, a line each. Plain text: whoever puts it into markup escapes it. */
+export interface AlertText {
+  readonly title: string
+  readonly lines: readonly string[]
+}
+
+const grouped = new Intl.NumberFormat('en')
+const number = (value: number) => grouped.format(value)
+/** To the minute: nobody asks for more of a quota. */
+const time = (rfc3339: string) => `${rfc3339.slice(0, 16).replace('T', ' ')} UTC`
+
+export function describeAlert(alert: AlertV1): AlertText {
+  const { subject } = alert
+  switch (alert.type) {
+    case 'weir.quota.reached': {
+      const { limit, size, used, percent, period_start, period_end, decision_id } = alert.data
+      return {
+        title: `${subject} has used ${percent} % of its limit ${limit}`,
+        lines: [
+          `Used: ${number(used)} of ${number(size)}`,
+          `Period: ${time(period_start)} to ${time(period_end)}`,
+          `Decision: ${decision_id}`,
+        ],
+      }
+    }
+    case 'weir.limit.blocked': {
+      const { limit, size, until, decision_id } = alert.data
+      return {
+        title: `${subject} is blocked by the limit ${limit}`,
+        lines: [`Until: ${time(until)}`, `Size of the limit: ${number(size)}`, `Decision: ${decision_id}`],
+      }
+    }
+    case 'weir.denied_rate.high':
+    case 'weir.allowed.dropped': {
+      const { count, usual, window_start, window_end } = alert.data
+      const isDenied = alert.type === 'weir.denied_rate.high'
+      return {
+        title: isDenied ? `${subject} is refused far more often than usual` : `${subject} sends far less than usual`,
+        lines: [
+          `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${number(usual)}`,
+          `From ${time(window_start)} to ${time(window_end)}`,
+        ],
+      }
+    }
+    case 'weir.endpoint.disabled':
+      return {
+        title: `The endpoint ${alert.data.endpoint} takes no more alerts, and gets none`,
+        lines: [`It said: ${alert.data.reason}`, 'weir alerts test-endpoint enables it once it takes a test.'],
+      }
+    case 'weir.endpoint.test':
+      return {
+        title: `A test of the endpoint ${alert.data.endpoint}`,
+        lines: ['Somebody asked whether alerts arrive.'],
+      }
+  }
+}

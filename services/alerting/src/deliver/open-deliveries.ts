@@ -1,0 +1,103 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import type { Policy } from '@weir/core/policy/policy.ts'
+import type { RecordSender } from '@weir/kafka/send-records.ts'
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import type { Redis } from 'ioredis'
+import type { AlertTopic } from '../raise/ports.ts'
+import { createDeliveryRecorder } from '../record/delivery-recorder.ts'
+import { readAlerts, readUnfinishedJobs } from '../record/read-alerts.ts'
+import { chooseEndpoints } from './choose-endpoints.ts'
+import { createDeliverer, type DeliverCounters } from './deliver-alert.ts'
+import { createDisabledEndpoints } from './disabled-endpoints.ts'
+import { createDispatcher } from './dispatcher.ts'
+import type { EndpointSecrets } from './endpoint-secrets.ts'
+import { EndpointTurns } from './endpoint-turns.ts'
+import { createQueuer, createRequeuer } from './queue-alerts.ts'
+import { createAlertSender } from './send-alert.ts'
+import { createEmailSender } from './send-email.ts'
+import { createSlackSender } from './send-slack.ts'
+import { createWebhookSender } from './send-webhook.ts'
+import { createSweep, type SweepCounters } from './sweep.ts'
+
+/** What Redis lost is queued again within this time and that which rows need to settle. Each process looks; a job is made once. */
+const sweepEveryMs = 15_000
+
+export interface Deliveries {
+  /** Alerts become jobs. Safe to repeat. */
+  queue(alerts: readonly AlertV1[]): Promise<void>
+  /** What was asked for once more becomes jobs. Safe to repeat. */
+  requeue(deliveries: readonly DeliveryV1[]): Promise<void>
+  /** Endpoints that are left alone for a while. */
+  circuitsOpen(): number
+  close(): Promise<void>
+}
+
+/** The queue of deliveries with all that works on it. */
+export function openDeliveries(options: {
+  readonly queueRedis: Redis
+  readonly clickhouse: ClickHouseClient
+  readonly sender: RecordSender
+  readonly topic: AlertTopic
+  readonly policyInForce: () => Policy
+  readonly secrets: EndpointSecrets
+  readonly smtp: { readonly smtpUrl: string; readonly from: string }
+  readonly counters: DeliverCounters & SweepCounters
+  readonly clock: Clock
+  readonly crash: CrashPoint
+  readonly stopping: AbortSignal
+  readonly log: Logger
+}): Deliveries {
+  const { queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp, counters, clock, crash, stopping, log } =
+    options
+  const outgoing = createOutgoing()
+  const email = createEmailSender(smtp)
+  const turns = new EndpointTurns()
+  const disabled = createDisabledEndpoints(queueRedis, clock)
+  const record = createDeliveryRecorder({ sender, stopping, log })
+  const deliver = createDeliverer({
+    endpointOf: (name) => policyInForce().endpoints.get(name),
+    turns,
+    send: createAlertSender({
+      webhook: createWebhookSender({ outgoing, secrets, clock }),
+      slack: createSlackSender({ outgoing, secrets, clock }),
+      email: email.send,
+    }),
+    record,
+    reasonNot: (endpoint) => disabled.reasonFor(endpoint),
+    async disable(endpoint, reason) {
+      log.warn({ endpoint: endpoint.name, reason }, 'endpoint disabled')
+      await topic.publish([await disabled.disable(endpoint, reason)])
+    },
+    enable: (endpoint) => disabled.enable(endpoint),
+    clock,
+    random: Math.random,
+    counters,
+    crash,
+  })
+  const queue = createDispatcher({ deliver, redis: queueRedis, log })
+  const sweep = createSweep({ queue, readUnfinished: () => readUnfinishedJobs(clickhouse), counters, log })
+  const sweepForever = async () => {
+    while (!stopping.aborted) {
+      await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, trying again'))
+      await pause(sweepEveryMs, undefined, { signal: stopping }).catch(() => undefined)
+    }
+  }
+  const swept = sweepForever()
+  return {
+    queue: createQueuer({ queue, record, endpointsFor: (alert) => chooseEndpoints(alert, policyInForce()) }),
+    requeue: createRequeuer({ queue, readAlerts: (ids) => readAlerts(clickhouse, ids) }),
+    circuitsOpen: () => turns.openCount(clock.nowMs()),
+    async close() {
+      await queue.close()
+      await swept
+      await outgoing.close()
+      email.close()
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import type { EmailEndpoint } from '@weir/core/policy/policy.ts'
+import { SMTPServer } from 'smtp-server'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createEmailSender, type EmailSender } from './send-email.ts'
+
+let server: SMTPServer
+let sender: EmailSender
+let received: { readonly to: readonly string[]; readonly message: string }[]
+let refusal: { readonly code: number; readonly words: string } | undefined
+
+beforeEach(async () => {
+  received = []
+  refusal = undefined
+  server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    async onData(stream, { envelope }, done) {
+      const message = await text(stream)
+      if (refusal !== undefined) {
+        done(Object.assign(new Error(refusal.words), { responseCode: refusal.code }))
+        return
+      }
+      received.push({ to: envelope.rcptTo.map(({ address }) => address), message })
+      done()
+    },
+  })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', () => ready()))
+  const { port } = server.server.address() as AddressInfo
+  sender = createEmailSender({ smtpUrl: `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
+})
+afterEach(async () => {
+  sender.close()
+  await new Promise<void>((done) => server.close(() => done()))
+})
+
+const endpoint: EmailEndpoint = {
+  ...{ name: 'mail', type: 'email', to: ['ops@example.com', 'finance@example.com'], only: {}, isPaused: false },
+}
+const alertOf = (subject: string): AlertOf<'weir.limit.blocked'> => ({
+  ...{ id: '2ed6657d-e927-568b-95e1-2665a8aea6a2', type: 'weir.limit.blocked', subject, time: '2026-11-21T12:00:00Z' },
+  data: { limit: 'minute', size: 1_000, until: '2026-11-21T13:00:00Z', decision_id: 'd' },
+})
+
+test('everybody gets one message that says what happened, under an id that is the same for every attempt', async () => {
+  expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })
+  await sender.send(endpoint, alertOf('acme'))
+  expect(received.map(({ to }) => to)).toEqual([endpoint.to, endpoint.to])
+  for (const { message } of received) {
+    expect(message).toContain('Subject: acme is blocked by the limit minute')
+    expect(message).toContain('Message-ID: <2ed6657d-e927-568b-95e1-2665a8aea6a2.mail@weir>')
+    expect(message).toContain('Until: 2026-11-21 13:00 UTC')
+    expect(message).toContain('Auto-Submitted: auto-generated')
+  }
+})
+
+test('a subject is text and nothing else: neither markup nor a header of its own', async () => {
+  await sender.send(endpoint, alertOf('<b>&"x"\r\nBcc: me@example.com'))
+  const [{ to, message } = { to: [], message: '' }] = received
+  expect(to).toEqual(endpoint.to)
+  expect(message.split('\r\n\r\n')[0]).not.toMatch(/^Bcc:/m)
+  expect(message).toContain('&lt;b&gt;&amp;&quot;x&quot;')
+  expect(message).not.toContain('<strong><b>')
+})
+
+test('what the server refuses, and that nobody is there, is said', async () => {
+  refusal = { code: 552, words: 'mailbox full' }
+  expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({
+    status: 552,
+    error: expect.stringContaining('mailbox full'),
+  })
+  const gone = createEmailSender({ smtpUrl: 'smtp://127.0.0.1:1', from: 'weir@example.com' })
+  expect(await gone.send(endpoint, alertOf('acme'))).toMatchObject({
+    status: 0,
+    error: expect.stringContaining('ECONNREFUSED'),
+  })
+  gone.close()
+  const none = createEmailSender({ smtpUrl: '', from: 'weir@example.com' })
+  expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
+})

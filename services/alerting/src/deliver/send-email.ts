@@ -1,0 +1,72 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { EmailEndpoint } from '@weir/core/policy/policy.ts'
+import { createTransport } from 'nodemailer'
+import { describeAlert } from './describe-alert.ts'
+import type { AttemptResult, SendAlert } from './ports.ts'
+
+/** Servers answer within seconds, or a queue before them does. */
+const stepMs = 15_000
+/** Messages at a time: servers limit what one client opens. */
+const connectionsMax = 4
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+const escapeText = (text: string) => text.replace(/[&<>"]/g, (character) => escapes[character] ?? character)
+
+function bodiesOf(alert: AlertV1) {
+  const { title, lines } = describeAlert(alert)
+  const foot = `${alert.type} ${alert.id}`
+  return {
+    subject: title,
+    text: [title, '', ...lines, '', foot].join('\n'),
+    html: `<p><strong>${escapeText(title)}</strong></p><p>${lines.map(escapeText).join('<br>')}</p><p><small>${escapeText(foot)}</small></p>`,
+  }
+}
+
+/** A server's refusal by its code: what begins with 5 is for good, and another try would only be refused again. */
+function failureOf(error: unknown): AttemptResult {
+  const status = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0
+  const message = error instanceof Error ? error.message : String(error)
+  return { status: Number.isInteger(status) ? status : 0, error: message, answer: '' }
+}
+
+export interface EmailSender {
+  readonly send: SendAlert<EmailEndpoint>
+  close(): void
+}
+
+/** Sends by the SMTP server of the environment; without one nothing can be sent, and attempts say so. */
+export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: string; readonly from: string }): EmailSender {
+  if (smtpUrl === '') {
+    const none: AttemptResult = { status: 0, error: 'WEIR_SMTP_URL is not set', answer: '' }
+    return { send: async () => none, close: () => undefined }
+  }
+  const transport = createTransport({
+    url: smtpUrl,
+    pool: true,
+    maxConnections: connectionsMax,
+    connectionTimeout: stepMs,
+    greetingTimeout: stepMs,
+    socketTimeout: stepMs,
+    // Nothing of a message is ever read from a file or an address.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  return {
+    async send(endpoint, alert) {
+      try {
+        const { response } = await transport.sendMail({
+          from,
+          to: [...endpoint.to],
+          // The same for each attempt: a mailbox that got two shows one.
+          messageId: `<${alert.id}.${endpoint.name}@weir>`,
+          headers: { 'Auto-Submitted': 'auto-generated' },
+          ...bodiesOf(alert),
+        })
+        return { status: 250, answer: response }
+      } catch (error) {
+        return failureOf(error)
+      }
+    },
+    close: () => transport.close(),
+  }
+}

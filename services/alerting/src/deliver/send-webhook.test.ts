@@ -1,0 +1,136 @@
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import type { AlertOf } from '@weir/contracts/alert.v1.ts'
+import { systemClock } from '@weir/core/clock.ts'
+import { createOutgoing, type Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import { Webhook } from 'standardwebhooks'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createWebhookSender } from './send-webhook.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const next = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+
+const alert: AlertOf<'weir.quota.reached'> = {
+  id: '2ed6657d-e927-568b-95e1-2665a8aea6a2',
+  type: 'weir.quota.reached',
+  subject: 'größe',
+  time: '2026-01-02T03:04:05.006Z',
+  data: {
+    ...{ limit: 'day', size: 5_000, used: 4_000, percent: 80, decision_id: '019b7b5e-0000-7000-8000-000000000000' },
+    ...{ period_start: '2026-01-02T00:00:00.000Z', period_end: '2026-01-03T00:00:00.000Z' },
+  },
+}
+
+let server: Server
+let outgoing: Outgoing
+let received: { headers: IncomingHttpHeaders; body: string }[]
+let answer: (response: ServerResponse) => void
+
+beforeEach(async () => {
+  received = []
+  answer = (response) => response.writeHead(204).end()
+  outgoing = createOutgoing()
+  const listener: RequestListener = async (request, response) => {
+    received.push({ headers: request.headers, body: await text(request) })
+    answer(response)
+  }
+  server = createServer(listener)
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+})
+afterEach(async () => {
+  server.closeAllConnections()
+  await outgoing.close()
+  await new Promise((done) => server.close(done))
+})
+
+const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) => {
+  const { port } = server.address() as AddressInfo
+  const own = { signingSecrets: () => secrets, slackUrl: () => undefined, problems: [], follow: () => undefined }
+  const sendWebhook = createWebhookSender({ outgoing, secrets: own, clock: systemClock })
+  const kept = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+  return sendWebhook({ ...kept, url: `http://${host}:${port}/`, allowPrivate }, alert)
+}
+
+const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
+
+describe('sending a webhook', () => {
+  it('is verified by the standardwebhooks library, byte for byte', async () => {
+    expect(await send()).toMatchObject({ status: 204 })
+    const [first = { headers: {}, body: '' }] = received
+    expect(first.headers['webhook-id']).toBe(alert.id)
+    const verified = new Webhook(secret).verify(first.body, signedHeaders(first))
+    expect(verified).toEqual({ type: alert.type, timestamp: alert.time, data: { subject: 'größe', ...alert.data } })
+    expect(() => new Webhook(secret).verify(`${first.body} `, signedHeaders(first))).toThrow()
+  })
+
+  it('is verified with the old secret and with the new one while one replaces the other', async () => {
+    await send({ secrets: [next, secret] })
+    const [first = { headers: {}, body: '' }] = received
+    for (const one of [next, secret])
+      expect(() => new Webhook(one).verify(first.body, signedHeaders(first))).not.toThrow()
+    const other = `whsec_${Buffer.alloc(32, 8).toString('base64')}`
+    expect(() => new Webhook(other).verify(first.body, signedHeaders(first))).toThrow()
+  })
+
+  it('is refused by the receiver when it is old', async () => {
+    await send()
+    const [first = { headers: {}, body: '' }] = received
+    const seconds = String(Number(first.headers['webhook-timestamp']) - 400)
+    const signature = new Webhook(secret).sign(alert.id, new Date(Number(seconds) * 1_000), first.body)
+    const old = { ...signedHeaders(first), 'webhook-timestamp': seconds, 'webhook-signature': signature }
+    expect(() => new Webhook(secret).verify(first.body, old)).toThrow('too old')
+  })
+
+  it.each([301, 400, 500])('fails on an answer of %d and follows no redirect', async (code) => {
+    answer = (response) => response.writeHead(code, { location: 'http://127.0.0.1:1/' }).end('why')
+    expect(await send()).toMatchObject({
+      status: code,
+      error: expect.stringContaining(`answered ${code}`),
+      answer: 'why',
+    })
+    expect(received).toHaveLength(1)
+  })
+
+  it('says when the endpoint wants to be asked again, and when never', async () => {
+    answer = (response) => response.writeHead(429, { 'retry-after': '90' }).end()
+    expect(await send()).toMatchObject({ status: 429, retryAfterMs: 90_000, isGone: false })
+    answer = (response) => response.writeHead(410).end()
+    expect(await send()).toMatchObject({ status: 410, isGone: true })
+  })
+
+  it('reads no more of an endless answer than is kept of it', async () => {
+    let written = 0
+    answer = (response) => {
+      response.writeHead(200)
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536, 'x'))) written += 65_536
+      }
+      response.on('drain', more)
+      more()
+    }
+    const result = await send()
+    expect([result.status, result.error, result.answer.length]).toEqual([200, undefined, 1_024])
+    expect(written).toBeLessThan(16_000_000)
+  })
+
+  it('says what is wrong when nobody is there, or there is no secret', async () => {
+    expect(await send({ secrets: [] })).toEqual({ status: 0, error: 'SECRET holds no secret', answer: '' })
+    expect(received).toHaveLength(0)
+    answer = (response) => response.destroy()
+    expect(await send()).toMatchObject({ status: 0, error: expect.stringMatching(/\w/) })
+  })
+
+  it.each(['127.0.0.1', 'localhost'])('never reaches %s without allowPrivate', async (host) => {
+    const result = await send({ host, allowPrivate: false })
+    expect(result).toMatchObject({ status: 0, error: expect.stringMatching(/not (a )?public/) })
+    expect(received).toHaveLength(0)
+  })
+})

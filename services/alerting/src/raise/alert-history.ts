@@ -1,0 +1,34 @@
+import { readRaisedIds } from '@weir/clickhouse/alert-queries.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { insertBlock } from '@weir/clickhouse/insert.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { alertRow } from '../record/alert-row.ts'
+import { linesOf } from '../record/lines.ts'
+import type { AlertHistory } from './ports.ts'
+
+/** An alert waits so long for the question whether it was raised before; unanswered, it may be raised again, under the same id. */
+const questionMs = 1_000
+
+/** The alerts that ClickHouse holds. */
+export function createAlertHistory(client: ClickHouseClient, log: Logger): AlertHistory {
+  return {
+    async raised(alerts) {
+      try {
+        const ids = alerts.map(({ id }) => id)
+        return new Set(await readRaisedIds(client, ids, AbortSignal.timeout(questionMs)))
+      } catch (error) {
+        log.warn({ err: error, alerts: alerts.length }, 'not known whether alerts were raised before: raised')
+        return new Set()
+      }
+    },
+    async keepLate(alerts) {
+      if (alerts.length === 0) return
+      const lines = linesOf(alerts.map((alert) => alertRow(alert, 'late')))
+      await insertBlock(client, {
+        table: 'weir.alerts',
+        lines,
+        token: `late:${alerts[0]?.id}:${alerts.at(-1)?.id}:${alerts.length}`,
+      })
+    },
+  }
+}

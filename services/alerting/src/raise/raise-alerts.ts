@@ -1,0 +1,148 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { uuidv5 } from '@weir/core/ids.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import { LRUCache } from 'lru-cache'
+import type { Crossing } from '../watch/crossings.ts'
+import type { AlertHistory, AlertTopic, ClaimedKey, ClaimState, ClaimStore } from './ports.ts'
+
+/** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
+const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
+
+/** A period that ended longer ago is over: its alert would only confuse. */
+const lateMs = 15 * 60_000
+/** Claims remembered as done, so that a subject at its limit costs Redis nothing more; those longest unused go first. */
+const rememberedMax = 100_000
+/** Crossings raised together: a round trip, a question and a publish for all, and a bound on what is in flight. */
+const raisedAtOnceMax = 1_000
+
+export interface AlertCounters {
+  raised: number
+  superseded: number
+  /** Of periods that were over: kept, and not sent. */
+  late: number
+  /** Found in ClickHouse where Redis knew nothing of them. */
+  forgotten: number
+}
+
+/** A crossing with those of its thresholds that are ours to raise, highest first. */
+interface Due {
+  readonly alert: AlertV1
+  readonly highest: ClaimedKey
+  readonly lower: readonly ClaimedKey[]
+}
+
+function alertOf(crossing: Crossing, { percent, key }: Crossing['thresholds'][number], nowMs: number): AlertV1 {
+  const { subject, limit, size, used, decisionId, periodStartMs, periodEndMs } = crossing
+  return {
+    id: uuidv5(alertNamespace, key),
+    type: 'weir.quota.reached',
+    subject,
+    time: new Date(nowMs).toISOString(),
+    data: {
+      limit,
+      size,
+      used,
+      percent,
+      period_start: new Date(periodStartMs).toISOString(),
+      period_end: new Date(periodEndMs).toISOString(),
+      decision_id: decisionId,
+    },
+  }
+}
+
+export interface RaiserOptions {
+  readonly claims: ClaimStore
+  readonly history: AlertHistory
+  readonly topic: AlertTopic
+  readonly clock: Clock
+  readonly counters: AlertCounters
+  readonly crash?: CrashPoint
+}
+
+class AlertRaiser {
+  readonly #options: RaiserOptions
+  readonly #crash: CrashPoint
+  readonly #remembered = new LRUCache<string, true>({ max: rememberedMax })
+
+  constructor(options: RaiserOptions) {
+    this.#options = options
+    this.#crash = options.crash ?? noCrash
+  }
+
+  /** Safe to repeat: every claim is taken once, by whichever process. */
+  async raise(crossings: readonly Crossing[]): Promise<void> {
+    const nowMs = this.#options.clock.nowMs()
+    const news = crossings.flatMap((crossing) => {
+      const thresholds = crossing.thresholds.filter(({ key }) => !this.#remembered.has(key))
+      return thresholds.length === 0 ? [] : [{ ...crossing, thresholds }]
+    })
+    const isLate = ({ periodEndMs }: Crossing) => nowMs - periodEndMs > lateMs
+    const late = news.filter(isLate)
+    const timely = news.filter((crossing) => !isLate(crossing))
+    for (let at = 0; at < late.length; at += raisedAtOnceMax) {
+      await this.#keepLate(late.slice(at, at + raisedAtOnceMax), nowMs)
+    }
+    for (let at = 0; at < timely.length; at += raisedAtOnceMax) {
+      await this.#raiseSome(timely.slice(at, at + raisedAtOnceMax), nowMs)
+    }
+  }
+
+  async #keepLate(crossings: readonly Crossing[], nowMs: number): Promise<void> {
+    const alerts = crossings.flatMap((crossing) =>
+      crossing.thresholds.slice(0, 1).map((highest) => alertOf(crossing, highest, nowMs)),
+    )
+    await this.#options.history.keepLate(alerts)
+    this.#options.counters.late += alerts.length
+    this.#remember(crossings)
+  }
+
+  async #raiseSome(crossings: readonly Crossing[], nowMs: number): Promise<void> {
+    const { claims, history, topic, counters } = this.#options
+    // 1. Claim. A crash after it leaves `pending`, and whoever reads the decisions again goes on from there.
+    const keys = crossings.flatMap(({ thresholds, lifetimeMs }) => thresholds.map(({ key }) => ({ key, lifetimeMs })))
+    const states = await claims.claim(keys)
+    this.#crash('claim')
+    const stateOf = new Map(keys.map(({ key }, at) => [key, states[at] ?? 'pending']))
+    const due = dueOf(crossings, stateOf, nowMs)
+    // 2. What Redis knew nothing of may have been raised before it lost its data. Only then is anything found.
+    const asked = due.filter(({ highest }) => stateOf.get(highest.key) === 'acquired').map(({ alert }) => alert)
+    const before = asked.length === 0 ? new Set<string>() : await history.raised(asked)
+    const toPublish = due.filter(({ alert }) => !before.has(alert.id))
+    // 3. Close the lower ones. Closed after the publish, a crash in between would raise them as well.
+    const lower = due.flatMap((one) => one.lower)
+    if (lower.length > 0) await claims.finish(lower)
+    this.#crash('supersede')
+    // 4. Publish. A crash after it publishes again, under the same ids.
+    if (toPublish.length > 0) await topic.publish(toPublish.map(({ alert }) => alert))
+    this.#crash('publish')
+    // 5. Done. The batch's offset is committed after all of this.
+    if (due.length > 0) await claims.finish(due.map(({ highest }) => highest))
+    this.#crash('done')
+    counters.raised += toPublish.length
+    counters.forgotten += due.length - toPublish.length
+    counters.superseded += lower.length
+    this.#remember(crossings)
+  }
+
+  #remember(crossings: readonly Crossing[]): void {
+    for (const { thresholds } of crossings) for (const { key } of thresholds) this.#remembered.set(key, true)
+  }
+}
+
+/** Of each crossing what nobody has finished: its highest threshold is raised, the lower ones are superseded by it. */
+function dueOf(crossings: readonly Crossing[], stateOf: ReadonlyMap<string, ClaimState>, nowMs: number): Due[] {
+  return crossings.flatMap((crossing) => {
+    const [highest, ...lower] = crossing.thresholds.filter(({ key }) => stateOf.get(key) !== 'done')
+    if (highest === undefined) return []
+    const { lifetimeMs } = crossing
+    const claimed = ({ key }: { readonly key: string }) => ({ key, lifetimeMs })
+    return [{ alert: alertOf(crossing, highest, nowMs), highest: claimed(highest), lower: lower.map(claimed) }]
+  })
+}
+
+/** Raises what a batch of decisions has crossed: a handful of round trips, however many crossed. */
+export function createAlertRaiser(options: RaiserOptions): (crossings: readonly Crossing[]) => Promise<void> {
+  const raiser = new AlertRaiser(options)
+  return (crossings) => raiser.raise(crossings)
+}

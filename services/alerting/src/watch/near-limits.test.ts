@@ -1,0 +1,61 @@
+import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createNearLimits } from './near-limits.ts'
+
+const isNear = createNearLimits(new Map([['day', 80]]))
+const near = (text: string) => isNear(Buffer.from(text), 0, Buffer.byteLength(text))
+
+const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
+  `${encodeDecisionOpen({
+    ...{
+      id: '019b7b5e-0000-7000-8000-000000000000',
+      tsMs: 0,
+      subject,
+      keyId: '',
+      plan: 'free',
+      route: '*',
+      method: 'GET',
+    },
+    ...{ cost: 1, count: 1, outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
+    limits,
+  })},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`
+
+const limit = (name: string, used: number, size = 1_000) => ({ name, size, used, remaining: 0, resetMs: 5 })
+
+test('it is near from the lowest threshold of one of its limits on', () => {
+  expect(near(recordOf([limit('day', 799)]))).toBe(false)
+  expect(near(recordOf([limit('day', 800)]))).toBe(true)
+  expect(near(recordOf([limit('minute', 1_000), limit('day', 799), limit('hour', 1_000)]))).toBe(false)
+  expect(near(recordOf([limit('minute', 1), limit('day', 800)]))).toBe(true)
+  expect(near(recordOf([]))).toBe(false)
+})
+
+test('a number is compared exactly, whatever its size', () => {
+  const size = 2 ** 53 - 1
+  expect(near(recordOf([limit('day', size, size)]))).toBe(true)
+  const sizes = fc.integer({ min: 1, max: 10 ** 12 })
+  fc.assert(
+    fc.property(sizes, sizes, (of, used) => {
+      expect(near(recordOf([limit('day', used, of)]))).toBe(BigInt(used) * 100n >= BigInt(of) * 80n)
+    }),
+  )
+})
+
+test('what looks otherwise is left to the parser: another form, no limits, names that imitate', () => {
+  expect(near('{"v":1,"limits":[{"size":1,"name":"day","used":0}]}')).toBe(true)
+  expect(near('{"v":1,"limits": []}')).toBe(true)
+  expect(near('{"v":1}')).toBe(true)
+  expect(near('{"v":1,"limits":[{"name":"day","size":10,"used":1')).toBe(true)
+  expect(near(recordOf([limit('day', 1)], '"limits":[{"name":"day","size":1,"used":1}]'))).toBe(false)
+  expect(near(recordOf([limit('day', 900)], '"limits":[]'))).toBe(true)
+})
+
+test('a value is looked at from its place in the fetch, and never beyond its end', () => {
+  const [low, high] = [recordOf([limit('day', 1)]), recordOf([limit('day', 900)])]
+  const bytes = Buffer.from(`${low}${high}{"mark":1}${high}`)
+  const second = low.length + high.length
+  expect(isNear(bytes, 0, low.length)).toBe(false)
+  expect(isNear(bytes, low.length, second)).toBe(true)
+  expect(isNear(bytes, second, second + 10)).toBe(true)
+})

@@ -1,0 +1,68 @@
+const limitsBegin = Buffer.from('"limits":[')
+const nameBegin = Buffer.from('{"name":"')
+const sizeBegin = Buffer.from('","size":')
+const usedBegin = Buffer.from(',"used":')
+const [quote, brace, comma, closingBracket, zero, nine] = [0x22, 0x7b, 0x2c, 0x5d, 0x30, 0x39]
+
+/** Numbers of more digits are left to the parser. */
+const digitsMax = 15
+
+function startsAt(bytes: Buffer, at: number, text: Buffer): boolean {
+  for (let index = 0; index < text.length; index += 1) if (bytes[at + index] !== text[index]) return false
+  return true
+}
+
+/** The first place that is no digit. */
+function digitsEnd(bytes: Buffer, at: number): number {
+  let end = at
+  for (let byte = bytes[end] ?? 0; byte >= zero && byte <= nine; byte = bytes[end] ?? 0) end += 1
+  return end
+}
+
+function numberAt(bytes: Buffer, from: number, end: number): number {
+  let number = 0
+  for (let at = from; at < end; at += 1) number = number * 10 + (bytes[at] ?? zero) - zero
+  return number
+}
+
+/**
+ * Whether a decision record may have reached a threshold, from its bytes: nearly all have not, and need no parsing. Reads the form in
+ * which the ingress writes; whatever looks otherwise may have, and is parsed.
+ *
+ * @param lowest of each limit that has thresholds, the lowest, in percent
+ */
+export function createNearLimits(
+  lowest: ReadonlyMap<string, number>,
+): (bytes: Buffer, valueStart: number, valueEnd: number) => boolean {
+  return function isNearLimits(bytes, valueStart, valueEnd) {
+    const found = bytes.indexOf(limitsBegin, valueStart)
+    if (found < 0 || found >= valueEnd) return true
+    let at = found + limitsBegin.length
+    while (at < valueEnd) {
+      const byte = bytes[at]
+      if (byte === closingBracket) return false
+      if (byte === comma) at += 1
+      if (bytes[at] !== brace || !startsAt(bytes, at, nameBegin)) return true
+      const nameStart = at + nameBegin.length
+      const nameEnd = bytes.indexOf(quote, nameStart)
+      if (nameEnd < 0 || !startsAt(bytes, nameEnd, sizeBegin)) return true
+      const sizeStart = nameEnd + sizeBegin.length
+      const sizeEnd = digitsEnd(bytes, sizeStart)
+      if (!startsAt(bytes, sizeEnd, usedBegin)) return true
+      const usedStart = sizeEnd + usedBegin.length
+      const usedEnd = digitsEnd(bytes, usedStart)
+      if (sizeEnd - sizeStart > digitsMax || usedEnd - usedStart > digitsMax) return true
+      const percent = lowest.get(bytes.toString('latin1', nameStart, nameEnd))
+      if (
+        percent !== undefined &&
+        numberAt(bytes, usedStart, usedEnd) * 100 >= numberAt(bytes, sizeStart, sizeEnd) * percent
+      ) {
+        return true
+      }
+      const end = bytes.indexOf(0x7d, usedEnd)
+      if (end < 0) return true
+      at = end + 1
+    }
+    return true
+  }
+}

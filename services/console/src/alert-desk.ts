@@ -1,0 +1,29 @@
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { findAlert, listAlerts, listFailedDeliveries } from '@weir/clickhouse/delivery-queries.ts'
+import { encodeAlert } from '@weir/contracts/alert.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import type { RecordSender } from '@weir/kafka/send-records.ts'
+import type { AlertDesk } from './ports.ts'
+
+/** Alerts are read in ClickHouse; what is asked for goes to alerting by Kafka, which is there whether alerting is or not. */
+export function createAlertDesk(client: ClickHouseClient, sender: RecordSender, clock: Clock): AlertDesk {
+  return {
+    list: (filter, part) => listAlerts(client, filter, part),
+    find: (id) => findAlert(client, id),
+    listFailed: (filter, limit) => listFailedDeliveries(client, filter, limit),
+    async request(rows) {
+      const records = rows.map((row) => ({ key: row.alert_id, value: JSON.stringify(row) }))
+      await sender.send(topics.deliveries, records)
+      return rows.length
+    },
+    async sendTest(endpoint) {
+      const id = uuidv7(clock.nowMs())
+      const time = new Date(clock.nowMs()).toISOString()
+      const alert = { id, type: 'weir.endpoint.test', subject: endpoint, time, data: { endpoint } } as const
+      await sender.send(topics.alerts, [encodeAlert(alert)])
+      return id
+    },
+  }
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { knownAlert, openConsole } from '../testing/open-console.ts'
+
+const awayPorts = {
+  alerts: {
+    list: () => Promise.reject(new Error('password in here')),
+    find: () => Promise.reject(new Error('password in here')),
+    listFailed: () => Promise.reject(new Error('password in here')),
+    request: () => Promise.reject(new Error('password in here')),
+    sendTest: () => Promise.reject(new Error('password in here')),
+  },
+}
+
+describe('alerts', () => {
+  it('are listed by page with the last outcome at each endpoint, and shown with every step', async () => {
+    const { ask } = openConsole()
+    const listed = (await ask('/v1/alerts')).json()
+    expect(listed).toMatchObject({
+      items: [{ id: knownAlert, data: { limit: 'day' }, deliveries: { ops: 'given_up' } }],
+      next: null,
+    })
+    const shown = (await ask(`/v1/alerts/${knownAlert}`)).json()
+    expect(shown).toMatchObject({
+      subject: 'acme',
+      deliveries: [{ endpoint: 'ops', attempt: 10, error: 'answered 500' }],
+    })
+  })
+
+  it('are asked for by subject, type and time; a week back without one', async () => {
+    const asked: object[] = []
+    const { alerts } = awayPorts
+    const list = async (filter: object) => {
+      asked.push(filter)
+      return []
+    }
+    const { ask } = openConsole({ alerts: { ...alerts, list } })
+    await ask('/v1/alerts?subject=acme&type=weir.quota.reached&from=2026-11-01T00:00:00Z&to=2026-11-02T00:00:00Z')
+    await ask('/v1/alerts')
+    const day = (text: string) => Date.parse(`${text}T00:00:00Z`)
+    expect(asked).toMatchObject([
+      { subject: 'acme', type: 'weir.quota.reached', fromMs: day('2026-11-01'), toMs: day('2026-11-02') },
+      { fromMs: Date.parse('2026-11-14T12:00:00.001Z') },
+    ])
+  })
+
+  it('are delivered once more where they went, or where it is asked for', async () => {
+    const { ask, applyFile, requested } = openConsole()
+    await applyFile()
+    const request = `POST /v1/alerts/${knownAlert}/redeliver`
+    expect([(await ask(request)).statusCode, (await ask(request, { body: { endpoint: 'ops' } })).json()]).toEqual([
+      202,
+      { requested: 1 },
+    ])
+    expect(requested).toMatchObject([
+      { alert_id: knownAlert, endpoint: 'ops', outcome: 'requested', attempt: 0, at: '2026-11-21 12:00:00.000' },
+      { endpoint: 'ops' },
+    ])
+    expect((await ask(request, { body: { endpoint: 'opps' } })).statusCode).toBe(404)
+    expect((await ask('POST /v1/deliveries/redeliver', { body: { from: '2026-11-20T00:00:00Z' } })).json()).toEqual({
+      requested: 1,
+    })
+    expect((await ask('POST /v1/deliveries/redeliver', { body: {} })).statusCode).toBe(400)
+  })
+
+  it('can be tried out at an endpoint of the policy', async () => {
+    const { ask, applyFile, tested } = openConsole()
+    await applyFile()
+    expect((await ask('POST /v1/endpoints/ops/test')).json()).toEqual({ id: knownAlert })
+    expect((await ask('POST /v1/endpoints/opps/test')).statusCode).toBe(404)
+    expect(tested).toEqual(['ops'])
+  })
+
+  it('may be read with the scope read, and sent with write', async () => {
+    const { ask, applyFile } = openConsole()
+    await applyFile()
+    const codes = async (token: string) => [
+      (await ask('/v1/alerts', { token })).statusCode,
+      (await ask('POST /v1/endpoints/ops/test', { token })).statusCode,
+    ]
+    expect([await codes('reader-token'), await codes('writer-token')]).toEqual([
+      [200, 403],
+      [403, 202],
+    ])
+  })
+
+  it('are unavailable while ClickHouse or Kafka is, and what it said is not told', async () => {
+    const { ask, applyFile } = openConsole(awayPorts)
+    await applyFile()
+    for (const request of ['/v1/alerts', `/v1/alerts/${knownAlert}`, 'POST /v1/endpoints/ops/test']) {
+      const answer = await ask(request)
+      expect([answer.statusCode, answer.headers['retry-after'], answer.body.includes('password')]).toEqual([
+        503,
+        '5',
+        false,
+      ])
+    }
+  })
+})

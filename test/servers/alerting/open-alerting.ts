@@ -1,0 +1,141 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { changesOf, wholeChange } from '../../support/policy-topic.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startTables, type Tables } from '../../support/servers/tables.ts'
+import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
+
+export const webhookSecret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
+const startDeadlineMs = 60_000
+
+/** A webhook as an endpoint got it. */
+export interface Received {
+  readonly path: string
+  readonly atMs: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** Redis, Kafka, ClickHouse, endpoints, and whatever alerting processes a test starts. */
+export interface AlertingStack {
+  readonly redis: RunningServer
+  readonly kafka: RunningServer
+  readonly tables: Tables
+  /** Everything that came, to any endpoint. */
+  readonly received: readonly Received[]
+  /** What an endpoint answers from now on; 204 until then. */
+  answer(path: string, how: (response: ServerResponse) => void): void
+  /** An alerting process that is ready. */
+  start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
+  /** Appends a decision of each subject that has used so much of its daily quota of `size`. */
+  decide(
+    subjects: readonly string[],
+    used: number,
+    more?: { readonly size?: number; readonly tsMs?: number },
+  ): Promise<void>
+  rows<Row>(query: string): Promise<Row[]>
+  close(): Promise<void>
+}
+
+const policyOf = (endpoints: Readonly<Record<string, string>>) =>
+  JSON.stringify({
+    version: 1,
+    plans: { free: { limits: ['day'] } },
+    limits: { day: { algorithm: 'fixed_window', size: 1_000, period: 'day', thresholds: ['80%', '100%'] } },
+    endpoints: Object.fromEntries(
+      Object.entries(endpoints).map(([name, url]) => [name, { url, secretEnv: 'OPS_SECRET', allowPrivate: true }]),
+    ),
+  })
+
+/** Answers as each path is told to, and keeps what came. */
+async function startReceiver() {
+  const received: Received[] = []
+  const answers = new Map<string, (response: ServerResponse) => void>()
+  const server = createServer(async (request, response) => {
+    const path = request.url ?? ''
+    received.push({ path, atMs: Date.now(), headers: request.headers, body: await text(request) })
+    const answer = answers.get(path) ?? ((out: ServerResponse) => out.writeHead(204).end())
+    answer(response)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  return { server, received, answers, url: (path: string) => `http://127.0.0.1:${port}${path}` }
+}
+
+const dayMs = 86_400_000
+
+function decisionOf(subject: string, used: number, size: number, tsMs: number): string {
+  const open = encodeDecisionOpen({
+    ...{ id: uuidv7(tsMs), tsMs, subject, keyId: '', plan: 'free', route: '*', method: 'GET', cost: 1, count: 1 },
+    ...{ outcome: 'allow', reason: 'ok', mode: 'enforce', charged: 'yes', deniedBy: '' },
+    limits: [{ name: 'day', size, used, remaining: Math.max(0, size - used), resetMs: dayMs - (tsMs % dayMs) }],
+  })
+  return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":0}`
+}
+
+/** Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`. */
+export async function openAlertingStack(endpointNames: readonly string[]): Promise<AlertingStack> {
+  const [redis, kafka, tables, receiver] = await Promise.all([
+    startServer(redisServer),
+    startServer(kafkaServer),
+    startTables(),
+    startReceiver(),
+  ])
+  const options = kafkaOptions(kafka.address)
+  await ensureTopics(options, await readTopics())
+  const writer = createPolicyWriter(options)
+  const endpoints = Object.fromEntries(endpointNames.map((name) => [name, receiver.url(`/${name}`)]))
+  // Topics that were just made may have no leader yet.
+  const isStored = () =>
+    writer.publish(wholeChange(changesOf(policyOf(endpoints)))).then(
+      () => true,
+      () => false,
+    )
+  await waitUntil(isStored, { deadlineMs: startDeadlineMs })
+  await writer.close()
+  const sender = createRecordSender(options)
+  const started: ServiceProcess[] = []
+  return {
+    ...{ redis, kafka, tables, received: receiver.received },
+    answer: (path, how) => void receiver.answers.set(path, how),
+    async start(environment = {}) {
+      const one = await startServiceProcess('alerting', {
+        WEIR_REDIS_URL: redis.address,
+        WEIR_KAFKA_BROKERS: kafka.address,
+        WEIR_CLICKHOUSE_URL: tables.url,
+        WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+        OPS_SECRET: webhookSecret,
+        ...environment,
+      })
+      started.push(one)
+      const isReady = async () => (await one.ready()).status === 200
+      const up = await waitUntil(isReady, { deadlineMs: startDeadlineMs, everyMs: 50 })
+      if (up !== true) throw new Error(`alerting did not start:\n${one.said()}`)
+      return one
+    },
+    async decide(subjects, used, { size = 1_000, tsMs = Date.now() } = {}) {
+      const records = subjects.map((subject) => ({ key: subject, value: decisionOf(subject, used, size, tsMs) }))
+      await sender.send(topics.decisions, records)
+    },
+    rows: (query) => tables.rows(query),
+    async close() {
+      await Promise.all(started.map((one) => one.kill('SIGKILL')))
+      receiver.server.closeAllConnections()
+      receiver.server.close()
+      await sender.close()
+      await Promise.all([redis.close(), kafka.close(), tables.close()])
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { projectRoot } from './weir-up.ts'
+
+/** A process of a service as it runs in production. */
+export interface ServiceProcess {
+  readonly pid: number
+  /** What it has written so far. */
+  said(): string
+  ready(): Promise<{ status: number; text: string }>
+  metric(name: string): Promise<number>
+  kill(signal: NodeJS.Signals): Promise<void>
+  /** Resolves when it is gone. */
+  readonly ended: Promise<void>
+}
+
+/** Starts `services/NAME` on an ops port of its own; its group's session is 6 s unless the environment says otherwise. */
+export async function startServiceProcess(
+  name: 'metering' | 'alerting',
+  environment: Readonly<Record<string, string>>,
+): Promise<ServiceProcess> {
+  const [port] = await freePorts(1)
+  let text = ''
+  const child = spawnBound([process.execPath, `${projectRoot}/services/${name}/src/main.ts`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, WEIR_OPS_PORT: String(port), WEIR_KAFKA_SESSION_MS: '6000', ...environment },
+  })
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => (text += part))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const get = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) })
+    return { status: answer.status, text: await answer.text() }
+  }
+  return {
+    pid: child.pid ?? 0,
+    said: () => text,
+    ended,
+    ready: () => get('/readyz').catch((error: unknown) => ({ status: 0, text: String(error) })),
+    async metric(metricName) {
+      const { text: all } = await get('/metrics')
+      return Number(new RegExp(`^${metricName} (.*)$`, 'm').exec(all)?.[1] ?? Number.NaN)
+    },
+    async kill(signal) {
+      child.kill(signal)
+      await ended
+    },
+  }
+}
