@@ -65,6 +65,7 @@ async function sendGap({ addresses }: Stack): Promise<void> {
 /** Those under which nothing is lost on the way; `elsewhere` are the others. */
 export const crashSteps: readonly CrashStep[] = [
   ...of('alerting', 'alerting', ['claim', 'supersede', 'publish', 'done', 'commit', 'enqueue', 'enqueue_commit']),
+  ...of('alerting', 'alerting', ['attempt', 'attempt_recorded']),
   ...of('metering', 'metering', ['declare', 'insert', 'marks', 'commit']),
   ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
   ...of('metering', 'metering', ['redeclare']).map((step) => ({ ...step, occasion: sendRefused })),

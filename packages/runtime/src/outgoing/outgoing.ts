@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici'
-import { isPublicAddress, publicLookup } from './public-address.ts'
+import { createPublicLookup, isPublicAddress } from './public-address.ts'
 
 /** One request to an address that somebody else has named: a policy, a customer. */
 export interface OutgoingRequest {
@@ -42,9 +42,10 @@ function literalAddress(url: URL): string | undefined {
   return /^[\d.]+$|:/.test(host) ? host : undefined
 }
 
-export function createOutgoing(): Outgoing {
+/** @param lookup given by tests */
+export function createOutgoing(lookup = createPublicLookup()): Outgoing {
   // Connections end with the deadline of their request, which is the shorter bound.
-  const toPublic = new Agent({ connect: { lookup: publicLookup } })
+  const toPublic = new Agent({ connect: { lookup } })
   const toAnywhere = new Agent()
   return {
     async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { isPublicAddress, publicLookup } from './public-address.ts'
+import { createPublicLookup, isPublicAddress } from './public-address.ts'
 
 describe('isPublicAddress', () => {
   it.each(['8.8.8.8', '2606:4700:4700::1111', '::ffff:8.8.8.8'])('takes %s', (address) => {
@@ -50,8 +50,8 @@ describe('isPublicAddress', () => {
   })
 })
 
-describe('publicLookup', () => {
+describe('createPublicLookup', () => {
   it('refuses a name that resolves to this machine, at connect time', async () => {
-    await expect(promisify(publicLookup)('localhost', {})).rejects.toThrow('which is not public')
+    await expect(promisify(createPublicLookup())('localhost', {})).rejects.toThrow('which is not public')
   })
 })

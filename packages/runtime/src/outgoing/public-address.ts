@@ -1,4 +1,4 @@
-import { lookup } from 'node:dns'
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
@@ -14,18 +14,27 @@ export function isPublicAddress(text: string): boolean {
   return address.range() === 'unicast'
 }
 
+/** Node's own, or a test's. */
+type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
+) => void
+
 /**
- * A lookup that hands a socket only public addresses. It runs at connect time, so there is no gap between check and use;
- * if one address of several is not public, none is taken.
+ * A lookup that hands a socket only public addresses. It runs at connect time, and what it has checked is what the socket gets, so there
+ * is no gap between check and use; if one address of several is not public, none is taken.
  */
-export const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, found) => {
-    const refused = found?.find(({ address }) => !isPublicAddress(address))
-    const [first] = found ?? []
-    if (error !== null) callback(error, '')
-    else if (refused !== undefined || first === undefined) {
-      callback(new Error(`${hostname} is at ${refused?.address ?? 'no address'}, which is not public`), '')
-    } else if (options.all === true) callback(null, found)
-    else callback(null, first.address, first.family)
-  })
-}
+export const createPublicLookup =
+  (resolve: Resolve = lookup): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, found) => {
+      const refused = found?.find(({ address }) => !isPublicAddress(address))
+      const [first] = found ?? []
+      if (error !== null) callback(error, '')
+      else if (refused !== undefined || first === undefined) {
+        callback(new Error(`${hostname} is at ${refused?.address ?? 'no address'}, which is not public`), '')
+      } else if (options.all === true) callback(null, found)
+      else callback(null, first.address, first.family)
+    })
+  }

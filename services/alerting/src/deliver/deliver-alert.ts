@@ -121,10 +121,10 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     // 1. Send. A crash after it sends again, under the same id.
     const result = await options.send(endpoint, job.alert)
     turns.leave(job.endpoint, result.error === undefined, clock.nowMs())
-    crash('send')
+    crash('attempt')
     // 2. Record. A crash after it sends and records once more; the job is finished, or put off, after this.
     const after = await settle(job, endpoint, nowMs, result)
-    crash('record')
+    crash('attempt_recorded')
     return after
   }
 }

@@ -18,6 +18,7 @@ import { createDisabledEndpoints } from './disabled-endpoints.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { EndpointSecrets } from './endpoint-secrets.ts'
 import { EndpointTurns } from './endpoint-turns.ts'
+import type { RecordDeliveries } from './ports.ts'
 import { createQueuer, createRequeuer } from './queue-alerts.ts'
 import { createAlertSender } from './send-alert.ts'
 import { createEmailSender } from './send-email.ts'
@@ -59,7 +60,7 @@ export function openDeliveries(options: {
   const email = createEmailSender(smtp)
   const turns = new EndpointTurns()
   const disabled = createDisabledEndpoints(queueRedis, clock)
-  const record = createDeliveryRecorder({ sender, stopping, log })
+  const record = logged(createDeliveryRecorder({ sender, stopping, log }), log)
   const deliver = createDeliverer({
     endpointOf: (name) => policyInForce().endpoints.get(name),
     turns,
@@ -99,5 +100,18 @@ export function openDeliveries(options: {
       await outgoing.close()
       email.close()
     },
+  }
+}
+
+/** Whoever reads the log finds the attempts that failed, and why; never what was sent, or to which address. */
+function logged(record: RecordDeliveries, log: Logger): RecordDeliveries {
+  return (deliveries) => {
+    for (const { alert_id, endpoint, attempt, outcome, status, ms, error } of deliveries) {
+      if (outcome === 'queued') continue
+      const what = { alert_id, endpoint, attempt, outcome, status, ms }
+      if (outcome === 'delivered') log.info(what, 'alert delivered')
+      else log.warn({ ...what, error }, 'alert not delivered')
+    }
+    return record(deliveries)
   }
 }
