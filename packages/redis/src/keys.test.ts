@@ -16,6 +16,7 @@ const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
   lease: 0,
   onUnavailable: 'allow',
   thresholds: [],
+  cooldownMs: 0,
 })
 
 const values: ScopeValues = {

@@ -17,19 +17,29 @@ describe('claims', () => {
     const claims = createClaimStore(redis)
     const claimed = key()
     const states = await Promise.all(
-      Array.from({ length: 50 }, () => claims.claim([{ key: claimed, lifetimeMs: 60_000 }])),
+      Array.from({ length: 50 }, () => claims.claim([{ key: claimed, lifetimeMs: 60_000, stamp: '' }])),
     )
-    expect(states.flat().sort()).toEqual(['acquired', ...Array(49).fill('pending')])
+    expect(
+      states
+        .flat()
+        .map(({ state }) => state)
+        .sort(),
+    ).toEqual(['acquired', ...Array(49).fill('pending')])
   })
 
   it('are pending until finished, and always expire', async () => {
     const claims = createClaimStore(redis)
     const [one, other] = [key(), key()]
-    expect(await claims.claim([{ key: one, lifetimeMs: 60_000 }])).toEqual(['acquired'])
-    const both = [one, other].map((claimed) => ({ key: claimed, lifetimeMs: 60_000 }))
-    expect(await claims.claim(both)).toEqual(['pending', 'acquired'])
+    expect(await claims.claim([{ key: one, lifetimeMs: 60_000, stamp: 'first' }])).toEqual([
+      { state: 'acquired', stamp: 'first' },
+    ])
+    const both = [one, other].map((claimed) => ({ key: claimed, lifetimeMs: 60_000, stamp: 'second' }))
+    expect(await claims.claim(both)).toEqual([
+      { state: 'pending', stamp: 'first' },
+      { state: 'acquired', stamp: 'second' },
+    ])
     await claims.finish([{ key: one, lifetimeMs: 60_000 }])
-    expect(await claims.claim(both)).toEqual(['done', 'pending'])
+    expect((await claims.claim(both)).map(({ state }) => state)).toEqual(['done', 'pending'])
     const ttl = await redis.pttl(one)
     expect(ttl > 50_000 && ttl <= 60_000).toBe(true)
   })

@@ -15,6 +15,7 @@ export const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   lease: 0,
   onUnavailable: 'allow',
   thresholds: [],
+  cooldownMs: 0,
   ...overrides,
 })
 

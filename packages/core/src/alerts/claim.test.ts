@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Claim, claimKey, claimLifetimeMs } from './claim.ts'
 
-const claim: Claim = { subject: 'acme', limit: 'day', size: 5000, percent: 80, periodStart: '2026-03-01' }
+const claim: Claim = { subject: 'acme', limit: 'day', size: 5000, threshold: '80', periodStart: '2026-03-01' }
 
 test('a claim names subject, limit, size, threshold and period', () => {
   expect(claimKey(claim)).toBe('quota_alert:{acme}:day:5000:80:2026-03-01')

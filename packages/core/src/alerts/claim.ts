@@ -6,8 +6,9 @@ export interface Claim {
   readonly subject: string
   readonly limit: string
   readonly size: number
-  readonly percent: number
-  /** `periodStartLabel` of the period's start. */
+  /** `80` for 80 %, `4000u` for units, `blocked` for a block. */
+  readonly threshold: string
+  /** `periodStartLabel` of the period's start; `cooldown` where the claim's expiry alone ends it. */
   readonly periodStart: string
 }
 
@@ -15,8 +16,8 @@ export interface Claim {
  * The key in Redis under which an alert is claimed, once for all processes, and from which its id is made. Holds the
  * size, so that a raised quota raises its alerts anew. The subject is the hash tag, as in limits' keys.
  */
-export function claimKey({ subject, limit, size, percent, periodStart }: Claim): string {
-  return `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${percent}:${encodeKeyPart(periodStart)}`
+export function claimKey({ subject, limit, size, threshold, periodStart }: Claim): string {
+  return `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${threshold}:${encodeKeyPart(periodStart)}`
 }
 
 const hourMs = 3_600_000

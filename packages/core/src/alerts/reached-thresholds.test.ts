@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { reachedThresholds, thresholdUnits } from './reached-thresholds.ts'
+import { type ReachedThreshold, reachedThresholds, thresholdUnits } from './reached-thresholds.ts'
+
+const percents = (...values: readonly number[]) => values.map((percent) => ({ percent }))
+const percentsOf = (reached: readonly ReachedThreshold[]) => reached.map(({ percent }) => percent)
 
 test.each([
   [15, 20, []],
@@ -12,7 +15,7 @@ test.each([
   [80, 101, []],
   [81, 101, [80]],
 ])('%i used of %i has reached %j', (used, size, reached) => {
-  expect(reachedThresholds({ used, size }, [80, 100])).toEqual(reached)
+  expect(percentsOf(reachedThresholds({ used, size }, percents(80, 100)))).toEqual(reached)
 })
 
 test('a limit without thresholds reaches none', () => {
@@ -20,7 +23,7 @@ test('a limit without thresholds reaches none', () => {
 })
 
 test('one decision that crosses several names the highest first', () => {
-  expect(reachedThresholds({ used: 95, size: 100 }, [10, 50, 90, 100])).toEqual([90, 50, 10])
+  expect(percentsOf(reachedThresholds({ used: 95, size: 100 }, percents(10, 50, 90, 100)))).toEqual([90, 50, 10])
 })
 
 test('a threshold is the least whole number of units that is its part of the size, exactly, for any size', () => {
@@ -30,4 +33,14 @@ test('a threshold is the least whole number of units that is its part of the siz
       expect(BigInt(thresholdUnits(size, percent))).toBe(exact)
     }
   }
+})
+
+test('units stand among percents by what they take of the size, and keep their name when it changes', () => {
+  const thresholds = [{ percent: 80 }, { units: 50 }, { units: 900 }]
+  expect(reachedThresholds({ used: 950, size: 1_000 }, thresholds)).toEqual([
+    { name: '900u', percent: 90, units: 900 },
+    { name: '80', percent: 80, units: 800 },
+    { name: '50u', percent: 5, units: 50 },
+  ])
+  expect(reachedThresholds({ used: 60, size: 30_000 }, thresholds)).toEqual([{ name: '50u', percent: 0.17, units: 50 }])
 })

@@ -18,6 +18,9 @@ export type ScopePart =
   | { readonly kind: 'subject' | 'key' | 'ip' | 'route' | 'method' | 'global' }
   | { readonly kind: 'header' | 'query' | 'attribute'; readonly name: string }
 
+/** Percent of a limit's size, or units whatever its size. */
+export type Threshold = { readonly percent: number } | { readonly units: number }
+
 /** A limit of the policy, checked and with every default filled in. */
 export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
@@ -40,8 +43,10 @@ export interface Limit {
   readonly lease: number
   /** What becomes of a request when Redis does not answer in time. */
   readonly onUnavailable: 'allow' | 'deny' | 'local'
-  /** Percent of `size` at which an alert is raised, ascending and unique; empty for none. */
-  readonly thresholds: readonly number[]
+  /** Use at which an alert is raised; each once, percents and units each ascending. Empty for none. */
+  readonly thresholds: readonly Threshold[]
+  /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
+  readonly cooldownMs: number
 }
 
 /** A decision never takes more limits than this, so that one script call stays bounded. Also checked in lua/scripts/decide.lua. */

@@ -16,6 +16,7 @@ const minute: Limit = {
   lease: 0,
   onUnavailable: 'allow',
   thresholds: [],
+  cooldownMs: 0,
 }
 const day: Limit = { ...minute, name: 'day', size: 20, capacity: 20, span: { kind: 'period', unit: 'day' } }
 

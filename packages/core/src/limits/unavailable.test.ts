@@ -4,7 +4,16 @@ import { unavailableDecision } from './unavailable.ts'
 
 const limitWith = (name: string, onUnavailable: Limit['onUnavailable'], mode: Limit['mode'] = 'enforce'): Limit => ({
   ...{ name, algorithm: 'fixed_window', size: 1, capacity: 1, span: { kind: 'window', ms: 1_000 } },
-  ...{ by: [{ kind: 'subject' }], applies: 'plan', mode, blockMs: 0, lease: 0, onUnavailable, thresholds: [] },
+  ...{
+    by: [{ kind: 'subject' }],
+    applies: 'plan',
+    mode,
+    blockMs: 0,
+    lease: 0,
+    onUnavailable,
+    thresholds: [],
+    cooldownMs: 0,
+  },
 })
 
 const requestOn = (...limits: Limit[]) => ({

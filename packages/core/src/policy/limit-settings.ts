@@ -1,5 +1,4 @@
-import { type Algorithm, type Limit, periodUnits, type Span } from '../limits/limit.ts'
-import { notBuilt } from './not-built.ts'
+import { type Algorithm, type Limit, periodUnits, type Span, type Threshold } from '../limits/limit.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { parseDurationMs, parsePercent } from './policy-values.ts'
 
@@ -14,7 +13,10 @@ export const windowMsMax = 366 * 86_400_000
 const blockMsMin = 1_000
 const blockMsMax = 31 * 86_400_000
 
-const durationRule = 'a duration such as 10s, 1m, 2h or 7d'
+/** Whoever wants to hear of more looks at a chart. */
+const thresholdsMax = 20
+
+export const durationRule = 'a duration such as 10s, 1m, 2h or 7d'
 
 /** What of a limit a subject may have its own version of. */
 export type LimitSettings = Pick<Limit, 'size' | 'capacity' | 'mode' | 'blockMs' | 'onUnavailable' | 'thresholds'>
@@ -31,7 +33,7 @@ export const settingKeys = ['size', 'burst', 'mode', 'block', 'onUnavailable', '
 export function readSettings(
   reader: PolicyReader,
   fields: Fields,
-  of: { readonly algorithm: Algorithm | undefined; readonly span: Span | undefined },
+  of: { readonly algorithm: Algorithm | undefined; readonly span: Span | undefined; readonly cooldownMs: number },
   otherwise: SettingDefaults,
 ): LimitSettings | undefined {
   const field = <T>(key: (typeof settingKeys)[number], read: (field: Field) => T | undefined, missing: T) => {
@@ -48,7 +50,7 @@ export function readSettings(
     (at) => reader.oneOf(at, ['allow', 'deny', 'local']),
     otherwise.onUnavailable,
   )
-  const thresholds = field('thresholds', (at) => readThresholds(reader, at, of.span), otherwise.thresholds)
+  const thresholds = field('thresholds', (at) => readThresholds(reader, at, of), otherwise.thresholds)
   if (size === undefined || capacity === undefined || mode === undefined || blockMs === undefined) return undefined
   if (onUnavailable === undefined || thresholds === undefined) return undefined
   return { size, capacity, mode, blockMs, onUnavailable, thresholds }
@@ -95,29 +97,48 @@ export function readSpan(
   return unit === undefined ? undefined : { kind: 'period', unit }
 }
 
-function readThresholds(reader: PolicyReader, place: Place, span: Span | undefined): readonly number[] | undefined {
+function readThresholds(
+  reader: PolicyReader,
+  place: Place,
+  { span, cooldownMs }: { readonly span: Span | undefined; readonly cooldownMs: number },
+): readonly Threshold[] | undefined {
   const items = reader.list(place, 'a list such as [80%, 100%]')
   if (items === undefined) return undefined
-  if (span?.kind === 'window' && items.length > 0) {
+  if (span?.kind === 'window' && items.length > 0 && cooldownMs === 0) {
     return reader.problem(
       place,
-      `need a \`period\`: with a \`window\` they would need a \`cooldown\`, and ${notBuilt('it')}`,
+      'need a `period`, or beside a `window` a `cooldown`: else they would alert without end',
     )
   }
-  const percents: number[] = []
+  if (items.length > thresholdsMax) {
+    return reader.problem(place, `has ${items.length} thresholds; a limit has at most ${thresholdsMax}`)
+  }
+  const thresholds: Threshold[] = []
+  const last = { percent: 0, units: 0 }
   let wrong = false
   for (const item of items) {
-    const percent = readThreshold(reader, item)
-    const last = percents.at(-1) ?? 0
-    if (percent !== undefined && percent > last) percents.push(percent)
-    else wrong = true
-    if (percent !== undefined && percent <= last) reader.problem(item, `must be above the ${last}% before it`)
+    const threshold = readThreshold(reader, item)
+    if (threshold === undefined) wrong = true
+    else if (isAbove(threshold, last)) {
+      thresholds.push(threshold)
+      Object.assign(last, threshold)
+    } else {
+      wrong = true
+      const before = 'percent' in threshold ? `${last.percent}%` : String(last.units)
+      reader.problem(item, `must be above the ${before} before it`)
+    }
   }
-  return wrong ? undefined : percents
+  return wrong ? undefined : thresholds
 }
 
-function readThreshold(reader: PolicyReader, item: Place): number | undefined {
-  if (typeof reader.scalar(item) === 'number')
-    return reader.problem(item, notBuilt('thresholds in units', 'percent, such as 80%'))
-  return reader.text(item, 'a percentage from 1% to 100%', parsePercent)
+const isAbove = (threshold: Threshold, last: { readonly percent: number; readonly units: number }): boolean =>
+  'percent' in threshold ? threshold.percent > last.percent : threshold.units > last.units
+
+function readThreshold(reader: PolicyReader, item: Place): Threshold | undefined {
+  if (typeof reader.scalar(item) === 'number') {
+    const units = reader.integer(item, 1, unitsMax)
+    return units === undefined ? undefined : { units }
+  }
+  const percent = reader.text(item, 'a percentage from 1% to 100%, or a number of units', parsePercent)
+  return percent === undefined ? undefined : { percent }
 }

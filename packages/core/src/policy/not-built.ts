@@ -1,5 +1,4 @@
 import type { Field, PolicyReader } from './policy-reader.ts'
-import { parseDurationMs } from './policy-values.ts'
 
 /**
  * What weir.yaml's format has and this version does not. Each is still checked for its form, then refused by its name:
@@ -7,14 +6,9 @@ import { parseDurationMs } from './policy-values.ts'
  */
 type ReadField = (reader: PolicyReader, field: Field) => unknown
 const readText: ReadField = (reader, field) => reader.text(field, 'a text', (text) => text)
-const readDuration: ReadField = (reader, field) =>
-  reader.text(field, 'a duration such as 10s, 1m, 2h or 7d', parseDurationMs)
 
 /** Keys of a limit that are refused whatever their value. */
-const limitKeysNotBuilt: ReadonlyMap<string, ReadField> = new Map([
-  ['onExceed', readText],
-  ['cooldown', readDuration],
-])
+const limitKeysNotBuilt: ReadonlyMap<string, ReadField> = new Map([['onExceed', readText]])
 
 export const limitKeyNamesNotBuilt: readonly string[] = [...limitKeysNotBuilt.keys()]
 

@@ -27,7 +27,7 @@ test('the shipped policy is valid and has the plans, ceilings and demo subjects 
     { name: 'per-ip', size: 50_000, by: [{ kind: 'ip' }] },
   ])
   expect(policy.subjects.get('demo')?.plan.name).toBe('free')
-  expect(policy.subjects.get('demo-small')?.plan.limits[0]?.thresholds).toEqual([80, 100])
+  expect(policy.subjects.get('demo-small')?.plan.limits[0]?.thresholds).toEqual([{ percent: 80 }, { percent: 100 }])
   expect(policy.keys.size).toBe(0)
   expect(policy.routes).toEqual([
     {
@@ -66,6 +66,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     lease: 0,
     onUnavailable: 'allow',
     thresholds: [],
+    cooldownMs: 0,
   }
   const plan = { name: 'free', limits: [limit] }
   const subject = { id: 'acme', plan, timeZone: 'UTC', anchor: 1, ownLimits: noOwnLimits }
@@ -112,9 +113,18 @@ test.each([
     parsed(`{ version: 1, limits: { q: { algorithm: fixed_window, size: 5, period: ${period}${more} } } }`).limits.get(
       'q',
     )
-  expect(limit('')?.thresholds).toEqual(thresholds)
-  expect(limit(', thresholds: [1%, 50%, 99%]')?.thresholds).toEqual([1, 50, 99])
+  expect(limit('')?.thresholds).toEqual(thresholds.map((percent) => ({ percent })))
+  expect(limit(', thresholds: [1%, 3, 50%, 4]')?.thresholds).toEqual([
+    ...[{ percent: 1 }, { units: 3 }, { percent: 50 }, { units: 4 }],
+  ])
   expect(limit(', thresholds: []')?.thresholds).toEqual([])
+})
+
+test('a limit with a window alerts with a cooldown', () => {
+  const { limits } = parsed(
+    '{ version: 1, limits: { m: { algorithm: sliding_log, size: 9, window: 1m, thresholds: [90%], cooldown: 2h } } }',
+  )
+  expect(limits.get('m')).toMatchObject({ thresholds: [{ percent: 90 }], cooldownMs: 7_200_000 })
 })
 
 test('every key that this version has is taken as written', () => {

@@ -5,18 +5,22 @@ import {
   limitsPerDecisionMax,
   type ScopePart,
   type Span,
+  type Threshold,
 } from '../limits/limit.ts'
 import { isWithinBounds } from './limit-bounds.ts'
-import { type Fields, readSettings, readSpan, settingKeys, unitsMax } from './limit-settings.ts'
+import { durationRule, type Fields, readSettings, readSpan, settingKeys, unitsMax } from './limit-settings.ts'
 import { limitKeyNamesNotBuilt, refuseLimitKeys } from './not-built.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { nameRule, parseName } from './policy-values.ts'
+import { nameRule, parseDurationMs, parseName } from './policy-values.ts'
 import { isOfOneSubject, readScope } from './read-scope.ts'
 
 const limitKeys = [
-  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', ...settingKeys],
+  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', ...settingKeys],
   ...limitKeyNamesNotBuilt,
 ]
+/** Shorter, and people stop reading; longer is never. */
+const cooldownMsMin = 10_000
+const cooldownMsMax = 31 * 86_400_000
 /** These name policies of their own in the RateLimit fields. */
 const reservedNames = ['unauthenticated', 'unlimited']
 
@@ -59,10 +63,11 @@ function readLimit(reader: PolicyReader, name: string, place: Field): Limit | un
   const span = readSpan(reader, place, fields, algorithm)
   const by = field('by', (at) => readScope(reader, at, span), [{ kind: 'subject' }])
   const applies = field('applies', (at) => reader.oneOf(at, ['plan', 'all']), 'plan')
+  const cooldownMs = field('cooldown', (at) => readCooldown(reader, at, span), 0)
   const settings = readSettings(
     reader,
     fields,
-    { algorithm, span },
+    { algorithm, span, cooldownMs: cooldownMs ?? 0 },
     {
       ...{ size: undefined, capacity: undefined, mode: 'enforce', blockMs: 0 },
       ...{ onUnavailable: defaultOnUnavailable(by ?? []), thresholds: defaultThresholds(span) },
@@ -70,9 +75,20 @@ function readLimit(reader: PolicyReader, name: string, place: Field): Limit | un
   )
   const lease = field('lease', (at) => readLease(reader, at, algorithm, fields), 0)
   if (algorithm === undefined || span === undefined || by === undefined || applies === undefined) return undefined
-  if (settings === undefined || lease === undefined) return undefined
-  const limit: Limit = { name, algorithm, span, by, applies, lease, ...settings }
+  if (settings === undefined || lease === undefined || cooldownMs === undefined) return undefined
+  const limit: Limit = { name, algorithm, span, by, applies, lease, cooldownMs, ...settings }
   return isWithinBounds(reader, place, fields, limit) ? limit : undefined
+}
+
+function readCooldown(reader: PolicyReader, field: Field, span: Span | undefined): number | undefined {
+  const ms = reader.text(field, durationRule, parseDurationMs)
+  if (span?.kind === 'period')
+    return reader.problemAtKey(
+      field,
+      'a limit with a `period` alerts once in each; only one with a `window` has a `cooldown`',
+    )
+  if (ms === undefined || (ms >= cooldownMsMin && ms <= cooldownMsMax)) return ms
+  return reader.problem(field, `must be from ${cooldownMsMin / 1_000}s to ${cooldownMsMax / 86_400_000}d`)
 }
 
 function readLease(
@@ -104,6 +120,7 @@ function defaultOnUnavailable(by: readonly ScopePart[]): Limit['onUnavailable'] 
 }
 
 /** Whoever has a quota of a day or longer wants to hear of it before it is used up; shorter ones would only be noise. */
-function defaultThresholds(span: Span | undefined): readonly number[] {
-  return span?.kind === 'period' && ['day', 'week', 'month'].includes(span.unit) ? [80, 100] : []
+function defaultThresholds(span: Span | undefined): readonly Threshold[] {
+  const isLong = span?.kind === 'period' && ['day', 'week', 'month'].includes(span.unit)
+  return isLong ? [{ percent: 80 }, { percent: 100 }] : []
 }

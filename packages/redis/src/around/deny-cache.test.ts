@@ -10,7 +10,7 @@ const startMs = 1_790_000_040_000
 const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   ...{ name: 'minute', algorithm: 'fixed_window', size: 2, capacity: overrides.size ?? 2, applies: 'plan' },
   ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
-  ...{ onUnavailable: 'allow', thresholds: [], ...overrides },
+  ...{ onUnavailable: 'allow', thresholds: [], cooldownMs: 0, ...overrides },
 })
 
 const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({

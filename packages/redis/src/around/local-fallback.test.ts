@@ -11,7 +11,7 @@ const startMs = 1_790_000_040_000
 const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   ...{ name: 'minute', algorithm: 'fixed_window', size: 10, capacity: overrides.size ?? 10, applies: 'plan' },
   ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
-  ...{ onUnavailable: 'local', thresholds: [], ...overrides },
+  ...{ onUnavailable: 'local', thresholds: [], cooldownMs: 0, ...overrides },
 })
 
 const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest> = {}): LimitRequest => ({

@@ -1,16 +1,18 @@
 import type { ChainableCommander, Redis } from 'ioredis'
-import type { ClaimState, ClaimStore } from './ports.ts'
+import type { ClaimStore, FoundClaim } from './ports.ts'
 
 /** Claims in Redis: `pending` with an expiry where there is nothing, `done` in its place when the alert is out. */
 export function createClaimStore(redis: Redis): ClaimStore {
   return {
     async claim(claims) {
       const pipeline = redis.pipeline()
-      for (const { key, lifetimeMs } of claims) pipeline.set(key, 'pending', 'PX', lifetimeMs, 'NX')
+      for (const { key, lifetimeMs, stamp } of claims) {
+        pipeline.set(key, stamp === '' ? 'pending' : `pending ${stamp}`, 'PX', lifetimeMs, 'NX')
+      }
       // What stands there now: ours if the SET took, else what the first claimant left.
       for (const { key } of claims) pipeline.get(key)
       const answers = await run(pipeline)
-      return claims.map((_, at) => claimState(answers[at], answers[claims.length + at]))
+      return claims.map((_, at) => foundClaim(answers[at], answers[claims.length + at]))
     },
     async finish(claims) {
       const pipeline = redis.pipeline()
@@ -21,9 +23,11 @@ export function createClaimStore(redis: Redis): ClaimStore {
   }
 }
 
-const claimState = (taken: unknown, stands: unknown): ClaimState => {
-  if (taken === 'OK') return 'acquired'
-  return stands === 'done' ? 'done' : 'pending'
+/** A claim that has expired since the first of both was asked is taken at the next attempt. */
+function foundClaim(taken: unknown, stands: unknown): FoundClaim {
+  const [state = '', stamp = ''] = String(stands).split(' ')
+  if (taken === 'OK') return { state: 'acquired', stamp }
+  return { state: state === 'done' ? 'done' : 'pending', stamp }
 }
 
 /** The replies of a pipeline; the first error in it is thrown, and the caller repeats its whole step. */

@@ -1,20 +1,27 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
-/** How a claim was found. `pending`: claimed before, by a process that did not live to publish. */
-export type ClaimState = 'acquired' | 'pending' | 'done'
+/** How a claim was found. */
+export interface FoundClaim {
+  /** `pending`: claimed before, by a process that did not live to publish. */
+  readonly state: 'acquired' | 'pending' | 'done'
+  /** Of a pending one, what its first claimant gave. */
+  readonly stamp: string
+}
 
 export interface ClaimedKey {
   readonly key: string
   /** It expires so long after it was last changed. */
   readonly lifetimeMs: number
+  /** Kept with the claim for whoever finds it pending; without blanks. */
+  readonly stamp: string
 }
 
 /** Who raised which alert; one answer for all processes. */
 export interface ClaimStore {
-  /** Takes each claim that nobody has, in one round trip; states in the order of the keys. */
-  claim(claims: readonly ClaimedKey[]): Promise<ClaimState[]>
+  /** Takes each claim that nobody has, in one round trip; in the order of the keys. */
+  claim(claims: readonly ClaimedKey[]): Promise<FoundClaim[]>
   /** The alerts of these claims are published, or superseded: they are over until they expire. */
-  finish(claims: readonly ClaimedKey[]): Promise<void>
+  finish(claims: readonly Omit<ClaimedKey, 'stamp'>[]): Promise<void>
 }
 
 /** What was raised before, as far as ClickHouse knows. */

@@ -1,7 +1,6 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describe, expect, it } from 'vitest'
 import type { Crossing } from '../watch/crossings.ts'
-import type { ClaimState } from './ports.ts'
 import { createAlertRaiser } from './raise-alerts.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
@@ -12,8 +11,9 @@ const quotaOnly = (alerts: readonly AlertV1[]): QuotaAlert[] =>
 
 /** Claims as Redis keeps them, ClickHouse's alerts, and a topic that may fail; all outlive a raiser, as they outlive a process. */
 function world() {
-  const claims = new Map<string, 'pending' | 'done'>()
+  const claims = new Map<string, string>()
   const published: QuotaAlert[] = []
+  const others: AlertV1[] = []
   const late: QuotaAlert[] = []
   const known = new Set<string>()
   let roundTrips = 0
@@ -24,10 +24,11 @@ function world() {
       claims: {
         async claim(wanted) {
           roundTrips += 1
-          return wanted.map(({ key }): ClaimState => {
+          return wanted.map(({ key, stamp }) => {
             const stands = claims.get(key)
-            if (stands === undefined) claims.set(key, 'pending')
-            return stands ?? 'acquired'
+            if (stands === undefined) claims.set(key, `pending ${stamp}`)
+            const [state, given = ''] = (stands ?? `acquired ${stamp}`).split(' ')
+            return { state: state === 'done' || state === 'acquired' ? state : 'pending', stamp: given }
           })
         },
         async finish(finished) {
@@ -43,6 +44,7 @@ function world() {
         async publish(alerts) {
           if (publishFails) throw new Error('killed before publishing')
           published.push(...quotaOnly(alerts))
+          others.push(...alerts.filter(({ type }) => type !== 'weir.quota.reached'))
         },
       },
       clock: { nowMs: () => nowMs },
@@ -53,7 +55,7 @@ function world() {
   const failPublish = (fails: boolean) => {
     publishFails = fails
   }
-  return { claims, published, late, known, start, failPublish, roundTrips: () => roundTrips }
+  return { claims, published, others, late, known, start, failPublish, roundTrips: () => roundTrips }
 }
 
 const crossing = (used: number, percents: readonly number[]): Crossing => ({
@@ -62,9 +64,11 @@ const crossing = (used: number, percents: readonly number[]): Crossing => ({
   size: 20,
   used,
   decisionId: `decision-${used}`,
-  periodStartMs: Date.parse('2026-11-21T00:00:00Z'),
-  periodEndMs: Date.parse('2026-11-22T00:00:00Z'),
+  kind: 'reached',
+  startMs: Date.parse('2026-11-21T00:00:00Z'),
+  endMs: Date.parse('2026-11-22T00:00:00Z'),
   lifetimeMs: 1_000,
+  isRecurring: false,
   thresholds: percents.map((percent) => ({ percent, key: `quota_alert:{acme}:day:20:${percent}:2026-11-21` })),
 })
 
@@ -101,7 +105,7 @@ describe('raising alerts', () => {
     const { start, published, failPublish, claims } = world()
     failPublish(true)
     await expect(start().raise([crossing(20, [100, 80])])).rejects.toThrow('killed')
-    expect([...claims.values()]).toEqual(['pending', 'done'])
+    expect([...claims.values()]).toEqual(['pending ', 'done'])
     failPublish(false)
     await start().raise([crossing(20, [100, 80])])
     expect(published.map(({ data }) => data.percent)).toEqual([100])
@@ -114,7 +118,7 @@ describe('raising alerts', () => {
   it('sends nothing for a period that ended more than a quarter of an hour ago', async () => {
     const { start, published, late } = world()
     const { raise, counters } = start()
-    const over = { ...crossing(20, [100, 80]), periodEndMs: nowMs - 16 * 60_000 }
+    const over = { ...crossing(20, [100, 80]), endMs: nowMs - 16 * 60_000 }
     await raise([over])
     await raise([over])
     expect([published.length, counters.late]).toEqual([0, 1])
@@ -144,5 +148,29 @@ describe('raising alerts', () => {
     })
     await start().raise(many)
     expect([published.length, roundTrips()]).toEqual([1_000, 3])
+  })
+
+  it('raises a block once, and the next one as another alert; a repeat after a kill is the same', async () => {
+    const { start, claims, others, failPublish } = world()
+    const block = (decisionId: string): Crossing => ({
+      ...{ ...crossing(20, []), kind: 'blocked', isRecurring: true, decisionId },
+      thresholds: [{ percent: 100, key: 'quota_alert:{acme}:day:20:blocked:cooldown' }],
+    })
+    const { raise } = start()
+    await raise([block('first')])
+    await raise([block('second')])
+    expect(others.map(({ type }) => type)).toEqual(['weir.limit.blocked'])
+
+    claims.clear() // The claim has expired with the block.
+    failPublish(true)
+    await expect(start().raise([block('third')])).rejects.toThrow('killed')
+    failPublish(false)
+    await start().raise([block('fourth')])
+    await start().raise([block('fifth')])
+    expect(others).toHaveLength(2)
+    expect(others[1]?.id).not.toBe(others[0]?.id)
+    const again = world()
+    await again.start().raise([block('third')])
+    expect(others[1]?.id).toBe(again.others[0]?.id)
   })
 })

@@ -4,7 +4,7 @@ import { uuidv5 } from '@weir/core/ids.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { LRUCache } from 'lru-cache'
 import type { Crossing } from '../watch/crossings.ts'
-import type { AlertHistory, AlertTopic, ClaimedKey, ClaimState, ClaimStore } from './ports.ts'
+import type { AlertHistory, AlertTopic, ClaimedKey, ClaimStore, FoundClaim } from './ports.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
 const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
@@ -25,30 +25,32 @@ export interface AlertCounters {
   forgotten: number
 }
 
-/** A crossing with those of its thresholds that are ours to raise, highest first. */
+type Threshold = Crossing['thresholds'][number]
+
+/** A crossing's highest threshold that is ours to raise, with the lower ones that it supersedes. */
 interface Due {
   readonly alert: AlertV1
-  readonly highest: ClaimedKey
-  readonly lower: readonly ClaimedKey[]
+  /** Redis knew nothing of it, and ClickHouse might. */
+  readonly isNew: boolean
+  readonly highest: Omit<ClaimedKey, 'stamp'>
+  readonly lower: readonly Omit<ClaimedKey, 'stamp'>[]
 }
 
-function alertOf(crossing: Crossing, { percent, key }: Crossing['thresholds'][number], nowMs: number): AlertV1 {
-  const { subject, limit, size, used, decisionId, periodStartMs, periodEndMs } = crossing
-  return {
-    id: uuidv5(alertNamespace, key),
-    type: 'weir.quota.reached',
-    subject,
-    time: new Date(nowMs).toISOString(),
-    data: {
-      limit,
-      size,
-      used,
-      percent,
-      period_start: new Date(periodStartMs).toISOString(),
-      period_end: new Date(periodEndMs).toISOString(),
-      decision_id: decisionId,
-    },
+/** What may be raised again, once its claim has expired, is told apart by when it was first found. */
+const stampOf = ({ isRecurring, startMs, endMs, decisionId }: Crossing): string =>
+  isRecurring ? `${startMs}-${endMs}-${decisionId}` : ''
+
+function alertOf(crossing: Crossing, { percent, key }: Threshold, stamp: string, nowMs: number): AlertV1 {
+  const { kind, subject, limit, size, used, decisionId, startMs, endMs } = crossing
+  const id = uuidv5(alertNamespace, stamp === '' ? key : `${key} ${stamp}`)
+  const attributes = { id, subject, time: new Date(nowMs).toISOString() }
+  const until = new Date(endMs).toISOString()
+  if (kind === 'blocked') {
+    return { ...attributes, type: 'weir.limit.blocked', data: { limit, size, until, decision_id: decisionId } }
   }
+  const period = { period_start: new Date(startMs).toISOString(), period_end: until }
+  const data = { limit, size, used, percent, ...period, decision_id: decisionId }
+  return { ...attributes, type: 'weir.quota.reached', data }
 }
 
 export interface RaiserOptions {
@@ -77,7 +79,7 @@ class AlertRaiser {
       const thresholds = crossing.thresholds.filter(({ key }) => !this.#remembered.has(key))
       return thresholds.length === 0 ? [] : [{ ...crossing, thresholds }]
     })
-    const isLate = ({ periodEndMs }: Crossing) => nowMs - periodEndMs > lateMs
+    const isLate = ({ endMs }: Crossing) => nowMs - endMs > lateMs
     const late = news.filter(isLate)
     const timely = news.filter((crossing) => !isLate(crossing))
     for (let at = 0; at < late.length; at += raisedAtOnceMax) {
@@ -90,7 +92,7 @@ class AlertRaiser {
 
   async #keepLate(crossings: readonly Crossing[], nowMs: number): Promise<void> {
     const alerts = crossings.flatMap((crossing) =>
-      crossing.thresholds.slice(0, 1).map((highest) => alertOf(crossing, highest, nowMs)),
+      crossing.thresholds.slice(0, 1).map((highest) => alertOf(crossing, highest, stampOf(crossing), nowMs)),
     )
     await this.#options.history.keepLate(alerts)
     this.#options.counters.late += alerts.length
@@ -100,13 +102,15 @@ class AlertRaiser {
   async #raiseSome(crossings: readonly Crossing[], nowMs: number): Promise<void> {
     const { claims, history, topic, counters } = this.#options
     // 1. Claim. A crash after it leaves `pending`, and whoever reads the decisions again goes on from there.
-    const keys = crossings.flatMap(({ thresholds, lifetimeMs }) => thresholds.map(({ key }) => ({ key, lifetimeMs })))
-    const states = await claims.claim(keys)
+    const keys = crossings.flatMap((crossing) => {
+      const { thresholds, lifetimeMs } = crossing
+      return thresholds.map(({ key }) => ({ key, lifetimeMs, stamp: stampOf(crossing) }))
+    })
+    const found = await claims.claim(keys)
     this.#crash('claim')
-    const stateOf = new Map(keys.map(({ key }, at) => [key, states[at] ?? 'pending']))
-    const due = dueOf(crossings, stateOf, nowMs)
+    const due = dueOf(crossings, new Map(keys.map(({ key }, at) => [key, found[at]])), nowMs)
     // 2. What Redis knew nothing of may have been raised before it lost its data. Only then is anything found.
-    const asked = due.filter(({ highest }) => stateOf.get(highest.key) === 'acquired').map(({ alert }) => alert)
+    const asked = due.filter(({ isNew }) => isNew).map(({ alert }) => alert)
     const before = asked.length === 0 ? new Set<string>() : await history.raised(asked)
     const toPublish = due.filter(({ alert }) => !before.has(alert.id))
     // 3. Close the lower ones. Closed after the publish, a crash in between would raise them as well.
@@ -126,18 +130,30 @@ class AlertRaiser {
   }
 
   #remember(crossings: readonly Crossing[]): void {
-    for (const { thresholds } of crossings) for (const { key } of thresholds) this.#remembered.set(key, true)
+    for (const { thresholds, isRecurring, lifetimeMs } of crossings) {
+      // 0 stands for no end: only what recurs is ever to be claimed anew.
+      for (const { key } of thresholds) this.#remembered.set(key, true, { ttl: isRecurring ? lifetimeMs : 0 })
+    }
   }
 }
 
 /** Of each crossing what nobody has finished: its highest threshold is raised, the lower ones are superseded by it. */
-function dueOf(crossings: readonly Crossing[], stateOf: ReadonlyMap<string, ClaimState>, nowMs: number): Due[] {
+function dueOf(
+  crossings: readonly Crossing[],
+  found: ReadonlyMap<string, FoundClaim | undefined>,
+  nowMs: number,
+): Due[] {
   return crossings.flatMap((crossing) => {
-    const [highest, ...lower] = crossing.thresholds.filter(({ key }) => stateOf.get(key) !== 'done')
+    const [highest, ...lower] = crossing.thresholds.filter(({ key }) => found.get(key)?.state !== 'done')
     if (highest === undefined) return []
     const { lifetimeMs } = crossing
-    const claimed = ({ key }: { readonly key: string }) => ({ key, lifetimeMs })
-    return [{ alert: alertOf(crossing, highest, nowMs), highest: claimed(highest), lower: lower.map(claimed) }]
+    const claimed = ({ key }: Threshold) => ({ key, lifetimeMs })
+    const claim = found.get(highest.key)
+    const isNew = claim?.state === 'acquired' && !crossing.isRecurring
+    // Whoever claimed it first, and died, may have published it under its stamp.
+    const stamp = (claim?.state === 'pending' && claim.stamp) || stampOf(crossing)
+    const alert = alertOf(crossing, highest, stamp, nowMs)
+    return [{ alert, isNew, highest: claimed(highest), lower: lower.map(claimed) }]
   })
 }
 

@@ -53,16 +53,16 @@ describe('findCrossings', () => {
     const tsMs = kathmanduMidnightMs + 1_000
     const [crossing] = findCrossings(policy, decision(8, dayMs - 1_000), tsMs)
     expect(crossing?.thresholds).toEqual([{ percent: 80, key: 'quota_alert:{acme}:day:10:80:2026-11-21' }])
-    expect([crossing?.periodStartMs, crossing?.periodEndMs]).toEqual([kathmanduMidnightMs, kathmanduMidnightMs + dayMs])
+    expect([crossing?.startMs, crossing?.endMs]).toEqual([kathmanduMidnightMs, kathmanduMidnightMs + dayMs])
   })
 
   it('counts a decision to the day that Redis counted it in, though the clock of the ingress says another', () => {
     const [ahead] = findCrossings(policy, decision(10, 500), kathmanduMidnightMs + 700) // Redis: 500 ms before midnight
     expect(ahead?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-20')
-    expect(ahead?.periodEndMs).toBe(kathmanduMidnightMs)
+    expect(ahead?.endMs).toBe(kathmanduMidnightMs)
     const [behind] = findCrossings(policy, decision(10, dayMs - 300), kathmanduMidnightMs - 700) // Redis: 300 ms after it
     expect(behind?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-21')
-    expect(behind?.periodStartMs).toBe(kathmanduMidnightMs)
+    expect(behind?.startMs).toBe(kathmanduMidnightMs)
   })
 
   it('keeps a subject that the policy no longer has, with days in UTC', () => {
@@ -80,5 +80,45 @@ describe('findCrossings', () => {
   it('finds nothing in a blocked decision: its reset is that of the block, which may end in another period', () => {
     const blocked = { ...decision(10, 3 * dayMs), reason: 'blocked' as const, outcome: 'deny' as const }
     expect(findCrossings(policy, blocked, kathmanduMidnightMs + 1_000)).toEqual([])
+  })
+
+  it('finds a window above its threshold, whose claim ends with its cooldown', () => {
+    const windowed = requirePolicy(
+      JSON.stringify({
+        version: 1,
+        plans: { free: { limits: ['minute'] } },
+        limits: {
+          minute: { algorithm: 'fixed_window', size: 5, window: '1m', thresholds: ['80%', 5], cooldown: '1h' },
+        },
+      }),
+      'weir.yaml',
+    )
+    const [crossing, ...more] = findCrossings(windowed, decision(1, 0), kathmanduMidnightMs)
+    expect(more).toEqual([])
+    expect(crossing).toMatchObject({ kind: 'reached', isRecurring: true, lifetimeMs: 3_600_000, used: 5 })
+    expect(crossing?.thresholds).toEqual([
+      { percent: 100, key: 'quota_alert:{acme}:minute:5:5u:cooldown' },
+      { percent: 80, key: 'quota_alert:{acme}:minute:5:80:cooldown' },
+    ])
+    expect([crossing?.startMs, crossing?.endMs]).toEqual([kathmanduMidnightMs - 59_900, kathmanduMidnightMs + 100])
+  })
+
+  it('finds a block, from the refusal that began it and from those that follow, until it ends', () => {
+    const blocking = requirePolicy(
+      JSON.stringify({
+        version: 1,
+        plans: { free: { limits: ['minute'] } },
+        limits: { minute: { algorithm: 'fixed_window', size: 5, window: '1m', block: '10m' } },
+      }),
+      'weir.yaml',
+    )
+    const denied = { ...decision(1, 0), outcome: 'deny' as const, denied_by: 'minute' }
+    const find = (reason: 'limit' | 'blocked' | 'unavailable', outcome: 'allow' | 'deny' = 'deny') =>
+      findCrossings(blocking, { ...denied, reason, outcome }, 1_000).map((one) => [one.kind, one.endMs, one.lifetimeMs])
+    expect(find('limit')).toEqual([['blocked', 601_000, 600_000]])
+    expect(find('blocked')).toEqual([['blocked', 1_100, 100]])
+    expect(find('unavailable')).toEqual([])
+    expect(find('limit', 'allow')).toEqual([])
+    expect(findCrossings(blocking, { ...denied, reason: 'limit', denied_by: 'other' }, 1_000)).toEqual([])
   })
 })

@@ -1,23 +1,39 @@
 import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
-import { claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
-import { reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
+import { type Claim, claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
+import { type ReachedThreshold, reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { periodStartLabel } from '@weir/core/policy/calendar.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 
-/** One decision that found a limit's use at or above some of its thresholds. */
+/** One decision that found a limit's use at or above some of its thresholds, or its subject shut out by it. */
 export interface Crossing {
+  readonly kind: 'reached' | 'blocked'
   readonly subject: string
   readonly limit: string
   readonly size: number
   readonly used: number
   readonly decisionId: string
-  readonly periodStartMs: number
-  readonly periodEndMs: number
+  /** Of the period or the window; of a block, from the decision to its end. */
+  readonly startMs: number
+  readonly endMs: number
+  /** Of its claims. */
   readonly lifetimeMs: number
-  /** Highest first; each with the key that claims it. */
+  /** Its claims are free again once they have expired, and what is raised then is another alert. */
+  readonly isRecurring: boolean
+  /** Highest first; each with the key that claims it. A block has one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
+}
+
+type LimitUse = DecisionRecordV1['limits'][number]
+
+/** A decision on one limit. */
+interface Met {
+  readonly policy: Policy
+  readonly record: DecisionRecordV1
+  readonly tsMs: number
+  readonly use: LimitUse
+  readonly limit: Limit
 }
 
 /** A subject at its limit is asked about for every decision. */
@@ -48,48 +64,66 @@ function periodOf(unit: PeriodUnit, zone: Zone, tsMs: number, resetMs: number): 
 }
 
 /**
- * The thresholds that a decision found reached, for every limit that has any, in the subject's own version. Most decisions
- * have none. A blocked one used up nothing, and its reset is the block's, which may lie in another period.
+ * What a decision has crossed, for every limit with thresholds or a block, in the subject's own version. Most decisions cross nothing. A
+ * blocked one used up nothing, and its reset is the block's, which may lie in another period.
  */
 export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: number): Crossing[] {
   const crossings: Crossing[] = []
-  if (record.reason === 'blocked') return crossings
   const own = policy.subjects.get(record.subject)?.ownLimits
-  for (const state of record.limits) {
-    const limit = own?.get(state.name) ?? policy.limits.get(state.name)
-    if (limit === undefined || limit.thresholds.length === 0 || limit.span.kind !== 'period') continue
-    const reached = reachedThresholds(state, limit.thresholds)
-    if (reached.length > 0) crossings.push(crossing(policy, record, tsMs, state, limit, limit.span.unit, reached))
+  for (const use of record.limits) {
+    const limit = own?.get(use.name) ?? policy.limits.get(use.name)
+    if (limit === undefined) continue
+    const met = { policy, record, tsMs, use, limit }
+    if (isShutOut(met)) crossings.push(blockOf(met))
+    if (record.reason === 'blocked' || limit.thresholds.length === 0) continue
+    const reached = reachedThresholds(use, limit.thresholds)
+    if (reached.length > 0) crossings.push(reachedBy(met, reached))
   }
   return crossings
 }
 
-function crossing(
-  policy: Policy,
-  record: DecisionRecordV1,
-  tsMs: number,
-  state: DecisionRecordV1['limits'][number],
-  limit: Limit,
-  unit: PeriodUnit,
-  reached: readonly number[],
-): Crossing {
-  const zone = policy.subjects.get(record.subject) ?? zoneOfStrangers
-  const { startMs, endMs } = periodOf(unit, zone, tsMs, state.reset_ms)
-  const periodStart = periodStartLabel(unit, zone.timeZone, startMs)
-  const { subject } = record
-  const { size, used } = state
+/** A refusal by a limit with a block, be it the first or one of those that follow. */
+const isShutOut = ({ record, use, limit }: Met): boolean =>
+  record.outcome === 'deny' &&
+  record.denied_by === use.name &&
+  limit.blockMs > 0 &&
+  (record.reason === 'limit' || record.reason === 'blocked')
+
+const aboutOf = ({ record, use, limit }: Met) => ({
+  ...{ subject: record.subject, limit: limit.name, size: use.size, used: use.used, decisionId: record.id },
+})
+
+const keyOf = ({ record, use, limit }: Met, part: Pick<Claim, 'threshold' | 'periodStart'>) =>
+  claimKey({ subject: record.subject, limit: limit.name, size: use.size, ...part })
+
+function blockOf(met: Met): Crossing {
+  const { record, tsMs, use, limit } = met
+  const endMs = tsMs + (record.reason === 'blocked' ? use.reset_ms : limit.blockMs)
+  const key = keyOf(met, { threshold: 'blocked', periodStart: 'cooldown' })
   return {
-    subject,
-    limit: limit.name,
-    size,
-    used,
-    decisionId: record.id,
-    periodStartMs: startMs,
-    periodEndMs: endMs,
-    lifetimeMs: claimLifetimeMs(unit),
-    thresholds: reached.map((percent) => ({
-      percent,
-      key: claimKey({ subject, limit: limit.name, size, percent, periodStart }),
-    })),
+    ...{ kind: 'blocked', ...aboutOf(met), startMs: tsMs, endMs, isRecurring: true },
+    // The next block is another alert. Never 0, which Redis refuses.
+    lifetimeMs: Math.max(1, endMs - tsMs),
+    thresholds: [{ percent: 100, key }],
+  }
+}
+
+function reachedBy(met: Met, reached: readonly ReachedThreshold[]): Crossing {
+  const { policy, record, tsMs, use, limit } = met
+  const { span } = limit
+  const withKeys = (periodStart: string) =>
+    reached.map(({ name: threshold, percent }) => ({ percent, key: keyOf(met, { threshold, periodStart }) }))
+  if (span.kind === 'window') {
+    const endMs = tsMs + use.reset_ms
+    const cooldown = { lifetimeMs: limit.cooldownMs, isRecurring: true, thresholds: withKeys('cooldown') }
+    return { kind: 'reached', ...aboutOf(met), startMs: endMs - span.ms, endMs, ...cooldown }
+  }
+  const zone = policy.subjects.get(record.subject) ?? zoneOfStrangers
+  const { startMs, endMs } = periodOf(span.unit, zone, tsMs, use.reset_ms)
+  return {
+    ...{ kind: 'reached', ...aboutOf(met), startMs, endMs },
+    lifetimeMs: claimLifetimeMs(span.unit),
+    isRecurring: false,
+    thresholds: withKeys(periodStartLabel(span.unit, zone.timeZone, startMs)),
   }
 }

@@ -3,7 +3,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createNearLimits } from './near-limits.ts'
 
-const isNear = createNearLimits(new Map([['day', 80]]))
+const never = Number.POSITIVE_INFINITY
+const isNear = createNearLimits(
+  new Map([
+    ['day', { percent: 80, units: never, isBlocking: false }],
+    ['month', { percent: never, units: 500, isBlocking: true }],
+  ]),
+)
 const near = (text: string) => isNear(Buffer.from(text), 0, Buffer.byteLength(text))
 
 const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
@@ -21,7 +27,7 @@ const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
     limits,
   })},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":7}`
 
-const limit = (name: string, used: number, size = 1_000) => ({ name, size, used, remaining: 0, resetMs: 5 })
+const limit = (name: string, used: number, size = 1_000, remaining = 7) => ({ name, size, used, remaining, resetMs: 5 })
 
 test('it is near from the lowest threshold of one of its limits on', () => {
   expect(near(recordOf([limit('day', 799)]))).toBe(false)
@@ -29,6 +35,13 @@ test('it is near from the lowest threshold of one of its limits on', () => {
   expect(near(recordOf([limit('minute', 1_000), limit('day', 799), limit('hour', 1_000)]))).toBe(false)
   expect(near(recordOf([limit('minute', 1), limit('day', 800)]))).toBe(true)
   expect(near(recordOf([]))).toBe(false)
+})
+
+test('it is near by units whatever the size, and by a block where nothing is left', () => {
+  expect(near(recordOf([limit('month', 499)]))).toBe(false)
+  expect(near(recordOf([limit('month', 500, 1_000_000)]))).toBe(true)
+  expect(near(recordOf([limit('month', 0, 1_000, 0)]))).toBe(true)
+  expect(near(recordOf([limit('day', 0, 1_000, 0)]))).toBe(false)
 })
 
 test('a number is compared exactly, whatever its size', () => {

@@ -2,7 +2,17 @@ const limitsBegin = Buffer.from('"limits":[')
 const nameBegin = Buffer.from('{"name":"')
 const sizeBegin = Buffer.from('","size":')
 const usedBegin = Buffer.from(',"used":')
+const nothingLeft = Buffer.from(',"remaining":0,')
 const [quote, brace, comma, closingBracket, zero, nine] = [0x22, 0x7b, 0x2c, 0x5d, 0x30, 0x39]
+
+/** Of a limit, over all versions of it, from where on it may alert. */
+export interface LowestAlert {
+  /** Infinity for no such threshold. */
+  readonly percent: number
+  readonly units: number
+  /** Whoever exceeds it is shut out. */
+  readonly isBlocking: boolean
+}
 
 /** Numbers of more digits are left to the parser. */
 const digitsMax = 15
@@ -26,13 +36,11 @@ function numberAt(bytes: Buffer, from: number, end: number): number {
 }
 
 /**
- * Whether a decision record may have reached a threshold, from its bytes: nearly all have not, and need no parsing. Reads the form in
- * which the ingress writes; whatever looks otherwise may have, and is parsed.
- *
- * @param lowest of each limit that has thresholds, the lowest, in percent
+ * Whether a decision record may have reached a threshold or a block, from its bytes: nearly all have not, and need no parsing. Reads the
+ * form in which the ingress writes; whatever looks otherwise may have, and is parsed.
  */
 export function createNearLimits(
-  lowest: ReadonlyMap<string, number>,
+  lowest: ReadonlyMap<string, LowestAlert>,
 ): (bytes: Buffer, valueStart: number, valueEnd: number) => boolean {
   return function isNearLimits(bytes, valueStart, valueEnd) {
     const found = bytes.indexOf(limitsBegin, valueStart)
@@ -52,12 +60,11 @@ export function createNearLimits(
       const usedStart = sizeEnd + usedBegin.length
       const usedEnd = digitsEnd(bytes, usedStart)
       if (sizeEnd - sizeStart > digitsMax || usedEnd - usedStart > digitsMax) return true
-      const percent = lowest.get(bytes.toString('latin1', nameStart, nameEnd))
-      if (
-        percent !== undefined &&
-        numberAt(bytes, usedStart, usedEnd) * 100 >= numberAt(bytes, sizeStart, sizeEnd) * percent
-      ) {
-        return true
+      const alert = lowest.get(bytes.toString('latin1', nameStart, nameEnd))
+      if (alert !== undefined) {
+        if (alert.isBlocking && startsAt(bytes, usedEnd, nothingLeft)) return true
+        const used = numberAt(bytes, usedStart, usedEnd)
+        if (used >= alert.units || used * 100 >= numberAt(bytes, sizeStart, sizeEnd) * alert.percent) return true
       }
       const end = bytes.indexOf(0x7d, usedEnd)
       if (end < 0) return true

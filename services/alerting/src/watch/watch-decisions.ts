@@ -2,7 +2,7 @@ import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/core/policy/policy.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
-import { createNearLimits } from './near-limits.ts'
+import { createNearLimits, type LowestAlert } from './near-limits.ts'
 
 /** What alerting needs of a record in Kafka. */
 export interface WatchedRecord {
@@ -18,13 +18,23 @@ export interface WatchCounters {
   unreadable: number
 }
 
-/** Of every limit that some subject has thresholds for, the lowest of them all. */
-function lowestThresholds(policy: Policy): ReadonlyMap<string, number> {
-  const lowest = new Map<string, number>()
+const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.POSITIVE_INFINITY, isBlocking: false }
+
+/** From where on each limit may alert, for whichever subject. */
+function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
+  const lowest = new Map<string, LowestAlert>()
   for (const versions of [policy.limits, ...ownLimitSetsOf(policy)]) {
-    for (const { name, thresholds } of versions.values()) {
-      const [first] = thresholds
-      if (first !== undefined) lowest.set(name, Math.min(first, lowest.get(name) ?? first))
+    for (const { name, thresholds, blockMs } of versions.values()) {
+      if (thresholds.length === 0 && blockMs === 0) continue
+      const before = lowest.get(name) ?? noAlert
+      lowest.set(name, {
+        percent: Math.min(
+          before.percent,
+          ...thresholds.map((one) => ('percent' in one ? one.percent : noAlert.percent)),
+        ),
+        units: Math.min(before.units, ...thresholds.map((one) => ('units' in one ? one.units : noAlert.units))),
+        isBlocking: before.isBlocking || blockMs > 0,
+      })
     }
   }
   return lowest
@@ -45,7 +55,7 @@ export function createWatcher(policyInForce: () => Policy, counters: WatchCounte
   let isNearLimits: ReturnType<typeof createNearLimits> | undefined
   const watch = (records: readonly WatchedRecord[]) => {
     const policy = policyInForce()
-    isNearLimits ??= createNearLimits(lowestThresholds(policy))
+    isNearLimits ??= createNearLimits(lowestAlerts(policy))
     const seen = new Set<string>()
     const found: Crossing[] = []
     for (const record of records) {

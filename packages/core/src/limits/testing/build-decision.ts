@@ -6,7 +6,7 @@ export function limit(given: Partial<Limit>): Limit {
   const span = { kind: 'window', ms: 60_000 } as const
   const by = [{ kind: 'subject' }] as const
   const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
-  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0 }
+  const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0, cooldownMs: 0 }
   return { name: 'minute', algorithm: 'fixed_window', span, by, ...numbers, ...plain, ...given }
 }
 
