@@ -1,6 +1,7 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { parseTopics } from '@weir/kafka/topics-file.ts'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { textOf } from './read-tree.ts'
 import { namedRows } from './rules/named-rows.ts'
 
@@ -26,4 +27,20 @@ test("infra/kafka/README.md names every topic's partitions as topics.json does",
   const others = specs.filter(({ name }) => !name.endsWith('.dlq')).map(({ name, partitions }) => [name, partitions])
   expect(shown.toSorted()).toEqual([...others, ...letters.slice(0, 1)].toSorted())
   expect(new Set(letters.map(String)).size).toBe(1)
+})
+
+test('docs/asyncapi.yaml describes every topic, and every type of alert by its published schema', () => {
+  const api: {
+    readonly channels: Readonly<Record<string, { readonly address: string }>>
+    readonly components: { readonly messages: Readonly<Record<string, { name: string; payload: { $ref: string } }>> }
+  } = parse(textOf('docs/asyncapi.yaml'))
+  expect(
+    Object.values(api.channels)
+      .map(({ address }) => address)
+      .toSorted(),
+  ).toEqual(Object.values(topics).toSorted())
+  const { $defs }: { $defs: object } = JSON.parse(textOf('docs/schemas/weir.alerts.v1.json'))
+  const described = Object.values(api.components.messages)
+  expect(described.map(({ name }) => name).toSorted()).toEqual(Object.keys($defs).toSorted())
+  for (const { name, payload } of described) expect(payload.$ref).toBe(`schemas/weir.alerts.v1.json#/$defs/${name}`)
 })
