@@ -9,7 +9,7 @@ import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
  *
  * - `limiter`: fails at once and never sends anything twice; the limit's `onUnavailable` decides instead.
  * - `claims`: fails within seconds and never sends anything twice; the caller repeats its whole step.
- * - `queue`: waits for Redis to come back, as BullMQ needs.
+ * - `queue`: waits for Redis to come back, and sends again what was under way, as BullMQ needs.
  */
 export type RedisRole = 'limiter' | 'claims' | 'queue'
 
@@ -62,8 +62,11 @@ const roles: Readonly<Record<RedisRole, RoleOptions>> = {
   queue: {
     ...shared,
     maxRetriesPerRequest: null, // BullMQ refuses anything else for its blocking reads
+    // Its scripts may be run again; a command that nobody settles would end its loops for good.
+    autoResendUnfulfilledCommands: true,
     connectTimeout: 5_000,
     retryStrategy: backOff(5_000),
+    reconnectOnError,
   },
 }
 

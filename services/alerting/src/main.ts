@@ -51,6 +51,7 @@ await startService(
     checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
     const queueUrl = config.queueRedisUrl || config.redisUrl
     const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
+    checkReady('queue redis', () => (queueRedis.status === 'ready' ? undefined : `Redis is ${queueRedis.status}`))
     const opened = connectClickhouse(config.clickhouseUrl, 'weir-alerting')
     const clickhouse = await run.own('clickhouse', opened, (one) => one.close())
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())

@@ -7,6 +7,9 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { RecordSender } from '@weir/kafka/send-records.ts'
 import type { AlertDesk } from './ports.ts'
 
+/** A row has at most a kilobyte or two; a broker takes a megabyte. */
+const rowsPerSendMax = 300
+
 /** Alerts are read in ClickHouse; what is asked for goes to alerting by Kafka, which is there whether alerting is or not. */
 export function createAlertDesk(client: ClickHouseClient, sender: RecordSender, clock: Clock): AlertDesk {
   return {
@@ -15,7 +18,9 @@ export function createAlertDesk(client: ClickHouseClient, sender: RecordSender, 
     listFailed: (filter, limit) => listFailedDeliveries(client, filter, limit),
     async request(rows) {
       const records = rows.map((row) => ({ key: row.alert_id, value: JSON.stringify(row) }))
-      await sender.send(topics.deliveries, records)
+      for (let at = 0; at < records.length; at += rowsPerSendMax) {
+        await sender.send(topics.deliveries, records.slice(at, at + rowsPerSendMax))
+      }
       return rows.length
     },
     async sendTest(endpoint) {

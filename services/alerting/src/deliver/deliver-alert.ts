@@ -6,7 +6,11 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import type { EndpointTurns } from './endpoint-turns.ts'
 import type { AttemptResult, RecordDeliveries, SendAlert } from './ports.ts'
-import { nextTryMs } from './retry-schedule.ts'
+import { giveUpAfterMs, nextTryMs } from './retry-schedule.ts'
+
+/** By so much a process may be behind with the policy; until then an endpoint that it does not know is looked for so often. */
+const policyBehindMs = 120_000
+const unknownLookMs = 5_000
 
 /** How often what is to go to a paused endpoint asks whether it still is. */
 const pausedLookMs = 60_000
@@ -106,7 +110,12 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     const nowMs = clock.nowMs()
     if (nowMs < job.dueMs) return { kind: 'later', job, atMs: job.dueMs }
     const endpoint = endpointOf(job.endpoint)
-    if (endpoint === undefined) return drop(job, 'the policy has no such endpoint any more')
+    if (endpoint === undefined) {
+      // Another process may have read of it before this one.
+      const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs
+      if (isYoung) return { kind: 'later', job, atMs: nowMs + unknownLookMs }
+      return drop(job, 'the policy has no such endpoint any more')
+    }
     // A test is what finds out whether an endpoint that is disabled works again.
     const isTest = job.alert.type === 'weir.endpoint.test'
     const reasonNot = isTest ? undefined : await options.reasonNot(endpoint)

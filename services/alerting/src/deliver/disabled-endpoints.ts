@@ -31,8 +31,12 @@ interface Disabled {
 export interface DisabledEndpoints {
   /** Why nothing is sent there; undefined where something is. */
   reasonFor(endpoint: Endpoint): Promise<string | undefined>
-  /** What its owner is to be told: the same alert whichever process finds out, and however often on one day. */
-  disable(endpoint: Endpoint, reason: string): Promise<AlertOf<'weir.endpoint.disabled'>>
+  /** `tell` tells its owner, first: the same alert whichever process finds out, and however often on one day. */
+  disable(
+    endpoint: Endpoint,
+    reason: string,
+    tell: (alert: AlertOf<'weir.endpoint.disabled'>) => Promise<void>,
+  ): Promise<void>
   /** It takes what it is sent again. */
   enable(endpoint: Endpoint): Promise<void>
 }
@@ -50,10 +54,15 @@ function parseDisabled(text: string | undefined): Disabled | undefined {
 export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEndpoints {
   let known: Record<string, string> = {}
   let readMs = Number.NEGATIVE_INFINITY
+  let reading: Promise<Record<string, string>> | undefined
   const refresh = async () => {
     if (clock.nowMs() - readMs < refreshMs) return
+    // One asks for all; whoever comes meanwhile waits for its answer.
+    reading ??= redis.hgetall(disabledKey).finally(() => {
+      reading = undefined
+    })
+    known = await reading
     readMs = clock.nowMs()
-    known = await redis.hgetall(disabledKey)
   }
   return {
     async reasonFor(endpoint) {
@@ -63,20 +72,21 @@ export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEnd
         ? `disabled since ${disabled.since}: ${disabled.reason}`
         : undefined
     },
-    async disable(endpoint, reason) {
+    async disable(endpoint, reason, tell) {
       const { name } = endpoint
       const address = addressOf(endpoint)
       const since = new Date(clock.nowMs()).toISOString()
       const text = JSON.stringify({ address, reason, since })
-      known = { ...known, [name]: text }
-      await redis.hset(disabledKey, name, text)
-      return {
+      // Told first: what is to go there afterwards finds it disabled, and says nothing any more.
+      await tell({
         id: uuidv5(disabledNamespace, `${name} ${address} ${since.slice(0, 10)}`),
         type: 'weir.endpoint.disabled',
         subject: name,
         time: since,
         data: { endpoint: name, reason },
-      }
+      })
+      known = { ...known, [name]: text }
+      await redis.hset(disabledKey, name, text)
     },
     async enable({ name }) {
       const { [name]: _, ...others } = known

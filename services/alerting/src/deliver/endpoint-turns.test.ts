@@ -41,6 +41,13 @@ test('one that fails again and again is left alone, twice as long each time, up 
   expect([isFree(turns, lastMs + 600_002), isFree(turns, lastMs + 600_002)]).toEqual([true, true])
 })
 
+test('eight that fail together leave it alone for as long as five do', () => {
+  const turns = new EndpointTurns()
+  for (let n = 0; n < 8; n += 1) turns.enter('ops', 0)
+  for (let n = 0; n < 8; n += 1) turns.leave('ops', false, n)
+  expect(turns.enter('ops', 10)).toEqual({ isFree: false, askAgainMs: 30_004 })
+})
+
 test('those that are put off ask again one behind the other', () => {
   const turns = new EndpointTurns()
   fail(turns, 5, 0)

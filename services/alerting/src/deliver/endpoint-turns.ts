@@ -53,6 +53,8 @@ export class EndpointTurns {
       health.openUntilMs = 0
       return
     }
+    // What was under way when it was left alone has nothing new to tell.
+    if (nowMs < health.openUntilMs) return
     health.failures += 1
     const doublings = health.failures - failuresMax
     if (doublings >= 0) health.openUntilMs = nowMs + Math.min(openFirstMs * 2 ** doublings, openMaxMs)

@@ -73,7 +73,7 @@ export function openDeliveries(options: {
     reasonNot: (endpoint) => disabled.reasonFor(endpoint),
     async disable(endpoint, reason) {
       log.warn({ endpoint: endpoint.name, reason }, 'endpoint disabled')
-      await topic.publish([await disabled.disable(endpoint, reason)])
+      await disabled.disable(endpoint, reason, (alert) => topic.publish([alert]))
     },
     enable: (endpoint) => disabled.enable(endpoint),
     clock,
@@ -91,7 +91,7 @@ export function openDeliveries(options: {
   }
   const swept = sweepForever()
   return {
-    queue: createQueuer({ queue, record, endpointsFor: (alert) => chooseEndpoints(alert, policyInForce()) }),
+    queue: createQueuer({ queue, record, clock, endpointsFor: (alert) => chooseEndpoints(alert, policyInForce()) }),
     requeue: createRequeuer({ queue, readAlerts: (ids) => readAlerts(clickhouse, ids) }),
     circuitsOpen: () => turns.openCount(clock.nowMs()),
     async close() {
@@ -103,7 +103,7 @@ export function openDeliveries(options: {
   }
 }
 
-/** Whoever reads the log finds the attempts that failed, and why; never what was sent, or to which address. */
+/** Whoever reads the log finds the attempts that failed, and why; never what was sent. */
 function logged(record: RecordDeliveries, log: Logger): RecordDeliveries {
   return (deliveries) => {
     for (const { alert_id, endpoint, attempt, outcome, status, ms, error } of deliveries) {

@@ -1,6 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
+import type { Clock } from '@weir/core/clock.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { RecordDeliveries } from './ports.ts'
@@ -26,13 +27,16 @@ function waitingRow({ alert, endpoint, dueMs }: DeliveryJob, outcome: DeliveryOu
 export function createQueuer(options: {
   readonly queue: Pick<Dispatcher, 'enqueue'>
   readonly record: RecordDeliveries
+  readonly clock: Clock
   /** Where an alert goes, by the policy in force. */
   readonly endpointsFor: (alert: AlertV1) => readonly string[]
 }): (alerts: readonly AlertV1[]) => Promise<void> {
-  const { queue, record, endpointsFor } = options
+  const { queue, record, clock, endpointsFor } = options
   return async function queueAlerts(alerts) {
     const jobs = alerts.flatMap((alert) => {
       const raisedMs = Date.parse(alert.time)
+      // Of a topic that is read again from its beginning: it was delivered, or given up, long ago.
+      if (clock.nowMs() - raisedMs > giveUpAfterMs) return []
       return endpointsFor(alert).map((endpoint) => firstJob(alert, endpoint, raisedMs))
     })
     if (jobs.length === 0) return

@@ -22,7 +22,7 @@ function bodiesOf(alert: AlertV1) {
   }
 }
 
-/** A server's refusal by its code: what begins with 5 is for good, and another try would only be refused again. */
+/** A server's refusal, by its code. It is tried again like any other: many servers say 5xx of what passes. */
 function failureOf(error: unknown): AttemptResult {
   const status = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0
   const message = error instanceof Error ? error.message : String(error)

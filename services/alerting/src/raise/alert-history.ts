@@ -8,6 +8,8 @@ import type { AlertHistory } from './ports.ts'
 
 /** An alert waits so long for the question whether it was raised before; unanswered, it may be raised again, under the same id. */
 const questionMs = 1_000
+/** Nobody waits for one that is late. */
+const lateQuestionMs = 10_000
 
 /** The alerts that ClickHouse holds. */
 export function createAlertHistory(client: ClickHouseClient, log: Logger): AlertHistory {
@@ -21,7 +23,12 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger): Alert
         return new Set()
       }
     },
-    async keepLate(alerts) {
+    async keepLate(found) {
+      if (found.length === 0) return
+      const ids = found.map(({ id }) => id)
+      // One that was raised in time, and comes again with a record that was adopted or corrected late, stays what it is.
+      const known = new Set(await readRaisedIds(client, ids, AbortSignal.timeout(lateQuestionMs)))
+      const alerts = found.filter(({ id }) => !known.has(id))
       if (alerts.length === 0) return
       const lines = linesOf(alerts.map((alert) => alertRow(alert, 'late')))
       await insertBlock(client, {

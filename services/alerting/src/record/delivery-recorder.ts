@@ -49,7 +49,8 @@ export function createDeliveryRecorder(options: {
   }
 
   return (deliveries) => {
-    waiting.push(...deliveries)
+    // One by one: a call has room for some hundred thousand arguments only.
+    for (const delivery of deliveries) waiting.push(delivery)
     next ??= gather()
     return next
   }

@@ -195,7 +195,7 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
       const past = [...new Set(deliveries.map(({ endpoint }) => endpoint))].filter((name) => known.includes(name))
       const endpoints = wanted === undefined ? past : [wanted]
       const rows = endpoints.map((endpoint) =>
-        requestedRow({ alert_id: id, alert_type: alert.type, subject: alert.subject, endpoint }, clock.nowMs()),
+        requestedRow({ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint }, clock.nowMs()),
       )
       const requested = await orUnavailable(reply, () => alerts.request(rows))
       return requested === undefined ? reply : reply.code(202).send({ requested })
