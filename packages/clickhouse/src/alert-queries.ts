@@ -44,7 +44,8 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
 }
 
 /** A delivery that ClickHouse has no end of. Times in milliseconds since the epoch. */
-export interface UnfinishedRow extends AlertRow {
+export interface UnfinishedRow {
+  readonly alert_id: string
   readonly endpoint: string
   readonly attempts: number
   /** When it is to be tried; of a `next_try` that is not known, when it was queued. */
@@ -56,32 +57,39 @@ export interface UnfinishedRow extends AlertRow {
 }
 
 /**
- * Deliveries of the last days whose last row is no end, the oldest first, `limit` of them. Those whose last row came within `settleSeconds`
- * are left out: what follows may be on its way.
+ * Deliveries of the last days whose last row is no end, the oldest first: `limit` of them behind `after`. Those whose last row came within
+ * `settleSeconds` are left out: what follows may be on its way.
  */
 export async function readUnfinished(
   client: ClickHouseClient,
-  { days, settleSeconds, limit }: { readonly days: number; readonly settleSeconds: number; readonly limit: number },
+  options: {
+    readonly days: number
+    readonly settleSeconds: number
+    readonly limit: number
+    readonly after?: UnfinishedRow | undefined
+  },
 ): Promise<UnfinishedRow[]> {
+  const { days, settleSeconds, limit, after } = options
   const answer = await client.query({
-    query: `SELECT toString(a.id) AS id, a.type AS type, a.subject AS subject, toString(a.time) AS time, a.data AS data,
-        d.endpoint AS endpoint, d.attempts AS attempts, d.due_ms AS due_ms, d.requested_ms AS requested_ms, d.began_ms AS began_ms
-      FROM (
-        SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last, argMax(attempt, (at, attempt)) AS attempts,
-          toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
-          toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
-          if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
-        FROM weir.deliveries
-        WHERE at > now() - INTERVAL {days:UInt16} DAY
-        GROUP BY alert_id, endpoint
-        HAVING last IN ('queued', 'requested', 'failed') AND max(recorded_at) < now() - INTERVAL {settle:UInt16} SECOND
-        ORDER BY began_ms, alert_id, endpoint
-        LIMIT {limit:UInt32}
-      ) AS d
-      INNER JOIN (SELECT id, type, subject, time, data FROM weir.alerts LIMIT 1 BY id) AS a ON a.id = d.alert_id`,
-    query_params: { days, settle: settleSeconds, limit },
+    query: `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, (at, attempt)) AS attempts,
+        toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
+        toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
+        if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
+      FROM weir.deliveries AS d
+      WHERE at > now() - INTERVAL {days:UInt16} DAY
+      GROUP BY d.alert_id, endpoint
+      HAVING argMax(outcome, (at, attempt)) IN ('queued', 'requested', 'failed')
+        AND max(recorded_at) < now() - INTERVAL {settle:UInt16} SECOND
+        AND (began_ms, alert, endpoint) > ({ms:Int64}, {id:String}, {endpoint:String})
+      ORDER BY began_ms, alert, endpoint
+      LIMIT {limit:UInt32}`,
+    query_params: {
+      ...{ days, settle: settleSeconds, limit },
+      ...{ ms: after?.began_ms ?? 0, id: after?.alert_id ?? '', endpoint: after?.endpoint ?? '' },
+    },
     format: 'JSONEachRow',
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
   })
-  return answer.json<UnfinishedRow>()
+  const rows = await answer.json<Omit<UnfinishedRow, 'alert_id'> & { readonly alert: string }>()
+  return rows.map(({ alert, ...row }) => ({ alert_id: alert, ...row }))
 }

@@ -47,15 +47,40 @@ test('what is no alert of Weir is unreadable, not an error', () => {
   expect(parseAlert(Buffer.from('{"limit":1}'), headers).kind).toBe('unreadable')
 })
 
+test.each([
+  ['an id that is no UUID', { ce_id: 'a:b' }, {}],
+  ['a time that is none', { ce_time: 'x' }, {}],
+  ['a time of another age', { ce_time: '9999-01-01T00:00:00Z' }, {}],
+  ['a broken size', {}, { size: 1.5 }],
+  ['a size below zero', {}, { size: -1 }],
+  ['a period that is none', {}, { period_start: 'yesterday' }],
+  ['a decision that is none', {}, { decision_id: 'd' }],
+])('an alert with %s is unreadable: it would stop whoever writes it down', (_, changed, data) => {
+  const { headers } = encodeAlert(alert)
+  const value = Buffer.from(JSON.stringify({ ...alert.data, ...data }))
+  expect(parseAlert(value, { ...headers, ...changed }).kind).toBe('unreadable')
+})
+
 test('the published schema has every type with its fields, and no other', () => {
   const file = new URL('../../../docs/schemas/weir.alerts.v1.json', import.meta.url)
-  const schema: { $defs: Record<string, { required: string[]; properties: Record<string, { type: string }> }> } =
-    JSON.parse(readFileSync(file, 'utf8'))
-  const published = Object.fromEntries(
-    Object.entries(schema.$defs).map(([type, { required, properties }]) => {
-      expect(required).toEqual(Object.keys(properties))
-      return [type, Object.fromEntries(Object.entries(properties).map(([name, { type: kind }]) => [name, kind]))]
-    }),
+  const schema: { $defs: Record<string, { required: string[]; properties: Record<string, object> }> } = JSON.parse(
+    readFileSync(file, 'utf8'),
   )
-  expect(published).toEqual(alertFields)
+  const kinds = {
+    text: { type: 'string' },
+    time: { type: 'string', format: 'date-time' },
+    uuid: { type: 'string', format: 'uuid' },
+    count: { type: 'integer', minimum: 0 },
+    number: { type: 'number' },
+  }
+  const published = Object.entries(schema.$defs).map(([type, { required, properties }]) => {
+    expect(required).toEqual(Object.keys(properties))
+    const forms = Object.entries(properties).map(([name, form]) => [name, { ...form, description: '' }])
+    return [type, Object.fromEntries(forms)]
+  })
+  const wanted = Object.entries(alertFields).map(([type, fields]) => {
+    const forms = Object.entries(fields).map(([name, kind]) => [name, { ...kinds[kind], description: '' }])
+    return [type, Object.fromEntries(forms)]
+  })
+  expect(Object.fromEntries(published)).toEqual(Object.fromEntries(wanted))
 })

@@ -74,20 +74,39 @@ export interface AlertRecordV1 {
   readonly headers: Readonly<Record<string, string>>
 }
 
-type FieldKind = 'string' | 'number'
+/** `time` is RFC 3339 in UTC, `count` a whole number from 0 on. */
+type FieldKind = 'text' | 'time' | 'uuid' | 'count' | 'number'
 type FieldsOf<T> = { readonly [K in keyof T]: FieldKind }
 
 /** The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them together. */
 export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[T]> } = {
   'weir.quota.reached': {
-    ...{ limit: 'string', size: 'number', used: 'number', percent: 'number' },
-    ...{ period_start: 'string', period_end: 'string', decision_id: 'string' },
+    ...{ limit: 'text', size: 'count', used: 'count', percent: 'number' },
+    ...{ period_start: 'time', period_end: 'time', decision_id: 'uuid' },
   },
-  'weir.limit.blocked': { limit: 'string', size: 'number', until: 'string', decision_id: 'string' },
-  'weir.denied_rate.high': { window_start: 'string', window_end: 'string', count: 'number', usual: 'number' },
-  'weir.allowed.dropped': { window_start: 'string', window_end: 'string', count: 'number', usual: 'number' },
-  'weir.endpoint.disabled': { endpoint: 'string', reason: 'string' },
-  'weir.endpoint.test': { endpoint: 'string' },
+  'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
+  'weir.denied_rate.high': { window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.allowed.dropped': { window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
+  'weir.endpoint.test': { endpoint: 'text' },
+}
+
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
+/** ClickHouse's days end in 2149, and whoever writes of another century means another thing. */
+const timesMs = [Date.UTC(2000, 0), Date.UTC(2100, 0)] as const
+
+function isTime(text: string): boolean {
+  const ms = timeForm.test(text) ? Date.parse(text) : Number.NaN
+  return ms >= timesMs[0] && ms < timesMs[1]
+}
+
+const isKind: { readonly [K in FieldKind]: (value: unknown) => boolean } = {
+  text: (value) => typeof value === 'string',
+  time: (value) => typeof value === 'string' && isTime(value),
+  uuid: (value) => typeof value === 'string' && uuidForm.test(value),
+  count: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  number: (value) => Number.isFinite(value),
 }
 
 const alertSource = '/weir'
@@ -118,7 +137,8 @@ const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFiel
 function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertDataByType[T] {
   if (typeof value !== 'object' || value === null) return false
   const fields: Readonly<Record<string, unknown>> = { ...value }
-  return Object.entries(alertFields[type]).every(([name, kind]) => typeof fields[name] === kind)
+  const known: Readonly<Record<string, FieldKind>> = alertFields[type]
+  return Object.entries(known).every(([name, kind]) => isKind[kind](fields[name]))
 }
 
 const isAlert = (alert: Omit<AlertV1, 'data'> & { readonly data: unknown }): alert is AlertV1 =>
@@ -134,6 +154,7 @@ export function readAlert(of: {
 }): ParsedAlert {
   const { id, type, subject, time, text } = of
   if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
+  if (!uuidForm.test(id) || !isTime(time)) return { kind: 'unreadable', reason: 'the id is no UUID, or the time none' }
   let data: unknown
   try {
     data = JSON.parse(text)
@@ -141,7 +162,7 @@ export function readAlert(of: {
     return { kind: 'unreadable', reason: 'the value is not JSON' }
   }
   const alert = { id, type, subject, time, data }
-  if (!isAlert(alert)) return { kind: 'unreadable', reason: 'the value lacks a field' }
+  if (!isAlert(alert)) return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
   return { kind: 'alert', alert }
 }
 

@@ -1,3 +1,5 @@
+import { parseTs } from './timestamp.ts'
+
 /** What happened to a delivery. */
 const deliveryOutcomes = [
   /** It waits in the queue for its first attempt. */
@@ -43,7 +45,15 @@ export type ParsedDelivery =
   | { readonly kind: 'unreadable'; readonly reason: string }
 
 const textFields = ['alert_id', 'alert_type', 'subject', 'endpoint', 'at', 'outcome', 'error', 'answer'] as const
-const numberFields = ['attempt', 'status', 'ms'] as const
+/** Each with the most that its column holds. */
+const numberFields = [
+  ['attempt', 65_535],
+  ['status', 65_535],
+  ['ms', 4_294_967_295],
+] as const
+const isWithin = (value: unknown, max: number) =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max
+const isTs = (value: unknown) => typeof value === 'string' && parseTs(value) !== undefined
 const idForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 function isDelivery(value: unknown): value is DeliveryV1 {
@@ -51,8 +61,9 @@ function isDelivery(value: unknown): value is DeliveryV1 {
   const fields: Readonly<Record<string, unknown>> = { ...value }
   return (
     textFields.every((name) => typeof fields[name] === 'string') &&
-    numberFields.every((name) => Number.isSafeInteger(fields[name])) &&
-    (fields.next_try === null || typeof fields.next_try === 'string') &&
+    numberFields.every(([name, max]) => isWithin(fields[name], max)) &&
+    isTs(fields.at) &&
+    (fields.next_try === null || isTs(fields.next_try)) &&
     idForm.test(String(fields.alert_id)) &&
     deliveryOutcomes.some((known) => known === fields.outcome)
   )
@@ -63,7 +74,7 @@ export function parseDelivery(value: Buffer | null): ParsedDelivery {
   try {
     const delivery: unknown = JSON.parse(value?.toString('utf8') ?? '')
     if (isDelivery(delivery)) return { kind: 'delivery', delivery }
-    return { kind: 'unreadable', reason: 'the value lacks a field' }
+    return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
   } catch {
     return { kind: 'unreadable', reason: 'the value is not JSON' }
   }

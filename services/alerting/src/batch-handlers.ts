@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseAlert } from '@weir/contracts/alert.v1.ts'
 import { parseDelivery } from '@weir/contracts/delivery.v1.ts'
-import { topics } from '@weir/contracts/topics.ts'
 import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -13,7 +12,7 @@ type Handler = (batch: RecordBatch) => Promise<void>
 
 const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 
-/** What each of the three consumers does with a batch: all of it, as often as it takes, and then the commit. */
+/** What each of the consumers does with a batch: all of it, as often as it takes, and then the commit. */
 export function createBatchHandlers(options: {
   readonly watch: (records: RecordBatch['records']) => readonly Crossing[]
   readonly raise: (crossings: readonly Crossing[]) => Promise<void>
@@ -22,7 +21,12 @@ export function createBatchHandlers(options: {
   readonly crash: CrashPoint
   readonly stopping: AbortSignal
   readonly log: Logger
-}): { readonly onDecisions: Handler; readonly onAlerts: Handler; readonly onLog: Handler } {
+}): {
+  readonly onDecisions: Handler
+  readonly onAlerts: Handler
+  readonly onRequests: Handler
+  readonly onLog: Handler
+} {
   const { watch, raise, deliveries, keepRecords, crash, stopping, log } = options
   const wait = (ms: number) => pause(ms, undefined, { signal: stopping })
   const repeat = (step: () => Promise<void>, { heartbeat }: RecordBatch) =>
@@ -51,13 +55,16 @@ export function createBatchHandlers(options: {
       crash('commit')
     },
     async onAlerts(batch) {
-      const isLog = batch.topic === topics.deliveries
-      const step = isLog ? () => deliveries.requeue(requestsOf(batch)) : () => deliveries.queue(alertsOf(batch))
-      await repeat(step, batch)
+      const alerts = alertsOf(batch)
+      await repeat(() => deliveries.queue(alerts), batch)
       // 1. All jobs are in Redis. A crash before the commit enqueues them again, under the same ids.
       crash('enqueue')
       await commitAll(batch)
       crash('enqueue_commit')
+    },
+    async onRequests(batch) {
+      await repeat(() => deliveries.requeue(requestsOf(batch)), batch)
+      await commitAll(batch)
     },
     async onLog(batch) {
       await repeat(() => keepRecords(batch), batch)

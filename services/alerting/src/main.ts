@@ -64,7 +64,7 @@ await startService(
 
     const watcher = createWatcher(policyInForce, counters)
     feed.onChange(() => watcher.policyChanged())
-    const { onDecisions, onAlerts, onLog } = createBatchHandlers({
+    const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({
       ...shared,
       watch: watcher.watch,
       raise: createAlertRaiser({
@@ -78,13 +78,9 @@ await startService(
     })
     const consumers: readonly Consumer[] = [
       { groupId: 'weir-alerting', topics: [topics.decisions], ...soon, minBytes: 1_000_000, onBatch: onDecisions },
-      {
-        groupId: 'weir-dispatcher',
-        topics: [topics.alerts, topics.deliveries],
-        ...soon,
-        minBytes: 1,
-        onBatch: onAlerts,
-      },
+      { groupId: 'weir-dispatcher', topics: [topics.alerts], ...soon, minBytes: 1, onBatch: onAlerts },
+      // A group of its own: a request for what ClickHouse does not tell waits, and no alert waits behind it.
+      { groupId: 'weir-redelivery', topics: [topics.deliveries], ...soon, minBytes: 1, onBatch: onRequests },
       { groupId: 'weir-alert-log', topics: [topics.alerts, topics.deliveries], ...gathered, onBatch: onLog },
     ]
     for (const consumer of consumers) {

@@ -37,11 +37,13 @@ function verdictOf({ status, body }: RawAnswer): Verdict {
 
 function keep(connection: number, answer: RawAnswer, latencyMs: number): void {
   const { id, status } = answer
+  const verdict = verdictOf(answer)
   if (id === undefined) {
-    undecided[status] = (undecided[status] ?? 0) + 1
+    // One of a sum that the disk did not take has no record to be named by: a gap tells of it.
+    if (verdict === 'unrecorded') unrecorded += 1
+    else undecided[status] = (undecided[status] ?? 0) + 1
     return
   }
-  const verdict = verdictOf(answer)
   const atMs = elapsed()
   const packed = packId(id)
   unwritten.push(encodeEntry({ id: packed, status, verdict, connection, atMs, latencyUs: latencyMs * 1_000 }))

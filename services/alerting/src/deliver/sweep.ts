@@ -10,17 +10,19 @@ export interface SweepCounters {
 /** Looks once for deliveries that are not over and whose jobs Redis has lost, and makes those jobs again, due when they were. */
 export function createSweep(options: {
   readonly queue: Pick<Dispatcher, 'enqueue' | 'missing'>
-  /** Deliveries that ClickHouse has no end of, as far as it knows by now; the oldest first, and not all at once. */
-  readonly readUnfinished: () => Promise<readonly DeliveryJob[]>
+  /** Deliveries that ClickHouse has no end of, as far as it knows by now, part by part. */
+  readonly readUnfinished: () => AsyncIterable<readonly DeliveryJob[]>
   readonly counters: SweepCounters
   readonly log: Logger
 }): () => Promise<void> {
   const { queue, readUnfinished, counters, log } = options
   return async function sweep() {
-    const lost = await queue.missing(await readUnfinished())
-    if (lost.length === 0) return
-    await queue.enqueue(lost)
-    counters.recreated += lost.length
-    log.warn({ jobs: lost.length }, 'deliveries that the queue had lost are queued again')
+    for await (const unfinished of readUnfinished()) {
+      const lost = await queue.missing(unfinished)
+      if (lost.length === 0) continue
+      await queue.enqueue(lost)
+      counters.recreated += lost.length
+      log.warn({ jobs: lost.length }, 'deliveries that the queue had lost are queued again')
+    }
   }
 }

@@ -9,25 +9,38 @@ import { giveUpAfterMs } from '../deliver/retry-schedule.ts'
 const days = 5
 /** A row is in ClickHouse a second or two after it was written; what is not there by now is mostly not on its way. */
 const settleSeconds = 20
-/** Of one sweep; the next goes on where this ends, once these are queued. */
-const unfinishedMax = 10_000
+/** Read and asked about together. */
+const pageRows = 1_000
 
-/** Undefined for a row of a version that this one does not know. */
-function alertOf({ id, type, subject, time, data }: AlertRow): AlertV1 | undefined {
+/** Nothing for a row of a version that this one does not know. */
+function alertOf({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
   const parsed = readAlert({ id, type, subject, time: new Date(parseTs(time) ?? 0).toISOString(), text: data })
-  return parsed.kind === 'alert' ? parsed.alert : undefined
+  return parsed.kind === 'alert' ? [parsed.alert] : []
 }
 
-function jobOf(row: UnfinishedRow): DeliveryJob[] {
-  const alert = alertOf(row)
-  const { endpoint, attempts, due_ms: dueMs, requested_ms: requestedMs, began_ms: beganMs } = row
-  return alert === undefined
-    ? []
-    : [{ alert, endpoint, attempts, dueMs, requestedMs, giveUpMs: beganMs + giveUpAfterMs }]
+/** Alerts by their ids; those that ClickHouse does not know are left out. */
+export async function readAlerts(client: ClickHouseClient, ids: readonly string[]): Promise<AlertV1[]> {
+  const alerts: AlertV1[] = []
+  for (let at = 0; at < ids.length; at += pageRows) {
+    const rows = await readAlertsById(client, ids.slice(at, at + pageRows))
+    alerts.push(...rows.flatMap(alertOf))
+  }
+  return alerts
 }
 
-export const readAlerts = async (client: ClickHouseClient, ids: readonly string[]): Promise<AlertV1[]> =>
-  (await readAlertsById(client, ids)).flatMap((row) => alertOf(row) ?? [])
-
-export const readUnfinishedJobs = async (client: ClickHouseClient): Promise<DeliveryJob[]> =>
-  (await readUnfinished(client, { days, settleSeconds, limit: unfinishedMax })).flatMap(jobOf)
+/** Deliveries that ClickHouse has no end of, page by page, the oldest first. */
+export async function* readUnfinishedJobs(client: ClickHouseClient): AsyncGenerator<readonly DeliveryJob[]> {
+  let after: UnfinishedRow | undefined
+  do {
+    const rows = await readUnfinished(client, { days, settleSeconds, limit: pageRows, after })
+    const alerts = await readAlerts(client, [...new Set(rows.map(({ alert_id }) => alert_id))])
+    const byId = new Map(alerts.map((alert) => [alert.id, alert]))
+    yield rows.flatMap((row) => {
+      const alert = byId.get(row.alert_id)
+      const { endpoint, attempts, due_ms: dueMs, requested_ms: requestedMs, began_ms: beganMs } = row
+      const giveUpMs = beganMs + giveUpAfterMs
+      return alert === undefined ? [] : [{ alert, endpoint, attempts, dueMs, requestedMs, giveUpMs }]
+    })
+    after = rows.length < pageRows ? undefined : rows.at(-1)
+  } while (after !== undefined)
+}

@@ -1,4 +1,4 @@
-import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/core/policy/policy.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
@@ -16,6 +16,18 @@ export interface WatchCounters {
   read: number
   /** Skipped; metering keeps them as dead letters, so alerting need not. */
   unreadable: number
+}
+
+/** Beyond this nothing is a time any more. */
+const timeMsMax = 8.64e15 - 400 * 86_400_000
+/** Longer subjects make no key of Redis; no ingress writes any. */
+const subjectMax = 1_024
+
+/** A record with impossible values, which only others write, crosses nothing. */
+function crossingsOf(policy: Policy, decision: DecisionRecordV1, tsMs: number): readonly Crossing[] {
+  const isPossible = ({ reset_ms }: DecisionRecordV1['limits'][number]) => reset_ms >= 0 && tsMs + reset_ms < timeMsMax
+  if (decision.subject.length > subjectMax || !decision.limits.every(isPossible)) return []
+  return findCrossings(policy, decision, tsMs)
 }
 
 const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.POSITIVE_INFINITY, isBlocking: false }
@@ -72,7 +84,7 @@ export function createWatcher(policyInForce: () => Policy, counters: WatchCounte
         counters.unreadable += 1
         continue
       }
-      for (const crossing of findCrossings(policy, parsed.decision, parsed.tsMs)) {
+      for (const crossing of crossingsOf(policy, parsed.decision, parsed.tsMs)) {
         const news = crossing.thresholds.filter(({ key }) => !seen.has(key))
         for (const { key } of news) seen.add(key)
         if (news.length > 0) found.push({ ...crossing, thresholds: news })
