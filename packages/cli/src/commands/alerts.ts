@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ListedDelivery } from '@weir/clickhouse/delivery-queries.ts'
 import { askConsole, type ConsoleAddress, requireConsole } from '../console/console-client.ts'
 import type { Surroundings } from '../project.ts'
 import { textTable } from '../text-table.ts'
@@ -22,17 +23,6 @@ interface Alert {
   readonly time: string
   readonly state: string
   readonly data: Readonly<Record<string, unknown>>
-}
-
-interface Delivery {
-  readonly endpoint: string
-  readonly attempt: number
-  readonly at: string
-  readonly outcome: string
-  readonly status: number
-  readonly ms: number
-  readonly error: string
-  readonly next_try: string | null
 }
 
 interface Page {
@@ -79,7 +69,7 @@ export async function listAlerts(
   if (body.next !== null) around.say(`there are more: ask for them with --to ${body.items.at(-1)?.time}`)
 }
 
-const deliveryRows = (deliveries: readonly Delivery[]) =>
+const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
   deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
     ...[at, endpoint, String(attempt), outcome, status === 0 ? '-' : String(status), String(ms)],
     ...[next_try ?? '-', error],
@@ -88,7 +78,7 @@ const deliveryRows = (deliveries: readonly Delivery[]) =>
 /** One alert, and what became of it. */
 export async function showAlert(id: string, options: AlertOptions, around: Surroundings): Promise<void> {
   const address = requireConsole(around.environment, options.data)
-  const { body } = await askConsole<Alert & { readonly deliveries: readonly Delivery[] }>(address, {
+  const { body } = await askConsole<Alert & { readonly deliveries: readonly ListedDelivery[] }>(address, {
     path: `/v1/alerts/${inPath(id)}`,
   })
   if (options.json) {
@@ -118,11 +108,15 @@ export async function redeliver(
   else around.say(`${body.requested} deliveries begin anew; weir alerts show tells how they go`)
 }
 
-async function waitForTest(address: ConsoleAddress, id: string, signal: AbortSignal): Promise<Delivery | undefined> {
+async function waitForTest(
+  address: ConsoleAddress,
+  id: string,
+  signal: AbortSignal,
+): Promise<ListedDelivery | undefined> {
   for (const endMs = performance.now() + testDeadlineMs; performance.now() < endMs && !signal.aborted; ) {
     await pause(testLookMs)
     const path = `/v1/alerts/${inPath(id)}`
-    const found = await askConsole<{ readonly deliveries: readonly Delivery[] }>(address, { path }).catch(
+    const found = await askConsole<{ readonly deliveries: readonly ListedDelivery[] }>(address, { path }).catch(
       () => undefined,
     )
     const attempt = found?.body.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')

@@ -67,6 +67,7 @@ class Writer implements JournalWriter {
   #appended = 0
   #refused = 0
   #admitted: { readonly of: Promise<boolean>; readonly promise: Promise<boolean> } | undefined
+  #admittedLanding: { readonly of: Promise<boolean>; readonly promise: Promise<boolean> } | undefined
 
   constructor(directory: HeldDirectory, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
     const { journal, path } = directory
@@ -156,8 +157,12 @@ class Writer implements JournalWriter {
   #landed(): Promise<boolean> {
     const promise = this.#frames.landed()
     if (this.#options.onFull === 'refuse') return promise
-    // As above.
-    return promise.then((isThere) => isThere || this.#ended === undefined)
+    // As above; one for all who ask in a turn, which each request does.
+    if (this.#admittedLanding?.of !== promise) {
+      const landed = promise.then((isThere) => isThere || this.#ended === undefined)
+      this.#admittedLanding = { of: promise, promise: landed }
+    }
+    return this.#admittedLanding.promise
   }
 
   #endTurn(): void {
