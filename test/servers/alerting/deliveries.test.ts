@@ -28,11 +28,11 @@ interface Row {
   readonly answer: string
 }
 
-/** What ClickHouse has of attempts for a subject at an endpoint. */
-const attempts = (endpoint: string, subject: string) =>
+/** What ClickHouse has of attempts at an endpoint, the first first: for a subject, or for any. */
+const attempts = (endpoint: string, subject = '%') =>
   stack.rows<Row>(
     `SELECT endpoint, attempt, outcome, status, error, next_try, answer FROM weir.deliveries FINAL
-     WHERE endpoint = '${endpoint}' AND subject = '${subject}' AND outcome != 'queued' ORDER BY at`,
+     WHERE endpoint = '${endpoint}' AND subject LIKE '${subject}' AND outcome != 'queued' ORDER BY at`,
   )
 
 test('endpoints that hang, fail, redirect, ask for patience, are gone or answer without end hold up none of the others', async () => {
@@ -72,19 +72,23 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
     expect(() => new Webhook(webhookSecret).verify(body, signed)).not.toThrow()
   }
 
-  // Each bad endpoint is tried, told of in the table, and not followed anywhere.
-  const first = 'round-0-0'
-  await until(async () => (await attempts('fails', first)).length > 0)
-  expect((await attempts('good', first)).map(({ outcome, status }) => [outcome, status])).toEqual([['delivered', 204]])
-  expect((await attempts('fails', first))[0]).toMatchObject({ outcome: 'failed', status: 500, answer: 'broken' })
-  expect((await attempts('redirects', first))[0]).toMatchObject({ outcome: 'failed', status: 302 })
-  expect((await attempts('endless', first))[0]).toMatchObject({ outcome: 'delivered', status: 200 })
-  const [busy] = await attempts('busy', first)
+  // Each bad endpoint is tried, told of in the table, and not followed anywhere. Which subject it is tried for first is left to chance:
+  // one that has failed gets a single place, and none for a while after the fifth time.
+  for (const endpoint of ['fails', 'redirects', 'endless', 'busy']) {
+    await until(async () => (await attempts(endpoint)).length > 0)
+  }
+  expect((await attempts('good', 'round-0-0')).map(({ outcome, status }) => [outcome, status])).toEqual([
+    ['delivered', 204],
+  ])
+  expect((await attempts('fails'))[0]).toMatchObject({ outcome: 'failed', status: 500, answer: 'broken' })
+  expect((await attempts('redirects'))[0]).toMatchObject({ outcome: 'failed', status: 302 })
+  expect((await attempts('endless'))[0]).toMatchObject({ outcome: 'delivered', status: 200 })
+  const [busy] = await attempts('busy')
   expect(busy).toMatchObject({ outcome: 'failed', status: 429 })
   const pauseMs = Date.parse(`${busy?.next_try?.replace(' ', 'T')}Z`) - (at('/busy')[0]?.atMs ?? 0)
   expect(pauseMs).toBeGreaterThan(119_000)
-  await until(async () => (await attempts('hangs', first)).length > 0, 60_000)
-  expect((await attempts('hangs', first))[0]).toMatchObject({
+  await until(async () => (await attempts('hangs')).length > 0, 60_000)
+  expect((await attempts('hangs'))[0]).toMatchObject({
     outcome: 'failed',
     status: 0,
     error: expect.stringMatching(/within 15 s/),
