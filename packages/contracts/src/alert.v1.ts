@@ -24,6 +24,8 @@ export interface LimitBlockedV1 {
 
 /** A subject's refusals or accepted requests are not what they usually are. */
 export interface RateChangedV1 {
+  /** Name of the watch that found it. */
+  readonly watch: string
   readonly window_start: string
   readonly window_end: string
   /** Decisions in the window: refused, or accepted. */
@@ -85,8 +87,8 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
     ...{ period_start: 'time', period_end: 'time', decision_id: 'uuid' },
   },
   'weir.limit.blocked': { limit: 'text', size: 'count', until: 'time', decision_id: 'uuid' },
-  'weir.denied_rate.high': { window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
-  'weir.allowed.dropped': { window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.denied_rate.high': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
+  'weir.allowed.dropped': { watch: 'text', window_start: 'time', window_end: 'time', count: 'count', usual: 'number' },
   'weir.endpoint.disabled': { endpoint: 'text', reason: 'text' },
   'weir.endpoint.test': { endpoint: 'text' },
 }

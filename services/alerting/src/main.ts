@@ -18,6 +18,7 @@ import { createClaimStore } from './raise/claim-store.ts'
 import { createAlertRaiser } from './raise/raise-alerts.ts'
 import { createRecordLog } from './record/record-log.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
+import { startRateWatch } from './watch/watch-rates.ts'
 
 /** Reading decisions and alerts: an alert is out within half a second. */
 const soon = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
@@ -64,15 +65,18 @@ await startService(
 
     const watcher = createWatcher(policyInForce, counters)
     feed.onChange(() => watcher.policyChanged())
+    const claims = createClaimStore(redis)
+    const raise = createAlertRaiser({ ...shared, claims, history: createAlertHistory(clickhouse, log), topic })
+    const watching = Promise.resolve(startRateWatch({ ...shared, clickhouse, policyInForce, raise }))
+    const rates = await run.own('watches', watching, (one) => one.stopped)
+    checkReady('watches', () => {
+      const problem = rates.problem()
+      return problem === undefined ? undefined : { warning: `watches: ${problem}` }
+    })
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({
       ...shared,
       watch: watcher.watch,
-      raise: createAlertRaiser({
-        ...shared,
-        claims: createClaimStore(redis),
-        history: createAlertHistory(clickhouse, log),
-        topic,
-      }),
+      raise,
       deliveries,
       keepRecords: createRecordLog(clickhouse, log),
     })

@@ -3,7 +3,7 @@ import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import { type PolicySource, policyLines } from '@weir/core/policy/policy-text.ts'
 
 /** In the order of weir.yaml. */
-const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint'] as const
+const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint', 'watch'] as const
 
 /** What the file has under the entity's name: a route's match and a subject's keys are part of it there. */
 function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {

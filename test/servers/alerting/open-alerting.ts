@@ -49,7 +49,7 @@ export interface AlertingStack {
   close(): Promise<void>
 }
 
-const policyOf = (endpoints: Readonly<Record<string, string>>) =>
+const policyOf = (endpoints: Readonly<Record<string, string>>, more: object) =>
   JSON.stringify({
     version: 1,
     plans: { free: { limits: ['day'] } },
@@ -57,6 +57,7 @@ const policyOf = (endpoints: Readonly<Record<string, string>>) =>
     endpoints: Object.fromEntries(
       Object.entries(endpoints).map(([name, url]) => [name, { url, secretEnv: 'OPS_SECRET', allowPrivate: true }]),
     ),
+    ...more,
   })
 
 /** Answers as each path is told to, and keeps what came. */
@@ -85,8 +86,11 @@ function decisionOf(subject: string, used: number, size: number, tsMs: number): 
   return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":0}`
 }
 
-/** Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`. */
-export async function openAlertingStack(endpointNames: readonly string[]): Promise<AlertingStack> {
+/** Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`, and these sections besides. */
+export async function openAlertingStack(
+  endpointNames: readonly string[],
+  sections: object = {},
+): Promise<AlertingStack> {
   const [redis, kafka, tables, receiver] = await Promise.all([
     startServer(redisServer),
     startServer(kafkaServer),
@@ -99,7 +103,7 @@ export async function openAlertingStack(endpointNames: readonly string[]): Promi
   const endpoints = Object.fromEntries(endpointNames.map((name) => [name, receiver.url(`/${name}`)]))
   // Topics that were just made may have no leader yet.
   const isStored = () =>
-    writer.publish(wholeChange(changesOf(policyOf(endpoints)))).then(
+    writer.publish(wholeChange(changesOf(policyOf(endpoints, sections)))).then(
       () => true,
       () => false,
     )

@@ -40,11 +40,11 @@ const given = (fields: Readonly<Record<string, string | undefined>>) =>
 
 /** What an alert says, in few words. */
 function inWords({ type, data }: Alert): string {
-  const { limit, percent, used, size, until, endpoint, count, usual } = data
+  const { limit, percent, used, size, until, endpoint, watch, count, usual } = data
   if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
   if (type === 'weir.limit.blocked') return `${limit}: blocked until ${until}`
   if (endpoint !== undefined) return String(endpoint)
-  return `${count}, usually ${usual}`
+  return `${watch}: ${count}, usually ${usual}`
 }
 
 /** Alerts, newest first. */

@@ -19,8 +19,16 @@ const services: Readonly<Record<string, Variables>> = {
 
 const plural = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`
 
-function policySummary({ plans, limits, routes, subjects, keys, endpoints }: Policy): string {
-  const counts = { plan: plans, limit: limits, route: routes, subject: subjects, key: keys, endpoint: endpoints }
+function policySummary({ plans, limits, routes, subjects, keys, endpoints, watches }: Policy): string {
+  const counts = {
+    plan: plans,
+    limit: limits,
+    route: routes,
+    subject: subjects,
+    key: keys,
+    endpoint: endpoints,
+    watch: watches,
+  }
   return Object.entries(counts)
     .map(([thing, list]) =>
       plural(Array.isArray(list) ? list.length : (list as ReadonlyMap<string, unknown>).size, thing),

@@ -7,7 +7,7 @@ import { textLengthMax } from './text-reader.ts'
 import type { PolicyValue } from './value-reader.ts'
 
 /** Everything but subjects and keys, in the order in which one may refer to the other. */
-const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'identity', 'token'] as const
+const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'watch', 'identity', 'token'] as const
 export type DefinitionKind = (typeof definitionKinds)[number]
 
 export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
@@ -17,7 +17,7 @@ export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, En
 
 export const noDefinitions: Definitions = {
   ...{ limit: new Map(), plan: new Map(), upstream: new Map(), route: new Map() },
-  ...{ endpoint: new Map(), identity: new Map(), token: new Map() },
+  ...{ endpoint: new Map(), watch: new Map(), identity: new Map(), token: new Map() },
 }
 
 /** By position, then those that have none by name. */

@@ -11,6 +11,7 @@ export const entityKinds = [
   'upstream',
   'route',
   'endpoint',
+  'watch',
   'identity',
   'token',
   'subject',
@@ -21,7 +22,7 @@ export type EntityKind = (typeof entityKinds)[number]
 /** Where weir.yaml has them. Keys stand below their subjects. */
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
-  ...{ identity: 'identity', token: 'tokens', subject: 'subjects' },
+  ...{ watch: 'watches', identity: 'identity', token: 'tokens', subject: 'subjects' },
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

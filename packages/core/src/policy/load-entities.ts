@@ -40,9 +40,9 @@ export function loadEntities(entities: Iterable<Entity>, before: Policy): Loaded
 }
 
 function emptyDefinitions(): Record<DefinitionKind, Map<string, Entity>> {
-  const [limit, plan, upstream] = [new Map(), new Map(), new Map()]
-  const [route, endpoint, identity, token] = [new Map(), new Map(), new Map(), new Map()]
-  return { limit, plan, upstream, route, endpoint, identity, token }
+  const [limit, plan, upstream, route] = [new Map(), new Map(), new Map(), new Map()]
+  const [endpoint, watch, identity, token] = [new Map(), new Map(), new Map(), new Map()]
+  return { limit, plan, upstream, route, endpoint, watch, identity, token }
 }
 
 function loadSubject(identities: PackedIdentities, { name, origin, body }: Entity, faults: Faults): void {

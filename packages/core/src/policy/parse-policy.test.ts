@@ -89,9 +89,29 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
         },
       ],
     ]),
+    watches: new Map(),
     identity: defaultIdentity,
     tokens: new Map(),
   })
+})
+
+test('a watch has what it says, and else the defaults', () => {
+  const { watches } = parsed(`
+version: 1
+watches:
+  a: { alert: weir.denied_rate.high }
+  b: { alert: weir.allowed.dropped, per: all, window: 1h, factor: 3, least: 1000, cooldown: 1d }
+`)
+  expect([...watches.values()]).toEqual([
+    {
+      ...{ name: 'a', alert: 'weir.denied_rate.high', per: 'subject', windowMs: 300_000 },
+      ...{ factor: 5, least: 100, cooldownMs: 3_600_000 },
+    },
+    {
+      ...{ name: 'b', alert: 'weir.allowed.dropped', per: 'all', windowMs: 3_600_000 },
+      ...{ factor: 3, least: 1_000, cooldownMs: 86_400_000 },
+    },
+  ])
 })
 
 test('a route says for how long its decisions can be settled, and which answers give back what was charged', () => {

@@ -9,6 +9,7 @@ import { keepRoutes, type RouteReferences, readRoutes } from './read-routes.ts'
 import { readSubjects } from './read-subjects.ts'
 import { readTokens } from './read-tokens.ts'
 import { readUpstreams } from './read-upstreams.ts'
+import { readWatches } from './read-watches.ts'
 import { TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
 
@@ -23,7 +24,9 @@ export type ParsedPolicy =
     }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
-const sections = ['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'identity', 'tokens']
+const sections = [
+  ...['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'watches', 'identity', 'tokens'],
+]
 
 /**
  * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and checked,
@@ -73,7 +76,14 @@ interface Kept {
 /** Nobody and nothing: what is in force before there is a policy. */
 export const emptyPolicy: Policy = {
   ...{ plans: new Map(), limits: new Map(), limitsForAll: [], routes: [], upstreams: new Map() },
-  ...{ subjects: new Map(), keys: new Map(), endpoints: new Map(), identity: defaultIdentity, tokens: new Map() },
+  ...{
+    subjects: new Map(),
+    keys: new Map(),
+    endpoints: new Map(),
+    watches: new Map(),
+    identity: defaultIdentity,
+    tokens: new Map(),
+  },
 }
 
 function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kept): Policy | undefined {
@@ -99,6 +109,7 @@ function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kep
     none,
   )
   const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
+  const watches = section('watches', (field) => readWatches(reader, field), new Map())
   const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
   const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
   const whole = present(limits)
@@ -111,6 +122,7 @@ function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kep
     subjects,
     keys,
     endpoints,
+    watches,
     identity,
     tokens,
   }

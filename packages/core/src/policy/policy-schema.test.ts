@@ -51,7 +51,12 @@ const beyondSchema = [
   ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
   ...['the same key twice', 'the same key id twice'],
   // How long durations are, and what the limit of an own version is.
-  ...['blocks too short and too long', 'settling for too long', 'an own version beyond what its algorithm decides'],
+  ...[
+    'blocks too short and too long',
+    'settling for too long',
+    'watches over too short or too long a time',
+    'an own version beyond what its algorithm decides',
+  ],
 ]
 
 test('the schema refuses every bad policy, but for those that need more than a schema', () => {

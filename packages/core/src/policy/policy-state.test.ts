@@ -122,6 +122,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     merged(optional('limits', someLimits), optional('upstream', names('u0', 'u1')), optional('cost', names('query:n'))),
   ],
   endpoint: [names('e0'), fc.record({ url: names('http://a'), secretEnv: mostly(names('A'), 'b') })],
+  watch: [names('w0'), fc.record({ alert: mostly(names('weir.denied_rate.high'), 'weir.quota.reached') })],
   identity: [
     names('identity'),
     merged(optional('anonymous', somePlan), optional('trustedProxies', fc.constant(['10.0.0.0/8']))),

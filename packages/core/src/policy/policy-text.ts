@@ -6,7 +6,7 @@ import { defaultKeyId } from './read-keys.ts'
 export type PolicySource = Pick<PolicyState, 'list' | 'get' | 'keysOf'>
 
 /** In the order in which people read a policy. */
-const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint'] as const
+const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint', 'watch'] as const
 
 /** The policy as a weir.yaml, an entry a line: the same text for the same entities, and read again the same policy. */
 export function policyText(source: PolicySource): string {

@@ -13,6 +13,7 @@ export interface Policy {
   /** By lower-case hex SHA-256 of the whole key. */
   readonly keys: Lookup<ApiKey>
   readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly watches: ReadonlyMap<string, Watch>
   readonly identity: Identity
   /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
   readonly tokens: Lookup<Token>
@@ -168,6 +169,25 @@ export interface Token {
   readonly name: string
   readonly sha256: string
   readonly scopes: readonly TokenScope[]
+}
+
+/** Alerts that tell of a sudden change, found by asking ClickHouse again and again. */
+export const watchedAlerts = ['weir.denied_rate.high', 'weir.allowed.dropped'] as const satisfies readonly AlertType[]
+
+/** What makes a change of refused, or of accepted requests a sudden one: a window beside the twelve before it. */
+export interface Watch {
+  readonly name: string
+  readonly alert: (typeof watchedAlerts)[number]
+  /** Each subject's requests by themselves, or those of all together. */
+  readonly per: 'subject' | 'all'
+  /** Whole minutes. */
+  readonly windowMs: number
+  /** So many times as much, or as little, as usual. */
+  readonly factor: number
+  /** Fewer, in the window or where they are missed usually, tell of nothing. */
+  readonly least: number
+  /** Not raised again for so long. */
+  readonly cooldownMs: number
 }
 
 /** Which alerts an endpoint gets. What is absent is not asked about. */

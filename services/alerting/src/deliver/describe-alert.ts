@@ -34,13 +34,16 @@ export function describeAlert(alert: AlertV1): AlertText {
     }
     case 'weir.denied_rate.high':
     case 'weir.allowed.dropped': {
-      const { count, usual, window_start, window_end } = alert.data
+      const { watch, count, usual, window_start, window_end } = alert.data
+      const [who, whose] =
+        subject === '_all' ? ['All subjects together are', 'all subjects'] : [`${subject} is`, subject]
       const isDenied = alert.type === 'weir.denied_rate.high'
       return {
-        title: isDenied ? `${subject} is refused far more often than usual` : `${subject} sends far less than usual`,
+        title: isDenied ? `${who} refused far more often than usual` : `Far fewer requests of ${whose} than usual`,
         lines: [
           `${isDenied ? 'Refused' : 'Accepted'}: ${number(count)}, usually ${number(usual)}`,
           `From ${time(window_start)} to ${time(window_end)}`,
+          `Found by the watch ${watch}`,
         ],
       }
     }

@@ -1,6 +1,7 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describe, expect, it } from 'vitest'
 import type { Crossing } from '../watch/crossings.ts'
+import type { RateChange } from '../watch/rate-changes.ts'
 import { createAlertRaiser } from './raise-alerts.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
@@ -148,6 +149,29 @@ describe('raising alerts', () => {
     })
     await start().raise(many)
     expect([published.length, roundTrips()]).toEqual([1_000, 3])
+  })
+
+  it('raises a sudden change once, and after its claim has expired as another alert', async () => {
+    const { start, claims, others } = world()
+    const change = (count: number, endMs: number): RateChange => ({
+      ...{ kind: 'changed', watch: 'refusals', alert: 'weir.denied_rate.high', subject: 'acme', count, usual: 2.5 },
+      ...{ startMs: endMs - 300_000, endMs, lifetimeMs: 3_600_000, isRecurring: true },
+      thresholds: [{ percent: 100, key: 'quota_alert:{acme}:refusals:0:weir.denied_rate.high:cooldown' }],
+    })
+    await start().raise([change(400, nowMs - 60_000)])
+    await start().raise([change(500, nowMs)])
+    expect(others.map(({ type, data }) => [type, data])).toEqual([
+      [
+        'weir.denied_rate.high',
+        {
+          ...{ watch: 'refusals', count: 400, usual: 2.5 },
+          ...{ window_start: '2026-11-21T11:54:00.000Z', window_end: '2026-11-21T11:59:00.000Z' },
+        },
+      ],
+    ])
+    claims.clear()
+    await start().raise([change(500, nowMs)])
+    expect(new Set(others.map(({ id }) => id)).size).toBe(2)
   })
 
   it('raises a block once, and the next one as another alert; a repeat after a kill is the same', async () => {

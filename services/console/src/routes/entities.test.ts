@@ -25,6 +25,7 @@ describe('parts of the policy', () => {
     [`routes/${search}`, { cost: 5 }],
     ['upstreams/demo', { url: 'http://127.0.0.1:9000', hosts: ['*'] }],
     ['endpoints/ops', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET' }],
+    ['watches/refusals', { alert: 'weir.denied_rate.high', per: 'all' }],
     ['subjects/acme', { plan: 'free' }],
   ])('%s is read as the file has it, and written back as it was read', async (path, body) => {
     const { ask, store } = await withPolicy()

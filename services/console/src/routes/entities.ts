@@ -26,6 +26,7 @@ const collections: Readonly<Record<string, EntityKind>> = {
   routes: 'route',
   upstreams: 'upstream',
   endpoints: 'endpoint',
+  watches: 'watch',
   subjects: 'subject',
 }
 
@@ -192,7 +193,7 @@ function registerDelete({ app, changer, path, kind }: Collection): void {
   })
 }
 
-/** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,subjects}[/{name}]`. */
+/** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,watches,subjects}[/{name}]`. */
 export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   for (const [path, kind] of Object.entries(collections)) {
     const collection = { app, ports, changer, path, kind }

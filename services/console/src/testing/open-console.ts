@@ -26,6 +26,7 @@ upstreams: { demo: { url: "http://127.0.0.1:9000", hosts: ["*"] } }
 subjects:
   acme: { plan: free, keys: [{ sha256: ${'a'.repeat(64)}, id: acme-1 }] }
 endpoints: { ops: { url: "https://ops.example.com/", secretEnv: OPS_SECRET } }
+watches: { refusals: { alert: weir.denied_rate.high, per: all } }
 tokens:
   reader: { sha256: ${createHash('sha256').update('reader-token').digest('hex')}, scopes: [read] }
   writer: { sha256: ${createHash('sha256').update('writer-token').digest('hex')}, scopes: [write] }
