@@ -94,8 +94,11 @@ export function checkConfig<V extends Variables>(variables: V, environment: Envi
   return { kind: 'config', config: config as Config<V> }
 }
 
+/** `redis://user:password@host`, whatever is wrong with it. */
+const hasCredentials = (value: string) => /\/\/[^/]*@/.test(value)
+
 const shown = (name: string, value: string) =>
-  /SECRET|TOKEN|PASSWORD/.test(name) ? 'something else' : JSON.stringify(value)
+  /SECRET|TOKEN|PASSWORD/.test(name) || hasCredentials(value) ? 'something else' : JSON.stringify(value)
 
 /** As `checkConfig`, for a main.ts: throws one CONFIG_INVALID that lists every problem. */
 export function readConfig<V extends Variables>(variables: V, environment: Environment): Config<V> {

@@ -27,6 +27,13 @@ export const alertingVariables = {
     fallback: '',
   }),
   smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
+  outgoingProxy: url({
+    name: 'WEIR_OUTGOING_PROXY',
+    about: 'the proxy through which webhooks and Slack are reached; empty for none',
+    protocols: ['http:', 'https:'],
+    emptyAllowed: true,
+    fallback: '',
+  }),
   queueRedisUrl: {
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',

@@ -59,7 +59,8 @@ await startService(
     const topic = createAlertTopic(sender)
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
     const smtp = { smtpUrl: config.smtpUrl, from: config.smtpFrom }
-    const queueing = openDeliveries({ ...shared, queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp })
+    const around = { queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp }
+    const queueing = openDeliveries({ ...shared, ...around, proxyUrl: config.outgoingProxy })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     registerMetrics(metrics, counters, deliveries)
 

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createOutgoing } from './outgoing.ts'
 import { createPublicLookup } from './public-address.ts'
@@ -29,7 +29,7 @@ function namesOf(answers: Readonly<Record<string, readonly (readonly string[])[]
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
     )
   })
-  return { outgoing: createOutgoing(lookup), asked }
+  return { outgoing: createOutgoing({ lookup }), asked }
 }
 
 const post = (outgoing: ReturnType<typeof createOutgoing>, url: string, allowPrivate = false) =>
@@ -86,5 +86,59 @@ describe('addresses of strangers', () => {
     })
     await outgoing.close()
     expect(requests).toBe(1)
+  })
+})
+
+describe('a proxy', () => {
+  const seen: string[] = []
+  let proxy: Server
+  let proxyUrl: string
+  beforeAll(async () => {
+    // It leads everybody to our server, wherever they want to go.
+    proxy = createServer((request, response) => {
+      seen.push(`${request.method} ${request.url} ${request.headers['proxy-authorization']}`)
+      response.writeHead(200).end('by proxy')
+    })
+    proxy.on('connect', (request, socket) => {
+      seen.push(`CONNECT ${request.url}`)
+      const there = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
+      for (const one of [there, socket]) one.on('error', () => undefined)
+      there.pipe(socket).pipe(there)
+    })
+    await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done))
+    proxyUrl = `http://weir:pass@127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  })
+  afterAll(() => {
+    proxy.closeAllConnections()
+    return new Promise((done) => proxy.close(done))
+  })
+
+  it('takes what goes to public names, and resolves them', async () => {
+    const outgoing = createOutgoing({ proxyUrl })
+    const answer = await post(outgoing, 'http://hooks.example.com/a')
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'by proxy'])
+    // Behind the tunnel is our server, which speaks no TLS.
+    await expect(post(outgoing, 'https://hooks.example.com/b')).rejects.toThrow()
+    expect(seen).toEqual(['POST http://hooks.example.com/a Basic d2VpcjpwYXNz', 'CONNECT hooks.example.com:443'])
+    await outgoing.close()
+  })
+
+  it('is asked for no address that is not public, and not for what is allowed to be private', async () => {
+    const outgoing = createOutgoing({ proxyUrl })
+    const before = seen.length
+    for (const host of [
+      '127.0.0.1',
+      '2130706433',
+      '169.254.169.254',
+      '[::1]',
+      'localhost',
+      'a.localhost',
+      'LOCALHOST.',
+    ]) {
+      await expect(post(outgoing, `http://${host}:${port}/`)).rejects.toThrow(/not (a )?public/)
+    }
+    expect((await post(outgoing, `http://127.0.0.1:${port}/`, true)).status).toBe(302)
+    expect(seen).toHaveLength(before)
+    await outgoing.close()
   })
 })

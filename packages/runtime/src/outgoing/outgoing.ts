@@ -1,4 +1,5 @@
-import { Agent, request } from 'undici'
+import type { LookupFunction } from 'node:net'
+import { Agent, ProxyAgent, request } from 'undici'
 import { createPublicLookup, isPublicAddress } from './public-address.ts'
 
 /** One request to an address that somebody else has named: a policy, a customer. */
@@ -42,10 +43,20 @@ function literalAddress(url: URL): string | undefined {
   return /^[\d.]+$|:/.test(host) ? host : undefined
 }
 
-/** @param lookup given by tests */
-export function createOutgoing(lookup = createPublicLookup()): Outgoing {
+/** Names of the machine itself, which a proxy would take for its own. */
+const ownName = /^(?:.*\.)?localhost\.?$/
+
+/**
+ * @param options.lookup given by tests
+ * @param options.proxyUrl leads to all public addresses, by CONNECT for https. It resolves the names then, and it alone can tell where they lead:
+ * what is checked here are addresses that a URL names itself.
+ */
+export function createOutgoing(
+  options: { readonly lookup?: LookupFunction; readonly proxyUrl?: string | undefined } = {},
+): Outgoing {
+  const { lookup = createPublicLookup(), proxyUrl } = options
   // Connections end with the deadline of their request, which is the shorter bound.
-  const toPublic = new Agent({ connect: { lookup } })
+  const toPublic = proxyUrl === undefined ? new Agent({ connect: { lookup } }) : new ProxyAgent(proxyUrl)
   const toAnywhere = new Agent()
   return {
     async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {
@@ -53,6 +64,9 @@ export function createOutgoing(lookup = createPublicLookup()): Outgoing {
       const literal = literalAddress(url)
       if (!allowPrivate && literal !== undefined && !isPublicAddress(literal)) {
         throw new Error(`${literal} is not a public address, and allowPrivate is not set`)
+      }
+      if (!allowPrivate && proxyUrl !== undefined && ownName.test(url.hostname)) {
+        throw new Error(`${url.hostname} is not public, and allowPrivate is not set`)
       }
       const answer = await request(url, {
         method,

@@ -47,6 +47,8 @@ export function openDeliveries(options: {
   readonly topic: AlertTopic
   readonly policyInForce: () => Policy
   readonly secrets: EndpointSecrets
+  /** Empty for none. */
+  readonly proxyUrl: string
   readonly smtp: { readonly smtpUrl: string; readonly from: string }
   readonly counters: DeliverCounters & SweepCounters
   readonly clock: Clock
@@ -54,9 +56,22 @@ export function openDeliveries(options: {
   readonly stopping: AbortSignal
   readonly log: Logger
 }): Deliveries {
-  const { queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp, counters, clock, crash, stopping, log } =
-    options
-  const outgoing = createOutgoing()
+  const {
+    queueRedis,
+    clickhouse,
+    sender,
+    topic,
+    policyInForce,
+    secrets,
+    proxyUrl,
+    smtp,
+    counters,
+    clock,
+    crash,
+    stopping,
+    log,
+  } = options
+  const outgoing = createOutgoing({ proxyUrl: proxyUrl || undefined })
   const email = createEmailSender(smtp)
   const turns = new EndpointTurns()
   const disabled = createDisabledEndpoints(queueRedis, clock)
