@@ -32,15 +32,14 @@ export function createBatchHandlers(options: {
   const repeat = (step: () => Promise<void>, { heartbeat }: RecordBatch) =>
     patiently(step, { heartbeat, pause: wait, log })
 
-  const alertsOf = ({ records, partition }: RecordBatch) =>
-    records.flatMap(({ value, headers, offset }) => {
+  /** What cannot be read is for whoever keeps the log: it becomes a dead letter there. */
+  const alertsOf = ({ records }: RecordBatch) =>
+    records.flatMap(({ value, headers }) => {
       const parsed = parseAlert(value, headers)
-      if (parsed.kind === 'alert') return [parsed.alert]
-      log.error({ offset, partition, why: parsed.reason }, 'alert unreadable')
-      return []
+      return parsed.kind === 'alert' ? [parsed.alert] : []
     })
 
-  /** The log of deliveries is read for what was asked for; who keeps it complains about what cannot be read. */
+  /** The log of deliveries is read for what was asked for. */
   const requestsOf = ({ records }: RecordBatch) =>
     records.flatMap(({ value }) => {
       const parsed = parseDelivery(value)

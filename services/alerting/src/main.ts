@@ -2,6 +2,7 @@ import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
+import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
@@ -79,7 +80,11 @@ await startService(
       watch: watcher.watch,
       raise,
       deliveries,
-      keepRecords: createRecordLog(clickhouse, log),
+      keepRecords: createRecordLog({
+        client: clickhouse,
+        deadLetters: createDeadLetterSink(sender, topics.alertsDeadLetters),
+        log,
+      }),
     })
     const consumers: readonly Consumer[] = [
       { groupId: 'weir-alerting', topics: [topics.decisions], ...soon, minBytes: 1_000_000, onBatch: onDecisions },

@@ -1,10 +1,14 @@
 import { topics } from '@weir/contracts/topics.ts'
 
-/** A topic whose records become rows. */
-export interface MeteredTopic {
+/** A topic of which something may not be readable. */
+export interface LetteredTopic {
   readonly topic: string
   /** Where what cannot be read is kept. */
   readonly deadLetters: string
+}
+
+/** A topic whose records become rows. */
+export interface MeteredTopic extends LetteredTopic {
   readonly table: string
   /** The consumer group that inserts them. */
   readonly groupId: string
@@ -23,4 +27,9 @@ export const meteredTopics: readonly MeteredTopic[] = [
     table: 'weir.outcomes',
     groupId: 'weir-metering-outcomes',
   },
+]
+
+export const letteredTopics: readonly LetteredTopic[] = [
+  ...meteredTopics,
+  { topic: topics.alerts, deadLetters: topics.alertsDeadLetters },
 ]

@@ -4,7 +4,7 @@ import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { askFacts } from '../audit/ask-facts.ts'
-import { type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
+import { type LetteredTopic, letteredTopics, type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
 import { findKafka, withClickhouse } from '../audit/open-servers.ts'
 import { type DeadLetter, readDeadLetters } from '../audit/read-dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
@@ -28,11 +28,11 @@ const listedMax = 1_000
 /** Metering inserts within a second or two; after this long somebody should look why it does not. */
 const meteredDeadlineMs = 30_000
 
-function topicsOf({ topic }: DlqOptions): readonly MeteredTopic[] {
-  if (topic === undefined) return meteredTopics
-  const found = meteredTopics.filter((one) => one.topic === topic || one.deadLetters === topic)
+function topicsOf<T extends LetteredTopic>({ topic }: DlqOptions, known: readonly T[]): readonly T[] {
+  if (topic === undefined) return known
+  const found = known.filter((one) => one.topic === topic || one.deadLetters === topic)
   if (found.length > 0) return found
-  const names = meteredTopics.map((one) => one.topic).join(', ')
+  const names = known.map((one) => one.topic).join(', ')
   throw new WeirError('CONFIG_INVALID', `--topic takes one of ${names}, not ${JSON.stringify(topic)}`)
 }
 
@@ -41,7 +41,7 @@ export async function listDeadLetters(options: DlqOptions, around: Surroundings)
   const kafka = findKafka(around, options.data)
   const listed: { topic: string; partition: number; offset: number; bytes: number; reason: string }[] = []
   let count = 0
-  for (const { deadLetters } of topicsOf(options)) {
+  for (const { deadLetters } of topicsOf(options, letteredTopics)) {
     await readDeadLetters(kafka, deadLetters, ({ topic, partition, offset, value, reason }) => {
       count += 1
       if (listed.length < listedMax) listed.push({ topic, partition, offset, bytes: value?.length ?? 0, reason })
@@ -64,22 +64,22 @@ export async function listDeadLetters(options: DlqOptions, around: Surroundings)
   if (count > listed.length) around.say(`the first ${listed.length} are listed`)
 }
 
-async function find(options: LetterOptions, around: Surroundings) {
-  const [metered = meteredTopics[0]] = topicsOf(options)
-  if (metered === undefined) throw new Error('no topic is metered')
+async function find<T extends LetteredTopic>(options: LetterOptions, known: readonly T[], around: Surroundings) {
+  const [of] = topicsOf(options, known)
+  if (of === undefined) throw new Error('no topic has dead letters')
   const { partition, offset } = options
   let found: DeadLetter | undefined
-  await readDeadLetters(findKafka(around, options.data), metered.deadLetters, (letter) => {
+  await readDeadLetters(findKafka(around, options.data), of.deadLetters, (letter) => {
     if (letter.partition === partition && letter.offset === offset) found = letter
   })
-  if (found !== undefined) return { metered, letter: found }
-  const what = `There is no dead letter of ${metered.topic}, partition ${partition}, offset ${offset}`
+  if (found !== undefined) return { of, letter: found }
+  const what = `There is no dead letter of ${of.topic}, partition ${partition}, offset ${offset}`
   throw new WeirError('CONFIG_INVALID', `${what}; weir dlq ls lists them`)
 }
 
 /** A dead letter's own bytes. */
 export async function showDeadLetter(options: LetterOptions, around: Surroundings): Promise<void> {
-  const { letter } = await find(options, around)
+  const { letter } = await find(options, letteredTopics, around)
   const text = letter.value?.toString('utf8') ?? ''
   around.say(letter.reason)
   around.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
@@ -122,7 +122,8 @@ export async function replayDeadLetter(
   options: LetterOptions & { readonly value?: string },
   around: Surroundings,
 ): Promise<void> {
-  const { metered, letter } = await find(options, around)
+  // An alert that cannot be read is nobody's to mend: Weir writes none.
+  const { of: metered, letter } = await find(options, meteredTopics, around)
   const desk = openPartitionDesk(findKafka(around, options.data), metered.groupId)
   const { topicId } = await askFacts(desk, letter.topic, letter.partition).finally(() => desk.close())
   const planned = planReplay(letter, topicId, readMended(options.value))

@@ -1,5 +1,10 @@
-import type { RecordSender } from '@weir/kafka/send-records.ts'
-import type { DeadLetter, DeadLetterSink } from './ports.ts'
+import type { RecordSender } from './send-records.ts'
+
+/** A record that could not be read, with where it stood. */
+interface DeadLetter {
+  readonly message: { readonly position: number; readonly value: Buffer | null }
+  readonly reason: string
+}
 
 /** A reason longer than this is cut: it is for people, and the record itself is beside it. */
 const reasonLengthMax = 500
@@ -24,10 +29,11 @@ function* portions(letters: readonly DeadLetter[]): Generator<readonly DeadLette
 }
 
 /** Keeps what cannot be read in a topic of its own: the original bytes, and where they came from in the headers. */
-export function createDeadLetterSink(sender: RecordSender, topic: string): DeadLetterSink {
+export function createDeadLetterSink(sender: RecordSender, topic: string) {
   const source = topic.replace(/\.dlq$/, '')
   return {
-    async send(partition, letters) {
+    /** Resolves when all of them are in Kafka. Repeated, they are there twice, under the same keys. */
+    async send(partition: number, letters: readonly DeadLetter[]): Promise<void> {
       for (const portion of portions(letters)) {
         await sender.send(
           topic,
