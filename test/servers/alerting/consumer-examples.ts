@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+
+const project = resolve(import.meta.dirname, '../../..')
+const examples = join(project, 'docs/alert-consumers')
+const clientVersion = '2.16.1'
+const pythonModules = join(project, '.weir', `confluent-kafka-${clientVersion}`)
+/** 4 MB; a slow mirror gets this long. */
+const fetchDeadlineMs = 2 * 60_000
+
+/** Puts Python's client beside the tests, once per checkout. */
+async function fetchPythonClient(): Promise<void> {
+  if (existsSync(pythonModules)) return
+  const partial = `${pythonModules}-${process.pid}`
+  const install = ['-m', 'pip', 'install', '--quiet', '--target', partial, `confluent-kafka==${clientVersion}`]
+  try {
+    await mkdir(partial, { recursive: true })
+    await promisify(execFile)('python3', install, { timeout: fetchDeadlineMs })
+    await rename(partial, pythonModules)
+  } finally {
+    await rm(partial, { recursive: true, force: true })
+  }
+}
+
+export interface RunningExample {
+  readonly name: string
+  /** What it has printed, a text per line. */
+  lines(): readonly string[]
+  close(): Promise<void>
+}
+
+function run(
+  name: string,
+  command: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+): RunningExample {
+  let [text, troubles] = ['', '']
+  const child = spawnBound(command, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...environment } })
+  child.stdout?.on('data', (part: Buffer) => (text += part))
+  child.stderr?.on('data', (part: Buffer) => (troubles += part))
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  return {
+    name,
+    lines() {
+      if (child.exitCode !== null) throw new Error(`${name} has ended:\n${troubles}`)
+      return text.split('\n').filter((line) => line !== '')
+    },
+    async close() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** Runs the examples of docs/alert-consumers as they are. */
+export async function startConsumerExamples(brokers: string): Promise<readonly RunningExample[]> {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-consumers-'))
+  await fetchPythonClient()
+  // As if somebody had said npm install kafkajs beside it.
+  await mkdir(join(dir, 'node_modules'))
+  await symlink(join(project, 'packages/kafka/node_modules/kafkajs'), join(dir, 'node_modules/kafkajs'))
+  await symlink(join(examples, 'consume.mjs'), join(dir, 'consume.mjs'))
+  const node: [string, ...string[]] = [process.execPath, '--preserve-symlinks-main', join(dir, 'consume.mjs')]
+  const running = [
+    run('kafkajs', node, { BROKERS: brokers }),
+    run('python', ['python3', join(examples, 'consume.py')], { BROKERS: brokers, PYTHONPATH: pythonModules }),
+    run('kcat', ['sh', join(examples, 'consume.sh')], { BROKERS: brokers }),
+  ]
+  const [first, ...others] = running
+  if (first === undefined) return running
+  const close = async () => {
+    await first.close()
+    await rm(dir, { recursive: true, force: true })
+  }
+  return [{ ...first, close }, ...others]
+}

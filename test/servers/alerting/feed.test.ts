@@ -1,0 +1,68 @@
+import { readDeadLetters } from '@weir/cli/audit/read-dead-letters.ts'
+import { encodeAlert } from '@weir/contracts/alert.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningExample, startConsumerExamples } from './consumer-examples.ts'
+import { type AlertingStack, openAlertingStack } from './open-alerting.ts'
+
+let stack: AlertingStack
+let examples: readonly RunningExample[] = []
+let sender: ReturnType<typeof createRecordSender>
+beforeAll(async () => {
+  stack = await openAlertingStack([])
+  sender = createRecordSender(kafkaOptions(stack.kafka.address))
+  examples = await startConsumerExamples(stack.kafka.address)
+  await stack.start()
+}, 240_000)
+afterAll(async () => {
+  await Promise.all(examples.map((example) => example.close()))
+  await sender?.close()
+  await stack?.close()
+})
+
+const until = async (condition: () => boolean | Promise<boolean>) =>
+  expect(await waitUntil(condition, { deadlineMs: 60_000, everyMs: 50 })).toBe(true)
+
+/** How often each of these texts stands in what an example has printed. */
+const counts = (example: RunningExample, texts: readonly string[]) =>
+  texts.map((text) => example.lines().filter((line) => line.includes(text)).length)
+
+test('the examples of kafkajs, confluent-kafka and kcat handle each alert once, repeats and strangers among them', async () => {
+  await stack.decide(['acme', 'beta'], 800)
+  await stack.decide(['acme'], 1_000)
+  for (const example of examples) await until(() => example.lines().length >= 3)
+  const [line = '{}'] = examples.flatMap((one) => (one.name === 'kafkajs' ? one.lines() : []))
+  const { id, type, subject, data } = JSON.parse(line)
+  expect({ id, type, subject, data }).toMatchObject({ type: 'weir.quota.reached', data: { limit: 'day', size: 1_000 } })
+
+  const again = encodeAlert({ id, type, subject, time: new Date().toISOString(), data })
+  await sender.send(topics.alerts, [
+    { key: 'acme', value: 'not ours', headers: {} },
+    again,
+    { ...again, key: 'beta' },
+    { key: 'beta', value: 'nor this' },
+  ])
+  // These stand behind what was repeated, in the partitions of both.
+  await stack.decide(['acme', 'beta'], 10_000, { size: 10_000 })
+  for (const example of examples) {
+    await until(() => example.lines().length >= 5)
+    expect([example.name, ...counts(example, [id, 'not ours', 'nor this'])]).toEqual([example.name, 1, 0, 0])
+    expect([example.name, example.lines().length]).toEqual([example.name, 5])
+  }
+}, 120_000)
+
+test('what others wrote among the alerts is kept as a dead letter, with where it stood', async () => {
+  const letters: string[] = []
+  const read = async () => {
+    letters.length = 0
+    await readDeadLetters(kafkaOptions(stack.kafka.address), topics.alertsDeadLetters, ({ value, reason }) => {
+      letters.push(`${value}: ${reason}`)
+    })
+    return letters.length >= 2
+  }
+  await until(read)
+  expect(letters.sort()).toEqual(['nor this: not an event of Weir', 'not ours: not an event of Weir'])
+}, 60_000)
