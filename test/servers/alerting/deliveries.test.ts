@@ -1,7 +1,12 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack, type Received, webhookSecret } from './open-alerting.ts'
+import {
+  type AlertingStack,
+  openAlertingStack,
+  type Received,
+  webhookSecret,
+} from '../../support/alerting/open-alerting.ts'
 
 let stack: AlertingStack
 beforeAll(async () => {

@@ -4,9 +4,9 @@ import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type RunningExample, startConsumerExamples } from '../../support/alerting/consumer-examples.ts'
+import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningExample, startConsumerExamples } from './consumer-examples.ts'
-import { type AlertingStack, openAlertingStack } from './open-alerting.ts'
 
 let stack: AlertingStack
 let examples: readonly RunningExample[] = []

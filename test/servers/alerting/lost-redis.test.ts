@@ -1,7 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from './open-alerting.ts'
+import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 
 let stack: AlertingStack
 beforeAll(async () => {

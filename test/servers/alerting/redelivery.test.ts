@@ -2,8 +2,8 @@ import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/comman
 import type { Surroundings } from '@weir/cli/project.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
-import { type AlertingStack, openAlertingStack } from './open-alerting.ts'
 
 let stack: AlertingStack
 let admin: RunningConsole

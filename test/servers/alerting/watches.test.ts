@@ -1,7 +1,7 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AlertingStack, openAlertingStack } from './open-alerting.ts'
+import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
 
 let stack: AlertingStack
 beforeAll(async () => {

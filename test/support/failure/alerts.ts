@@ -39,21 +39,25 @@ async function dueAlerts(stack: Stack, subjects: readonly string[]): Promise<str
   }
 }
 
-async function raisedAlerts(stack: Stack, subjects: readonly string[]): Promise<Map<string, string>> {
-  const kafka = await openKafkaOffsets(stack.addresses.kafka)
+/** What each alert of these subjects in the topic is for, by its id, with how many records of them there are. */
+export async function raisedAlerts(brokers: string, subjects: readonly string[]) {
+  const kafka = await openKafkaOffsets(brokers)
   const ends = await kafka.ends(topics.alerts)
   await kafka.close()
   const all = [...ends.values()].reduce((sum, end) => sum + Number(end), 0)
-  const records = await readTopic(kafkaOptions(stack.addresses.kafka), topics.alerts, ({ length }) => length >= all)
+  const records = await readTopic(kafkaOptions(brokers), topics.alerts, ({ length }) => length >= all)
+  const ours = new Set(subjects)
   const byId = new Map<string, string>()
+  let count = 0
   for (const { value, headers } of records) {
     const parsed = parseAlert(value, headers)
     if (parsed.kind !== 'alert') throw new Error(`an alert cannot be read: ${String(value)}`)
     const { alert } = parsed
-    if (alert.type !== 'weir.quota.reached' || !subjects.includes(alert.subject)) continue
+    if (alert.type !== 'weir.quota.reached' || !ours.has(alert.subject)) continue
+    count += 1
     byId.set(alert.id, `${alert.subject} ${alert.data.percent}`)
   }
-  return byId
+  return { byId, records: count }
 }
 
 interface Delivery {
@@ -65,7 +69,7 @@ interface Delivery {
 export async function countAlerts(stack: Stack, subjects: readonly string[]): Promise<AlertCount> {
   const due = (await dueAlerts(stack, subjects)).sort()
   const count = async (): Promise<AlertCount> => {
-    const raised = await raisedAlerts(stack, subjects)
+    const { byId: raised } = await raisedAlerts(stack.addresses.kafka, subjects)
     const answer = await fetch(`http://127.0.0.1:${stack.ports.receiver}/deliveries`)
     const deliveries = (await answer.json()) as Delivery[]
     const ids = new Set(deliveries.filter(({ verified }) => verified).map(({ id }) => id))

@@ -11,11 +11,11 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { changesOf, wholeChange } from '../../support/policy-topic.ts'
-import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
-import { startTables, type Tables } from '../../support/servers/tables.ts'
-import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
+import { changesOf, wholeChange } from '../policy-topic.ts'
+import { kafkaOptions } from '../servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../servers/start-server.ts'
+import { startTables, type Tables } from '../servers/tables.ts'
+import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
 
 export const webhookSecret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
 const startDeadlineMs = 60_000
@@ -37,6 +37,8 @@ export interface AlertingStack {
   readonly received: readonly Received[]
   /** What an endpoint answers from now on; 204 until then. */
   answer(path: string, how: (response: ServerResponse) => void): void
+  /** An alerting process, as soon as it is there: it may be gone before it is ready. */
+  launch(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** An alerting process that is ready. */
   start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** Appends a decision of each subject that has used so much of its daily quota of `size`. */
@@ -111,19 +113,24 @@ export async function openAlertingStack(
   await writer.close()
   const sender = createRecordSender(options)
   const started: ServiceProcess[] = []
+  const launch: AlertingStack['launch'] = async (environment = {}) => {
+    const one = await startServiceProcess('alerting', {
+      WEIR_REDIS_URL: redis.address,
+      WEIR_KAFKA_BROKERS: kafka.address,
+      WEIR_CLICKHOUSE_URL: tables.url,
+      WEIR_POLICY_FILE: '/nowhere/weir.yaml',
+      OPS_SECRET: webhookSecret,
+      ...environment,
+    })
+    started.push(one)
+    return one
+  }
   return {
     ...{ redis, kafka, tables, received: receiver.received },
     answer: (path, how) => void receiver.answers.set(path, how),
-    async start(environment = {}) {
-      const one = await startServiceProcess('alerting', {
-        WEIR_REDIS_URL: redis.address,
-        WEIR_KAFKA_BROKERS: kafka.address,
-        WEIR_CLICKHOUSE_URL: tables.url,
-        WEIR_POLICY_FILE: '/nowhere/weir.yaml',
-        OPS_SECRET: webhookSecret,
-        ...environment,
-      })
-      started.push(one)
+    launch,
+    async start(environment) {
+      const one = await launch(environment)
       const isReady = async () => (await one.ready()).status === 200
       const up = await waitUntil(isReady, { deadlineMs: startDeadlineMs, everyMs: 50 })
       if (up !== true) throw new Error(`alerting did not start:\n${one.said()}`)
