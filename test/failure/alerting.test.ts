@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { settledLedger } from '../support/alerting/alert-ledger.ts'
 import { type AlertingStack, openAlertingStack } from '../support/alerting/open-alerting.ts'
@@ -41,6 +41,7 @@ describe('alerting', () => {
     const processes = await Promise.all([0, 1, 2].map(() => stack.start(environment)))
     let guest: (typeof processes)[number] | undefined
     let kills = 0
+    const startedAt = performance.now()
     for (let step = 0; step < steps; step += 1) {
       for (const used of [500, 800, 1_000]) await stack.decide(decided(step, used), used)
       if (step % 6 === 5) {
@@ -52,7 +53,8 @@ describe('alerting', () => {
       if (step === 20) sentinels.servers[0]?.signal('SIGKILL')
       if (step === 30) guest = await stack.launch(environment)
       if (step === 45) await guest?.kill('SIGTERM')
-      await pause(stepMs)
+      const nextAt = startedAt + (step + 1) * stepMs
+      await waitUntil(() => performance.now() >= nextAt, { deadlineMs: stepMs })
     }
     const due = dueOf(subjects)
     const ledger = await settledLedger(stack, subjects, { alerts: due.length, deadlineMs: 300_000 })

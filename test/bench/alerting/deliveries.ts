@@ -14,13 +14,15 @@ const roundEveryMs = 25
 
 /** Decides for one subject after the other, each of which reaches a threshold, and waits for the webhooks of one endpoint. */
 export async function measureDelay(stack: AlertingStack, prefix: string): Promise<AlertDelay> {
+  const startedAt = performance.now()
   const sentMs = new Map<string, number>()
   for (let at = 0; at < alertsOfRound; at += 1) {
     const subject = `${prefix}-${at}`
     sentMs.set(subject, Date.now())
     await stack.decide([subject], 800)
     // A pace, so that each is an alert of its own.
-    await new Promise((done) => setTimeout(done, roundEveryMs))
+    const nextAt = startedAt + (at + 1) * roundEveryMs
+    await waitUntil(() => performance.now() >= nextAt, { deadlineMs: roundEveryMs, everyMs: 1 })
   }
   const arrived = () =>
     stack.received.flatMap(({ atMs, body }) => {

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
@@ -12,6 +11,7 @@ import type { Redis } from 'ioredis'
 import type { AlertTopic } from '../raise/ports.ts'
 import { createDeliveryRecorder } from '../record/delivery-recorder.ts'
 import { readAlerts, readUnfinishedJobs } from '../record/read-alerts.ts'
+import { repeatUntilStopped } from '../until-stopped.ts'
 import { chooseEndpoints } from './choose-endpoints.ts'
 import { createDeliverer, type DeliverCounters } from './deliver-alert.ts'
 import { createDisabledEndpoints } from './disabled-endpoints.ts'
@@ -39,8 +39,7 @@ export interface Deliveries {
   close(): Promise<void>
 }
 
-/** The queue of deliveries with all that works on it. */
-export function openDeliveries(options: {
+interface DeliveriesOptions {
   readonly queueRedis: Redis
   readonly clickhouse: ClickHouseClient
   readonly sender: RecordSender
@@ -55,35 +54,36 @@ export function openDeliveries(options: {
   readonly crash: CrashPoint
   readonly stopping: AbortSignal
   readonly log: Logger
-}): Deliveries {
-  const {
-    queueRedis,
-    clickhouse,
-    sender,
-    topic,
-    policyInForce,
-    secrets,
-    proxyUrl,
-    smtp,
-    counters,
-    clock,
-    crash,
-    stopping,
-    log,
-  } = options
+}
+
+/** The ways in which an alert leaves. */
+function openWays({ secrets, clock, proxyUrl, smtp }: DeliveriesOptions) {
   const outgoing = createOutgoing({ proxyUrl: proxyUrl || undefined })
   const email = createEmailSender(smtp)
+  return {
+    send: createAlertSender({
+      webhook: createWebhookSender({ outgoing, secrets, clock }),
+      slack: createSlackSender({ outgoing, secrets, clock }),
+      email: email.send,
+    }),
+    async close() {
+      await outgoing.close()
+      email.close()
+    },
+  }
+}
+
+/** The queue of deliveries with all that works on it. */
+export function openDeliveries(options: DeliveriesOptions): Deliveries {
+  const { queueRedis, clickhouse, sender, topic, policyInForce, counters, clock, crash, stopping, log } = options
+  const ways = openWays(options)
   const turns = new EndpointTurns()
   const disabled = createDisabledEndpoints(queueRedis, clock)
   const record = logged(createDeliveryRecorder({ sender, stopping, log }), log)
   const deliver = createDeliverer({
     endpointOf: (name) => policyInForce().endpoints.get(name),
     turns,
-    send: createAlertSender({
-      webhook: createWebhookSender({ outgoing, secrets, clock }),
-      slack: createSlackSender({ outgoing, secrets, clock }),
-      email: email.send,
-    }),
+    send: ways.send,
     record,
     reasonNot: (endpoint) => disabled.reasonFor(endpoint),
     async disable(endpoint, reason) {
@@ -98,13 +98,10 @@ export function openDeliveries(options: {
   })
   const queue = createDispatcher({ deliver, redis: queueRedis, log })
   const sweep = createSweep({ queue, readUnfinished: () => readUnfinishedJobs(clickhouse), counters, log })
-  const sweepForever = async () => {
-    while (!stopping.aborted) {
-      await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, trying again'))
-      await pause(sweepEveryMs, undefined, { signal: stopping }).catch(() => undefined)
-    }
-  }
-  const swept = sweepForever()
+  const swept = repeatUntilStopped(async () => {
+    await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, trying again'))
+    return sweepEveryMs
+  }, stopping)
   return {
     queue: createQueuer({ queue, record, clock, endpointsFor: (alert) => chooseEndpoints(alert, policyInForce()) }),
     requeue: createRequeuer({ queue, readAlerts: (ids) => readAlerts(clickhouse, ids) }),
@@ -112,8 +109,7 @@ export function openDeliveries(options: {
     async close() {
       await queue.close()
       await swept
-      await outgoing.close()
-      email.close()
+      await ways.close()
     },
   }
 }

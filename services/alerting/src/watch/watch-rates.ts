@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { readChangedRates } from '@weir/clickhouse/rate-queries.ts'
@@ -6,6 +5,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
+import { repeatUntilStopped } from '../until-stopped.ts'
 import { changesMax, lookForChanges, type RateChange, type RateSource } from './rate-changes.ts'
 
 /** Windows are whole minutes. Every process looks: whoever finds a change first claims it. */
@@ -51,11 +51,5 @@ export function startRateWatch(options: {
       return retryMs
     }
   }
-  const lookForever = async () => {
-    while (!stopping.aborted) {
-      const pauseMs = await look()
-      await pause(pauseMs, undefined, { signal: stopping }).catch(() => undefined)
-    }
-  }
-  return { problem: () => problem, stopped: lookForever() }
+  return { problem: () => problem, stopped: repeatUntilStopped(look, stopping) }
 }
