@@ -1,9 +1,6 @@
 import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { type PolicySource, policyLines } from '@weir/core/policy/policy-text.ts'
-
-/** In the order of weir.yaml. */
-const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint', 'watch'] as const
+import { type PolicySource, policyLines, textOrder } from '@weir/core/policy/policy-text.ts'
 
 /** What the file has under the entity's name: a route's match and a subject's keys are part of it there. */
 function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {
@@ -29,7 +26,7 @@ function bracketsOf(kind: EntityKind): { readonly open: string; readonly close: 
 
 function* jsonPieces(source: PolicySource): Iterable<string> {
   yield '{"version":1'
-  for (const kind of order) {
+  for (const kind of textOrder) {
     const { open, close, isNamed } = bracketsOf(kind)
     let isFirst = true
     for (const entity of source.list(kind)) {

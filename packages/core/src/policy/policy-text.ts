@@ -6,7 +6,17 @@ import { defaultKeyId } from './read-keys.ts'
 export type PolicySource = Pick<PolicyState, 'list' | 'get' | 'keysOf'>
 
 /** In the order in which people read a policy. */
-const order = ['identity', 'token', 'plan', 'limit', 'route', 'upstream', 'subject', 'endpoint', 'watch'] as const
+export const textOrder = [
+  'identity',
+  'token',
+  'plan',
+  'limit',
+  'route',
+  'upstream',
+  'subject',
+  'endpoint',
+  'watch',
+] as const
 
 /** The policy as a weir.yaml, an entry a line: the same text for the same entities, and read again the same policy. */
 export function policyText(source: PolicySource): string {
@@ -16,7 +26,7 @@ export function policyText(source: PolicySource): string {
 /** Its lines, one after the other: with a million subjects the whole is larger than what one may want to hold. */
 export function* policyLines(source: PolicySource): Iterable<string> {
   yield 'version: 1'
-  for (const kind of order) {
+  for (const kind of textOrder) {
     let isFirst = true
     for (const line of sectionLines(source, kind)) {
       if (isFirst) yield* ['', `${sectionOf[kind]}:`]
@@ -26,7 +36,7 @@ export function* policyLines(source: PolicySource): Iterable<string> {
   }
 }
 
-function* sectionLines(source: PolicySource, kind: (typeof order)[number]): Iterable<string> {
+function* sectionLines(source: PolicySource, kind: (typeof textOrder)[number]): Iterable<string> {
   for (const { name, body } of inTextOrder(source, kind)) {
     if (kind === 'route') yield `- ${flow({ match: name, ...body })}`
     else if (kind === 'identity') yield* members(body)

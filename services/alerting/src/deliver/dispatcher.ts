@@ -1,3 +1,4 @@
+import type { Clock } from '@weir/core/clock.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ConnectionOptions, DelayedError, type Job, Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -39,9 +40,10 @@ function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
 export function createDispatcher(options: {
   readonly deliver: (job: DeliveryJob) => Promise<AfterTurn>
   readonly redis: Redis
+  readonly clock: Clock
   readonly log: Logger
 }): Dispatcher {
-  const { deliver, redis, log } = options
+  const { deliver, redis, clock, log } = options
   const connection: ConnectionOptions = redis
   const queue = new Queue<DeliveryJob>(queueName, {
     connection,
@@ -78,7 +80,7 @@ export function createDispatcher(options: {
 
   return {
     async enqueue(jobs) {
-      const nowMs = Date.now()
+      const nowMs = clock.nowMs()
       for (const some of chunks(jobs)) {
         await queue.addBulk(
           some.map((job) => ({

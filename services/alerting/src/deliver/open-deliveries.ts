@@ -96,7 +96,7 @@ export function openDeliveries(options: DeliveriesOptions): Deliveries {
     counters,
     crash,
   })
-  const queue = createDispatcher({ deliver, redis: queueRedis, log })
+  const queue = createDispatcher({ deliver, redis: queueRedis, clock, log })
   const sweep = createSweep({ queue, readUnfinished: () => readUnfinishedJobs(clickhouse), counters, log })
   const swept = repeatUntilStopped(async () => {
     await sweep().catch((error: unknown) => log.warn({ err: error }, 'sweep failed, trying again'))
