@@ -7,17 +7,27 @@ const consumer = kafka.consumer({ groupId: 'alert-example-kafkajs' })
 // An alert may come again, under the same id. In earnest this is a table with the id as its key.
 const handled = new Set()
 
+/** Undefined for what is no alert: the topic is public, and others may have written there. */
+function readAlert({ headers, value }) {
+  const header = (name) => headers?.[name]?.toString()
+  try {
+    if (header('ce_source') !== '/weir' || header('ce_id') === undefined) return undefined
+    const [id, type, subject] = [header('ce_id'), header('ce_type'), header('ce_subject')]
+    return { id, type, subject, data: JSON.parse(value.toString()) }
+  } catch (error) {
+    process.stderr.write(`passed over: ${error}\n`)
+    return undefined
+  }
+}
+
 await consumer.connect()
 await consumer.subscribe({ topics: ['weir.alerts.v1'], fromBeginning: true })
 await consumer.run({
   // The offset is committed after this: killed in here, the alert comes again.
   eachMessage: async ({ message }) => {
-    const header = (name) => message.headers?.[name]?.toString()
-    const id = header('ce_id')
-    if (header('ce_source') !== '/weir' || id === undefined || handled.has(id)) return
-    const data = JSON.parse(message.value.toString())
-    const alert = { id, type: header('ce_type'), subject: header('ce_subject'), data }
+    const alert = readAlert(message)
+    if (alert === undefined || handled.has(alert.id)) return
     process.stdout.write(`${JSON.stringify(alert)}\n`)
-    handled.add(id)
+    handled.add(alert.id)
   },
 })

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 consumer = Consumer(
     {
@@ -19,6 +19,20 @@ consumer.subscribe(["weir.alerts.v1"])
 # An alert may come again, under the same id. In earnest this is a table with the id as its key.
 handled = set()
 
+
+def read_alert(message):
+    """None for what is no alert: the topic is public, and others may have written there."""
+    headers = {name: value or b"" for name, value in message.headers() or []}
+    try:
+        if headers.get("ce_source") != b"/weir":
+            return None
+        texts = {name: headers["ce_" + name].decode() for name in ("id", "type", "subject")}
+        return {**texts, "data": json.loads(message.value())}
+    except (KeyError, TypeError, ValueError) as error:
+        print("passed over:", error, file=sys.stderr)
+        return None
+
+
 while True:
     message = consumer.poll(1.0)
     if message is None:
@@ -26,11 +40,13 @@ while True:
     if message.error():
         print(message.error(), file=sys.stderr)
         continue
-    headers = {name: value.decode() for name, value in message.headers() or []}
-    alert_id = headers.get("ce_id")
-    if headers.get("ce_source") == "/weir" and alert_id is not None and alert_id not in handled:
-        alert = {"id": alert_id, "type": headers["ce_type"], "subject": headers["ce_subject"]}
-        print(json.dumps({**alert, "data": json.loads(message.value())}), flush=True)
-        handled.add(alert_id)
-    # Only now: killed before this, the alert comes again.
-    consumer.commit(message, asynchronous=False)
+    alert = read_alert(message)
+    if alert is not None and alert["id"] not in handled:
+        print(json.dumps(alert), flush=True)
+        handled.add(alert["id"])
+    try:
+        # Only now: killed before this, the alert comes again.
+        consumer.commit(message, asynchronous=False)
+    except KafkaException as error:
+        # The partition is another's now, which reads it again.
+        print(error, file=sys.stderr)

@@ -2,14 +2,16 @@ import type { ClickHouseClient } from './connect.ts'
 
 /** All subjects together. No subject of a policy begins with `_`. */
 const everybody = '_all'
-/** A question that takes longer does not keep up with its schedule. */
-const secondsMax = 30
+/** Less than the client waits: what is asked again does not run twice. */
+const secondsMax = 15
 
 /** Whose requests in a window are far more, or far fewer, than in the windows before it. Times are whole minutes. */
 export interface RateQuestion {
   /** Of refusals; else a fall of what was accepted. */
   readonly isRise: boolean
   readonly per: 'subject' | 'all'
+  /** The first instant of the windows before. */
+  readonly firstMs: number
   /** The first instant after the window. */
   readonly endMs: number
   readonly windowMs: number
@@ -17,6 +19,8 @@ export interface RateQuestion {
   readonly factor: number
   /** In the window of a rise, or usually before a fall. */
   readonly least: number
+  /** Those about whom this watch has raised an alert of this type since then are left out. */
+  readonly quiet: { readonly watch: string; readonly type: string; readonly sinceMs: number }
   readonly limit: number
 }
 
@@ -24,14 +28,18 @@ export interface RateRow {
   readonly subject: string
   /** Decisions in the window. */
   readonly count: number
-  /** In one of the windows before, on average. */
+  /** In one of the windows before, on average; to hundredths. */
   readonly usual: number
+}
+
+const sudden = {
+  rise: 'decisions >= {least:UInt64} AND decisions >= average * {factor:UInt32}',
+  fall: 'average >= {least:UInt64} AND decisions * {factor:UInt32} <= average',
 }
 
 /** Those with most requests first. Rejects with ClickHouse's error. */
 export async function readChangedRates(client: ClickHouseClient, question: RateQuestion): Promise<RateRow[]> {
-  const { isRise, per, endMs, windowMs, windowsBefore, factor, least, limit } = question
-  const [end, start] = [endMs / 1_000, (endMs - windowMs) / 1_000]
+  const { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
   const answer = await client.query({
     query: `SELECT ${per === 'all' ? `'${everybody}'` : 'u.subject'} AS who,
         sumIf(u.count, u.ts >= toDateTime({start:UInt32}, 'UTC')) AS decisions,
@@ -39,16 +47,54 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
       FROM weir.usage_1m AS u
       WHERE u.ts >= toDateTime({first:UInt32}, 'UTC') AND u.ts < toDateTime({end:UInt32}, 'UTC') AND u.outcome = {outcome:String}
       GROUP BY who
-      HAVING ${isRise ? 'decisions >= {least:UInt64} AND decisions >= average * {factor:UInt32}' : 'average >= {least:UInt64} AND decisions * {factor:UInt32} <= average'}
+      HAVING ${isRise ? sudden.rise : sudden.fall} AND who NOT IN (
+        SELECT a.subject FROM weir.alerts AS a
+        WHERE a.type = {type:String} AND a.state = 'raised' AND a.time > fromUnixTimestamp64Milli({since:Int64})
+          AND JSONExtractString(a.data, 'watch') = {watch:String})
       ORDER BY decisions + average DESC, who
       LIMIT {limit:UInt32}`,
     query_params: {
-      ...{ start, end, first: start - (windowsBefore * windowMs) / 1_000, before: windowsBefore },
+      ...{ first: firstMs / 1_000, start: (endMs - windowMs) / 1_000, end: endMs / 1_000, before: windowsBefore },
       ...{ outcome: isRise ? 'deny' : 'allow', least, factor, limit },
+      ...{ type: quiet.type, watch: quiet.watch, since: quiet.sinceMs },
     },
     format: 'JSONEachRow',
     clickhouse_settings: { output_format_json_quote_64bit_integers: 0, max_execution_time: secondsMax },
   })
   const rows = await answer.json<{ who: string; decisions: number; average: number }>()
-  return rows.map(({ who, decisions, average }) => ({ subject: who, count: decisions, usual: average }))
+  return rows.map(({ who, decisions, average }) => ({
+    ...{ subject: who, count: decisions, usual: Math.round(average * 100) / 100 },
+  }))
+}
+
+/** A time in which a journal was there. */
+export interface Presence {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** When the journals of a topic were there, each from its first to its last mark; of those that were since then. */
+export async function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
+  const answer = await client.query({
+    query: `SELECT toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS fromMs, toInt64(toUnixTimestamp64Milli(max(m.mark))) AS toMs
+      FROM weir.marks AS m WHERE m.topic = {topic:String}
+      GROUP BY m.journal HAVING toMs >= {since:Int64}`,
+    query_params: { topic, since: sinceMs },
+    format: 'JSONEachRow',
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, max_execution_time: secondsMax },
+  })
+  return answer.json<Presence>()
+}
+
+/** Whether decisions of then are known to be missing, or it came to light then that some are. */
+export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
+  const answer = await client.query({
+    query: `SELECT count() > 0 AS found FROM weir.gaps
+      WHERE topic = {topic:String} AND from_ts < fromUnixTimestamp64Milli({to:Int64})
+        AND greatest(to_ts, noticed_at) >= fromUnixTimestamp64Milli({from:Int64})`,
+    query_params: { topic, from: during.fromMs, to: during.toMs },
+    format: 'JSONEachRow',
+    clickhouse_settings: { max_execution_time: secondsMax },
+  })
+  return (await answer.json<{ found: number | boolean }>()).some(({ found }) => Number(found) > 0)
 }

@@ -4,19 +4,28 @@ import type { RecordSender } from './send-records.ts'
 interface DeadLetter {
   readonly message: { readonly position: number; readonly value: Buffer | null }
   readonly reason: string
+  /** What the record had itself, kept beside ours. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A reason longer than this is cut: it is for people, and the record itself is beside it. */
 const reasonLengthMax = 500
 /** Of one request: a single record may be larger, and then goes alone. */
 const requestBytesMax = 500_000
+/** Key, headers and frame of a letter, its reason aside. */
+const frameBytes = 300
+
+const bytesOf = ({ message, reason, headers = {} }: DeadLetter): number => {
+  const own = Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length * 3, 0)
+  return frameBytes + Math.min(reason.length, reasonLengthMax) * 3 + own + (message.value?.length ?? 0)
+}
 
 /** Cuts the letters into requests. */
 function* portions(letters: readonly DeadLetter[]): Generator<readonly DeadLetter[]> {
   let portion: DeadLetter[] = []
   let bytes = 0
   for (const letter of letters) {
-    const size = letter.message.value?.length ?? 0
+    const size = bytesOf(letter)
     if (portion.length > 0 && bytes + size > requestBytesMax) {
       yield portion
       portion = []
@@ -37,10 +46,11 @@ export function createDeadLetterSink(sender: RecordSender, topic: string) {
       for (const portion of portions(letters)) {
         await sender.send(
           topic,
-          portion.map(({ message, reason }) => ({
+          portion.map(({ message, reason, headers }) => ({
             key: `${source}:${partition}:${message.position}`,
             value: message.value,
             headers: {
+              ...headers,
               'x-error-topic': source,
               'x-error-partition': String(partition),
               'x-error-offset': String(message.position),

@@ -94,11 +94,9 @@ export function checkConfig<V extends Variables>(variables: V, environment: Envi
   return { kind: 'config', config: config as Config<V> }
 }
 
-/** `redis://user:password@host`, whatever is wrong with it. */
-const hasCredentials = (value: string) => /\/\/[^/]*@/.test(value)
-
+/** What has an `@` may be an address with a password before it, whatever is wrong with it. */
 const shown = (name: string, value: string) =>
-  /SECRET|TOKEN|PASSWORD/.test(name) || hasCredentials(value) ? 'something else' : JSON.stringify(value)
+  /SECRET|TOKEN|PASSWORD/.test(name) || value.includes('@') ? 'something else' : JSON.stringify(value)
 
 /** As `checkConfig`, for a main.ts: throws one CONFIG_INVALID that lists every problem. */
 export function readConfig<V extends Variables>(variables: V, environment: Environment): Config<V> {

@@ -18,6 +18,7 @@ import { createAlertTopic } from './raise/alert-topic.ts'
 import { createClaimStore } from './raise/claim-store.ts'
 import { createAlertRaiser } from './raise/raise-alerts.ts'
 import { createRecordLog } from './record/record-log.ts'
+import { createLookTurns } from './watch/look-turns.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
@@ -69,7 +70,9 @@ await startService(
     feed.onChange(() => watcher.policyChanged())
     const claims = createClaimStore(redis)
     const raise = createAlertRaiser({ ...shared, claims, history: createAlertHistory(clickhouse, log), topic })
-    const watching = Promise.resolve(startRateWatch({ ...shared, clickhouse, policyInForce, raise }))
+    const watching = Promise.resolve(
+      startRateWatch({ ...shared, clickhouse, policyInForce, turns: createLookTurns(redis), raise }),
+    )
     const rates = await run.own('watches', watching, (one) => one.stopped)
     checkReady('watches', () => {
       const problem = rates.problem()

@@ -40,7 +40,9 @@ test('the examples of kafkajs, confluent-kafka and kcat handle each alert once, 
 
   const again = encodeAlert({ id, type, subject, time: new Date().toISOString(), data })
   await sender.send(topics.alerts, [
-    { key: 'acme', value: 'not ours', headers: {} },
+    { key: 'acme', value: 'not ours', headers: { traceparent: '\u00ff\u0000' } },
+    { key: 'acme', value: 'no JSON', headers: again.headers },
+    { key: 'acme', value: null, headers: { ce_source: '/weir' } },
     again,
     { ...again, key: 'beta' },
     { key: 'beta', value: 'nor this' },
@@ -61,8 +63,13 @@ test('what others wrote among the alerts is kept as a dead letter, with where it
     await readDeadLetters(kafkaOptions(stack.kafka.address), topics.alertsDeadLetters, ({ value, reason }) => {
       letters.push(`${value}: ${reason}`)
     })
-    return letters.length >= 2
+    return letters.length >= 4
   }
   await until(read)
-  expect(letters.sort()).toEqual(['nor this: not an event of Weir', 'not ours: not an event of Weir'])
+  expect(letters.sort()).toEqual([
+    'no JSON: the value is not JSON',
+    'nor this: not an event of Weir',
+    'not ours: not an event of Weir',
+    'null: not an event of Weir',
+  ])
 }, 60_000)

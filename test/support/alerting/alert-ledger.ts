@@ -1,7 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { raisedAlerts } from '../failure/alerts.ts'
-import { type AlertingStack, webhookSecret } from './open-alerting.ts'
+import { type AlertingStack, type Received, webhookSecret } from './open-alerting.ts'
 
 /** What stands in the topic and what came to `/ops`, of some subjects. */
 export interface AlertLedger {
@@ -14,14 +14,24 @@ export interface AlertLedger {
   readonly deliveredAgain: number
 }
 
+/** Once, and soon: a signature counts for five minutes. */
+const verified = new WeakSet<Received>()
+
+function verifyOnce(one: Received): void {
+  if (verified.has(one)) return
+  const signed = Object.fromEntries(Object.entries(one.headers).map(([name, value]) => [name, String(value)]))
+  new Webhook(webhookSecret).verify(one.body, signed)
+  verified.add(one)
+}
+
 /** Ids of what arrived for these subjects, each as often as it did. Throws if a signature is wrong. */
 function arrivals(stack: AlertingStack, subjects: ReadonlySet<string>): string[] {
-  return stack.received.flatMap(({ path, headers, body }) => {
+  return stack.received.flatMap((one) => {
+    const { path, headers, body } = one
     const { type, data } = JSON.parse(body)
     if (path !== '/ops' || type !== 'weir.quota.reached' || !subjects.has(data.subject)) return []
-    const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
-    new Webhook(webhookSecret).verify(body, signed)
-    return [String(signed['webhook-id'])]
+    verifyOnce(one)
+    return [String(headers['webhook-id'])]
   })
 }
 

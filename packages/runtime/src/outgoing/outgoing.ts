@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net'
-import { Agent, ProxyAgent, request } from 'undici'
+import { Agent, Pool, ProxyAgent, request } from 'undici'
 import { createPublicLookup, isPublicAddress } from './public-address.ts'
 
 /** One request to an address that somebody else has named: a policy, a customer. */
@@ -43,6 +43,15 @@ function literalAddress(url: URL): string | undefined {
   return /^[\d.]+$|:/.test(host) ? host : undefined
 }
 
+/** The signal of a request does not reach the tunnel that is made for it. */
+const tunnelMs = 15_000
+
+const proxyTo = (uri: string) =>
+  new ProxyAgent({
+    uri,
+    clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: tunnelMs }),
+  })
+
 /** Names of the machine itself, which a proxy would take for its own. */
 const ownName = /^(?:.*\.)?localhost\.?$/
 
@@ -56,7 +65,7 @@ export function createOutgoing(
 ): Outgoing {
   const { lookup = createPublicLookup(), proxyUrl } = options
   // Connections end with the deadline of their request, which is the shorter bound.
-  const toPublic = proxyUrl === undefined ? new Agent({ connect: { lookup } }) : new ProxyAgent(proxyUrl)
+  const toPublic = proxyUrl === undefined ? new Agent({ connect: { lookup } }) : proxyTo(proxyUrl)
   const toAnywhere = new Agent()
   return {
     async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {
@@ -84,7 +93,8 @@ export function createOutgoing(
       }
     },
     async close() {
-      await Promise.all([toPublic.close(), toAnywhere.close()])
+      // Not close(), which would wait for a tunnel that nobody waits for any more.
+      await Promise.all([toPublic.destroy(), toAnywhere.destroy()])
     },
   }
 }

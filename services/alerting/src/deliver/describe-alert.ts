@@ -11,6 +11,13 @@ const number = (value: number) => grouped.format(value)
 /** To the minute: nobody asks for more of a quota. */
 const time = (rfc3339: string) => `${rfc3339.slice(0, 16).replace('T', ' ')} UTC`
 
+/** As it stands before *refused* and after *of*. */
+function namesOf(subject: string): readonly [who: string, whose: string] {
+  if (subject === '_all') return ['All subjects together are', 'all subjects']
+  if (subject === '_unauthenticated') return ['Callers without a valid key are', 'callers without a valid key']
+  return [`${subject} is`, subject]
+}
+
 export function describeAlert(alert: AlertV1): AlertText {
   const { subject } = alert
   switch (alert.type) {
@@ -35,8 +42,7 @@ export function describeAlert(alert: AlertV1): AlertText {
     case 'weir.denied_rate.high':
     case 'weir.allowed.dropped': {
       const { watch, count, usual, window_start, window_end } = alert.data
-      const [who, whose] =
-        subject === '_all' ? ['All subjects together are', 'all subjects'] : [`${subject} is`, subject]
+      const [who, whose] = namesOf(subject)
       const isDenied = alert.type === 'weir.denied_rate.high'
       return {
         title: isDenied ? `${who} refused far more often than usual` : `Far fewer requests of ${whose} than usual`,

@@ -105,7 +105,8 @@ class AlertRaiser {
     )
     await this.#options.history.keepLate(alerts)
     this.#options.counters.late += alerts.length
-    this.#remember(findings)
+    // What is looked at again and again may be timely then.
+    this.#remember(findings.filter(({ kind }) => kind !== 'changed'))
   }
 
   async #raiseSome(findings: readonly Finding[], nowMs: number): Promise<void> {

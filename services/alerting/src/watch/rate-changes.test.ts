@@ -1,73 +1,113 @@
-import type { RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
+import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
 import type { Watch } from '@weir/core/policy/policy.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import { expect, test } from 'vitest'
-import { lookForChanges } from './rate-changes.ts'
+import { describe, expect, it, test } from 'vitest'
+import { endsToLookAt, lastWholeMinute, longestAbsenceMs, lookForChanges } from './rate-changes.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:30Z')
 const minuteMs = 60_000
+const endMs = Date.parse('2026-11-21T12:00:00Z')
+const firstMs = endMs - 65 * minuteMs
 
 const watch = (alert: Watch['alert']): Watch => ({
-  ...{ name: alert === 'weir.denied_rate.high' ? 'refusals' : 'traffic', alert, per: 'subject' },
-  ...{ windowMs: 5 * minuteMs, factor: 3, least: 100, cooldownMs: 3_600_000 },
+  ...{ name: 'one', alert, per: 'subject', windowMs: 5 * minuteMs, factor: 3, least: 100, cooldownMs: 3_600_000 },
 })
-const watches = new Map([watch('weir.denied_rate.high'), watch('weir.allowed.dropped')].map((one) => [one.name, one]))
+const [rise, fall] = [watch('weir.denied_rate.high'), watch('weir.allowed.dropped')]
 
-/** A ClickHouse that knows what is asked of it, and answers the same to everything. */
-function source(complete: Completeness, rows: readonly RateRow[] = []) {
+/** A ClickHouse that remembers what is asked of it. */
+function source(about: { presence?: readonly Presence[]; isMissing?: boolean; rows?: readonly RateRow[] } = {}) {
   const asked: RateQuestion[] = []
   return {
     asked,
-    completeness: async () => complete,
+    presence: async () => about.presence ?? [{ fromMs: 0, toMs: nowMs }],
+    hasGaps: async () => about.isMissing ?? false,
     async changed(question: RateQuestion) {
       asked.push(question)
-      return rows
+      return about.rows ?? []
     },
   }
 }
-const completeUntil = (agoMs: number): Completeness => ({ completeThroughMs: nowMs - agoMs, silent: [] })
+const complete: Completeness = { completeThroughMs: nowMs, silent: [] }
+const whyNot = async (...asked: Parameters<typeof lookForChanges>) => {
+  const look = await lookForChanges(...asked)
+  return look.kind === 'unknown' ? look.why : look.kind
+}
 
-test('the last window whose decisions are all there is asked about, and what changed is claimed for the cooldown', async () => {
-  const from = source(completeUntil(45_000), [{ subject: 'acme', count: 900, usual: 12.5 }])
-  const { changes, behind } = await lookForChanges({ watches }, from, nowMs)
-  const endMs = Date.parse('2026-11-21T11:59:00Z')
-  expect(from.asked.map(({ isRise, endMs: end }) => [isRise, end])).toEqual([
-    [true, endMs],
-    [false, endMs],
-  ])
-  expect(behind).toBeUndefined()
-  expect(changes).toHaveLength(2)
-  expect(changes[0]).toEqual({
-    ...{ kind: 'changed', watch: 'refusals', alert: 'weir.denied_rate.high', subject: 'acme', count: 900, usual: 12.5 },
-    ...{ startMs: endMs - 5 * minuteMs, endMs, lifetimeMs: 3_600_000, isRecurring: true },
-    thresholds: [{ percent: 100, key: 'quota_alert:{acme}:refusals:0:weir.denied_rate.high:cooldown' }],
+describe('a look', () => {
+  it('asks about a window and twelve before it, leaves out whoever was told of, and claims for the cooldown', async () => {
+    const from = source({ rows: [{ subject: 'acme', count: 900, usual: 12.5 }] })
+    const look = await lookForChanges(rise, from, complete, endMs)
+    expect(from.asked).toEqual([
+      {
+        ...{ isRise: true, per: 'subject', firstMs, endMs, windowMs: 5 * minuteMs, windowsBefore: 12 },
+        ...{ factor: 3, least: 100, limit: 1_000 },
+        quiet: { watch: 'one', type: 'weir.denied_rate.high', sinceMs: endMs - 3_600_000 },
+      },
+    ])
+    expect(look).toEqual({
+      kind: 'looked',
+      changes: [
+        {
+          ...{
+            kind: 'changed',
+            watch: 'one',
+            alert: 'weir.denied_rate.high',
+            subject: 'acme',
+            count: 900,
+            usual: 12.5,
+          },
+          ...{ startMs: endMs - 5 * minuteMs, endMs, lifetimeMs: 3_600_000, isRecurring: true },
+          thresholds: [{ percent: 100, key: 'quota_alert:{acme}:one:0:weir.denied_rate.high:cooldown' }],
+        },
+      ],
+    })
+  })
+
+  it('takes a journal that is cut off for no fall until it has left what is usual; a rise is found all the same', async () => {
+    const cutOff = (sinceMs: number): Completeness => ({ ...complete, silent: [{ journal: 'j', sinceMs }] })
+    expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j is cut off since/)
+    expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('looked')
+    expect(await whyNot(rise, source(), cutOff(firstMs), endMs)).toBe('looked')
+  })
+
+  it('finds nothing where no ingress was there for a quarter of a window, nor where decisions are missing', async () => {
+    const away = (ms: number) => [
+      { fromMs: 0, toMs: endMs - 20 * minuteMs },
+      { fromMs: endMs - 20 * minuteMs + ms, toMs: nowMs },
+    ]
+    expect(await whyNot(rise, source({ presence: away(75_000) }), complete, endMs)).toBe('looked')
+    expect(await whyNot(rise, source({ presence: away(76_000) }), complete, endMs)).toMatch(
+      /no ingress was there for 76 s/,
+    )
+    expect(await whyNot(fall, source({ presence: [] }), complete, endMs)).toMatch(/no ingress was there for 3900 s/)
+    expect(await whyNot(fall, source({ isMissing: true }), complete, endMs)).toMatch(/weir\.gaps/)
   })
 })
 
-test('while metering is behind, or nothing is known, nothing is asked: what is missing would look like a fall', async () => {
-  for (const complete of [completeUntil(20 * minuteMs), { completeThroughMs: undefined, silent: [] }]) {
-    const from = source(complete, [{ subject: 'acme', count: 0, usual: 900 }])
-    const { changes, behind } = await lookForChanges({ watches }, from, nowMs)
-    expect([changes, from.asked]).toEqual([[], []])
-    expect(behind).toMatch(/complete (until 2026-11-21T11:40:30.000Z|for no time) only/)
-  }
+test('the longest absence is that between the times of all, whatever their order, or at either end', () => {
+  const span = { fromMs: 100, toMs: 200 }
+  const of = (...presence: Presence[]) => longestAbsenceMs(presence, span)
+  expect(of()).toBe(100)
+  expect(of({ fromMs: 0, toMs: 300 })).toBe(0)
+  expect(of({ fromMs: 150, toMs: 300 }, { fromMs: 0, toMs: 120 })).toBe(30)
+  expect(of({ fromMs: 0, toMs: 190 }, { fromMs: 110, toMs: 120 })).toBe(10)
+  expect(of({ fromMs: 140, toMs: 300 })).toBe(40)
 })
 
-test('a journal that is cut off is taken for no fall until it has left what is usual; a rise is found all the same', async () => {
-  const cutOff = (agoMs: number) => ({
-    completeThroughMs: nowMs,
-    silent: [{ journal: 'j', sinceMs: nowMs - agoMs }],
-  })
-  const lately = source(cutOff(60 * minuteMs))
-  expect((await lookForChanges({ watches }, lately, nowMs)).behind).toMatch(/^traffic: journal j is cut off since/)
-  expect(lately.asked.map(({ isRise }) => isRise)).toEqual([true])
-  const longAgo = source(cutOff(66 * minuteMs))
-  expect((await lookForChanges({ watches }, longAgo, nowMs)).behind).toBeUndefined()
-  expect(longAgo.asked).toHaveLength(2)
+test('the last whole minute is that of which everything is there, unless that is long ago', () => {
+  const at = (completeThroughMs: number | undefined) => lastWholeMinute({ completeThroughMs, silent: [] }, nowMs)
+  expect(at(nowMs + 5_000)).toBe(endMs)
+  expect(at(endMs - 1)).toBe(endMs - minuteMs)
+  expect(at(endMs - 14 * minuteMs)).toBe(endMs - 14 * minuteMs)
+  expect(at(endMs - 15 * minuteMs)).toBeUndefined()
+  expect(at(undefined)).toBeUndefined()
 })
 
-test('a policy without watches asks nothing', async () => {
-  const from = source(completeUntil(0))
-  expect(await lookForChanges({ watches: new Map() }, from, nowMs)).toEqual({ changes: [] })
-  expect(from.asked).toEqual([])
+test('every minute since the last look is looked at, but none of a quarter of an hour ago', () => {
+  expect(endsToLookAt(undefined, endMs)).toEqual([endMs])
+  expect(endsToLookAt(endMs, endMs)).toEqual([])
+  expect(endsToLookAt(endMs + minuteMs, endMs)).toEqual([])
+  expect(endsToLookAt(endMs - 3 * minuteMs, endMs)).toEqual([endMs - 2 * minuteMs, endMs - minuteMs, endMs])
+  const all = endsToLookAt(0, endMs)
+  expect([all.length, all[0]]).toEqual([15, endMs - 14 * minuteMs])
 })

@@ -1,14 +1,14 @@
-import type { RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
+import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
-import type { Policy, Watch } from '@weir/core/policy/policy.ts'
+import type { Watch } from '@weir/core/policy/policy.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 
 /** What is usual is the average of so many windows before. */
 const windowsBefore = 12
 const minuteMs = 60_000
-/** A window that ended longer ago says nothing of now: metering is behind. */
+/** A window that ended longer ago says nothing of now. */
 const oldMs = 15 * minuteMs
-/** Subjects of one watch in one look, those with most requests first: beyond that they tell whoever reads them nothing new. */
+/** Subjects of one watch in one look, those with most requests first; the others come with the next one. */
 export const changesMax = 1_000
 
 /** A sudden change that a watch has found. */
@@ -29,17 +29,33 @@ export interface RateChange {
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
 }
 
-/** What rates are asked of. */
+/** What is asked of ClickHouse; everything rejects with its error. */
 export interface RateSource {
-  /** How far decisions are complete. */
-  completeness(): Promise<Completeness>
+  /** When journals were there, of those that were since then. */
+  presence(sinceMs: number): Promise<readonly Presence[]>
+  /** Whether decisions of then are known to be missing. */
+  hasGaps(during: Presence): Promise<boolean>
   changed(question: RateQuestion): Promise<readonly RateRow[]>
 }
 
-/** The last whole window of which every decision is there. */
-function questionOf({ alert, per, windowMs, factor, least }: Watch, endMs: number): RateQuestion {
+/** The end of the last whole minute of which every decision is there; undefined where that is long ago. */
+export function lastWholeMinute({ completeThroughMs }: Completeness, nowMs: number): number | undefined {
+  const endMs = Math.floor(Math.min(completeThroughMs ?? 0, nowMs) / minuteMs) * minuteMs
+  return nowMs - endMs > oldMs ? undefined : endMs
+}
+
+/** Ends of the windows to look at: every minute since the last that was looked at, as far as they say something of now. */
+export function endsToLookAt(lookedMs: number | undefined, newestMs: number): readonly number[] {
+  const firstMs = lookedMs === undefined ? newestMs : Math.max(lookedMs + minuteMs, newestMs - oldMs + minuteMs)
+  const count = Math.max(0, (newestMs - firstMs) / minuteMs + 1)
+  return Array.from({ length: count }, (_, at) => firstMs + at * minuteMs)
+}
+
+function questionOf({ name, alert, per, windowMs, factor, least, cooldownMs }: Watch, endMs: number): RateQuestion {
+  const quiet = { watch: name, type: alert, sinceMs: endMs - cooldownMs }
+  const firstMs = endMs - (windowsBefore + 1) * windowMs
   const isRise = alert === 'weir.denied_rate.high'
-  return { isRise, per, endMs, windowMs, windowsBefore, factor, least, limit: changesMax }
+  return { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit: changesMax }
 }
 
 function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: number): RateChange {
@@ -52,41 +68,46 @@ function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: numbe
   }
 }
 
-const timeOf = (ms: number) => new Date(ms).toISOString()
-const until = (ms: number) => (ms === 0 ? 'for no time' : `until ${timeOf(ms)}`)
-
-export interface Look {
-  readonly changes: readonly RateChange[]
-  /** Why not all watches were looked at: what is missing would look like a fall. */
-  readonly behind?: string
+/** The longest part of this time in which nobody was there. */
+export function longestAbsenceMs(presence: readonly Presence[], { fromMs, toMs }: Presence): number {
+  let [longestMs, coveredMs] = [0, fromMs]
+  for (const one of presence.toSorted((a, b) => a.fromMs - b.fromMs)) {
+    longestMs = Math.max(longestMs, Math.min(one.fromMs, toMs) - coveredMs)
+    coveredMs = Math.max(coveredMs, one.toMs)
+  }
+  return Math.max(longestMs, toMs - coveredMs)
 }
 
-/** A journal that is cut off since then is in what is usual, and not in the window. */
-const isCutOff = ({ silent }: Completeness, { endMs, windowMs }: RateQuestion) =>
-  silent.find(({ sinceMs }) => sinceMs >= endMs - (windowsBefore + 1) * windowMs)
+export type Look =
+  | { readonly kind: 'looked'; readonly changes: readonly RateChange[] }
+  /** What is missing would look like a change. */
+  | { readonly kind: 'unknown'; readonly why: string }
 
-/** Looks once at what all watches of the policy watch. Rejects with ClickHouse's error. */
+const timeOf = (ms: number) => new Date(ms).toISOString()
+
+/** Looks once at what a watch watches. */
 export async function lookForChanges(
-  { watches }: Pick<Policy, 'watches'>,
+  watch: Watch,
   source: RateSource,
-  nowMs: number,
+  { silent }: Completeness,
+  endMs: number,
 ): Promise<Look> {
-  if (watches.size === 0) return { changes: [] }
-  const complete = await source.completeness()
-  const throughMs = complete.completeThroughMs ?? 0
-  const endMs = Math.floor(Math.min(throughMs, nowMs) / minuteMs) * minuteMs
-  if (nowMs - endMs > oldMs) return { changes: [], behind: `decisions are complete ${until(throughMs)} only` }
-  const changes: RateChange[] = []
-  let behind: string | undefined
-  for (const watch of watches.values()) {
-    const question = questionOf(watch, endMs)
-    const cutOff = question.isRise ? undefined : isCutOff(complete, question)
-    if (cutOff !== undefined) {
-      behind = `${watch.name}: journal ${cutOff.journal} is cut off since ${timeOf(cutOff.sinceMs)}`
-      continue
-    }
-    const rows = await source.changed(question)
-    changes.push(...rows.map((row) => changeOf(watch, row, endMs)))
+  const question = questionOf(watch, endMs)
+  const during = { fromMs: question.firstMs, toMs: endMs }
+  // It is in what is usual, and not in the window.
+  const cutOff = silent.find(({ sinceMs }) => sinceMs >= question.firstMs)
+  if (cutOff !== undefined && !question.isRise) {
+    return { kind: 'unknown', why: `journal ${cutOff.journal} is cut off since ${timeOf(cutOff.sinceMs)}` }
   }
-  return behind === undefined ? { changes } : { changes, behind }
+  const absenceMs = longestAbsenceMs(await source.presence(during.fromMs), during)
+  // A restart takes less.
+  if (absenceMs > watch.windowMs / 4) {
+    const what = `no ingress was there for ${Math.round(absenceMs / 1_000)} s`
+    return { kind: 'unknown', why: `${what} between ${timeOf(during.fromMs)} and ${timeOf(endMs)}` }
+  }
+  if (await source.hasGaps(during)) {
+    return { kind: 'unknown', why: `decisions are missing since ${timeOf(during.fromMs)} (weir.gaps)` }
+  }
+  const rows = await source.changed(question)
+  return { kind: 'looked', changes: rows.map((row) => changeOf(watch, row, endMs)) }
 }

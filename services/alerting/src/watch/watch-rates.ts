@@ -1,20 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { readChangedRates } from '@weir/clickhouse/rate-queries.ts'
+import { hasGaps, readChangedRates, readPresence } from '@weir/clickhouse/rate-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy, Watch } from '@weir/core/policy/policy.ts'
+import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { repeatUntilStopped } from '../until-stopped.ts'
-import { changesMax, lookForChanges, type RateChange, type RateSource } from './rate-changes.ts'
+import type { LookTurns } from './look-turns.ts'
+import {
+  changesMax,
+  endsToLookAt,
+  lastWholeMinute,
+  lookForChanges,
+  type RateChange,
+  type RateSource,
+} from './rate-changes.ts'
 
-/** Windows are whole minutes. Every process looks: whoever finds a change first claims it. */
+/** Windows are whole minutes. */
 const lookEveryMs = 60_000
-/** Sooner after a look that failed, while ClickHouse or Redis is away. */
-const retryMs = 10_000
+/** A stop waits so long for a look that is under way; the next process finds the same again. */
+const stopMs = 2_000
 
 const sourceOf = (client: ClickHouseClient): RateSource => ({
-  completeness: () => readCompleteness(client, topics.decisions),
+  presence: (sinceMs) => readPresence(client, topics.decisions, sinceMs),
+  hasGaps: (during) => hasGaps(client, topics.decisions, during),
   changed: (question) => readChangedRates(client, question),
 })
 
@@ -25,31 +36,76 @@ export interface RateWatch {
   readonly stopped: Promise<void>
 }
 
-/** Looks every minute at what the policy's watches watch, and raises what it finds. */
-export function startRateWatch(options: {
+interface RateWatchOptions {
   readonly clickhouse: ClickHouseClient
-  readonly policyInForce: () => Policy
+  readonly policyInForce: () => Pick<Policy, 'watches'>
+  readonly turns: LookTurns
   readonly raise: (changes: readonly RateChange[]) => Promise<void>
   readonly clock: Clock
   readonly stopping: AbortSignal
   readonly log: Logger
-}): RateWatch {
-  const { clickhouse, policyInForce, raise, clock, stopping, log } = options
-  const source = sourceOf(clickhouse)
-  let problem: string | undefined
+}
 
-  const look = async () => {
+/** Looks every minute at what the policy's watches watch, and raises what it finds. */
+export function startRateWatch(options: RateWatchOptions): RateWatch {
+  const { clickhouse, policyInForce, turns, raise, clock, stopping, log } = options
+  const source = sourceOf(clickhouse)
+  let problems: readonly string[] = []
+
+  /** Every window since the last that was looked at. Why one was not, if so. */
+  const lookAt = async (watch: Watch, lookedMs: number | undefined, complete: Completeness, newestMs: number) => {
+    let problem: string | undefined
+    for (const endMs of endsToLookAt(lookedMs, newestMs)) {
+      if (stopping.aborted) return problem
+      const look = await lookForChanges(watch, source, complete, endMs)
+      if (look.kind === 'looked') await raise(look.changes)
+      problem = look.kind === 'unknown' ? `${watch.name}: ${look.why}` : undefined
+      if (look.kind === 'looked' && look.changes.length >= changesMax) {
+        log.warn({ watch: watch.name }, 'more subjects have changed than are told of at once')
+      }
+      // Only now: killed before this, the next process finds the same again.
+      await turns.looked(watch.name, endMs)
+    }
+    return problem
+  }
+
+  const lookAtAll = async (watches: readonly Watch[]) => {
+    const looked = await turns.take()
+    if (looked === undefined) return []
+    const complete = await readCompleteness(clickhouse, topics.decisions)
+    const newestMs = lastWholeMinute(complete, clock.nowMs())
+    if (newestMs === undefined) {
+      const until = complete.completeThroughMs
+      return [
+        `decisions are complete ${until === undefined ? 'for no time' : `until ${new Date(until).toISOString()} only`}`,
+      ]
+    }
+    const found: string[] = []
+    for (const watch of watches) {
+      const problem = await lookAt(watch, looked.get(watch.name), complete, newestMs).catch((error: unknown) => {
+        log.warn({ err: error, watch: watch.name }, 'watch not looked at, trying again')
+        return `${watch.name}: the last look failed, see the log`
+      })
+      if (problem !== undefined) found.push(problem)
+    }
+    return found
+  }
+
+  const looking = repeatUntilStopped(async () => {
     try {
-      const { changes, behind } = await lookForChanges(policyInForce(), source, clock.nowMs())
-      if (changes.length >= changesMax) log.warn({ changes: changes.length }, 'more has changed than is told')
-      await raise(changes)
-      problem = behind
-      return lookEveryMs
+      const watches = [...policyInForce().watches.values()]
+      problems = watches.length === 0 ? [] : await lookAtAll(watches)
     } catch (error) {
       log.warn({ err: error }, 'watches not looked at, trying again')
-      problem = 'ClickHouse or Redis does not answer'
-      return retryMs
+      problems = ['the last look failed, see the log']
     }
+    return lookEveryMs
+  }, stopping)
+  const givenUp = new Promise<void>((resolve) => {
+    stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
+  })
+  return {
+    problem: () => (problems.length === 0 ? undefined : problems.join('; ')),
+    stopped: Promise.race([looking, givenUp]),
   }
-  return { problem: () => problem, stopped: repeatUntilStopped(look, stopping) }
 }
