@@ -1,5 +1,5 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { settledLedger } from '../support/alerting/alert-ledger.ts'
 import { type AlertingStack, openAlertingStack } from '../support/alerting/open-alerting.ts'
 import { createSeededRandom, type SeededRandom } from '../support/seeded-random.ts'
@@ -39,6 +39,10 @@ describe('alerting', () => {
     const sentinels = await startSentinels()
     const environment = { WEIR_REDIS_URL: sentinels.url }
     const processes = await Promise.all([0, 1, 2].map(() => stack.start(environment)))
+    onTestFinished(async () => {
+      await Promise.all(processes.map((one) => one.kill('SIGKILL')))
+      await sentinels.close()
+    })
     let guest: (typeof processes)[number] | undefined
     let kills = 0
     const startedAt = performance.now()
@@ -70,8 +74,6 @@ describe('alerting', () => {
     process.stdout.write(`  seed ${random.seed}: ${JSON.stringify(found)}\n`)
     expect(raised).toEqual(due)
     expect(delivered).toEqual(due)
-    await Promise.all(processes.map((one) => one.kill('SIGKILL')))
-    await sentinels.close()
   })
 
   it.for([
