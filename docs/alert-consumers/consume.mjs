@@ -1,7 +1,9 @@
 // Reads Weir's alerts with kafkajs: npm install kafkajs, then BROKERS=host:port node consume.mjs
-import { Kafka } from 'kafkajs'
+import { Kafka, logLevel } from 'kafkajs'
 
-const kafka = new Kafka({ clientId: 'alert-example', brokers: (process.env.BROKERS ?? '127.0.0.1:9092').split(',') })
+const brokers = (process.env.BROKERS ?? '127.0.0.1:9092').split(',')
+// It writes its log to stdout, where the alerts go.
+const kafka = new Kafka({ clientId: 'alert-example', brokers, logLevel: logLevel.ERROR })
 // A group of its own for each system that wants all alerts.
 const consumer = kafka.consumer({ groupId: 'alert-example-kafkajs' })
 // An alert may come again, under the same id. In earnest this is a table with the id as its key.

@@ -7,7 +7,7 @@ handled=' '
 kcat -b "${BROKERS:-127.0.0.1:9092}" -G alert-example-kcat -X auto.offset.reset=earliest -q -u -f '%h\t%s\n' weir.alerts.v1 |
   while IFS= read -r line; do
     headers=${line%%"$tab"*}
-    case "$headers," in *ce_source=/weir,*) ;; *) continue ;; esac
+    case "$headers," in *ce_id=*,ce_source=/weir,*) ;; *) continue ;; esac
     id=${headers#*ce_id=}
     id=${id%%,*}
     case "$handled" in *" $id "*) continue ;; esac

@@ -36,7 +36,7 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],
-  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'subjects'].flatMap((path) => [
+  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
     [`/v1/${path}?limit=1`, `/v1/${path}`] as const,
     [`/v1/${path}?limit=0`, `/v1/${path}`] as const,
     [`/v1/${path}/nothing`, `/v1/${path}/{name}`] as const,

@@ -1,3 +1,4 @@
+import { formatTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Redis } from 'ioredis'
@@ -36,7 +37,7 @@ const mark = (at: number) =>
     values: [
       {
         ...{ topic: topics.decisions, journal: '01a1fdfa-6d10-4540-81b4-576e9d55a36f', partition: 0 },
-        ...{ mark: at / 1_000, first_mark: at / 1_000 - 2 * 3_600, seq: 1, end: false },
+        ...{ mark: formatTs(at), first_mark: formatTs(at - 2 * 3_600_000), seq: 1, end: false },
       },
     ],
     format: 'JSONEachRow',

@@ -102,7 +102,10 @@ describe('a proxy', () => {
     proxy.on('connect', (request, socket) => {
       seen.push(`CONNECT ${request.url}`)
       const there = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
-      for (const one of [there, socket]) one.on('error', () => undefined)
+      for (const one of [there, socket]) {
+        one.on('error', () => undefined)
+        one.on('close', () => [there, socket].map((either) => either.destroy()))
+      }
       there.pipe(socket).pipe(there)
     })
     await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done))

@@ -20,6 +20,8 @@ import {
 
 /** Windows are whole minutes. */
 const lookEveryMs = 60_000
+/** Sooner while Redis or ClickHouse is away, as it may be at the start. */
+const retryMs = 5_000
 /** A stop waits so long for a look that is under way; the next process finds the same again. */
 const stopMs = 2_000
 
@@ -95,11 +97,12 @@ export function startRateWatch(options: RateWatchOptions): RateWatch {
     try {
       const watches = [...policyInForce().watches.values()]
       problems = watches.length === 0 ? [] : await lookAtAll(watches)
+      return lookEveryMs
     } catch (error) {
       log.warn({ err: error }, 'watches not looked at, trying again')
       problems = ['the last look failed, see the log']
+      return retryMs
     }
-    return lookEveryMs
   }, stopping)
   const givenUp = new Promise<void>((resolve) => {
     stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))

@@ -6,7 +6,7 @@ const search = encodeURIComponent('POST /v1/search')
 async function withPolicy() {
   const opened = openConsole()
   const applied = await opened.applyFile()
-  expect([applied.statusCode, applied.json().created]).toEqual([200, 11])
+  expect([applied.statusCode, applied.json().created]).toEqual([200, 12])
   return opened
 }
 
