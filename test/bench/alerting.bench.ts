@@ -13,7 +13,7 @@ import { fillTopic } from './alerting/fill-topic.ts'
 import { createTopics, forgetGroups } from './metering/full-topic.ts'
 import { type BenchOptions, type BenchRatio, type BenchReport, type BenchRow, spread } from './report.ts'
 
-const events = 600_000
+const events = 1_000_000
 const subjects = 10_000
 const million = 1_000_000
 

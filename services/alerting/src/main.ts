@@ -7,6 +7,7 @@ import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
+import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
@@ -22,8 +23,10 @@ import { createLookTurns } from './watch/look-turns.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
-/** Reading decisions and alerts: an alert is out within half a second. */
-const soon = { maxWaitMs: 250, maxBytes: 10_000_000, partitionsAtOnce: 3 }
+keepHeapSmall()
+
+/** Reading decisions and alerts: an alert is out within half a second. A fetch is that large at most, for all of it becomes objects. */
+const soon = { maxWaitMs: 250, maxBytes: 3_000_000, partitionsAtOnce: 3 }
 /** Writing rows: an insert of one row costs ClickHouse what one of a thousand does. */
 const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
 

@@ -12,7 +12,7 @@ process.on('SIGTERM', () => process.exit(0))
 const kafka = new Kafka({ brokers: [brokers], clientId: 'nothing', logLevel: logLevel.ERROR })
 const consumer = kafka.consumer({
   ...{ groupId: `nothing-${randomUUID()}`, maxWaitTimeInMs: 250, minBytes: 1_000_000 },
-  ...{ maxBytes: 10_000_000, maxBytesPerPartition: 10_000_000 },
+  ...{ maxBytes: 3_000_000, maxBytesPerPartition: 1_000_000 },
 })
 await consumer.connect()
 await consumer.subscribe({ topics: [topics.decisions], fromBeginning: true })

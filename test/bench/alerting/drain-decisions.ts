@@ -23,7 +23,8 @@ const peakRssMb = (pid: number): number =>
 
 async function readRecords(port: number): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`)
-  return Number(/^weir_decisions_watched_total (\d+)$/m.exec(await answer.text())?.[1])
+  // Not there yet while it starts.
+  return Number(/^weir_decisions_watched_total (\d+)$/m.exec(await answer.text())?.[1] ?? 0)
 }
 
 /** Waits until a consumer that tells of itself at `port` has read so many decisions. Its first fifth does not count. */
