@@ -1,7 +1,7 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
 /** Both halves of the space for new objects: as small as it can be without costing processor time. */
-const newSpaceBytes = 8 * 1_024 * 1_024
+const newSpaceBytes = 4 * 1_024 * 1_024
 const lookEveryMs = 50
 
 /**
@@ -11,7 +11,7 @@ const lookEveryMs = 50
  */
 export function keepHeapSmall(): void {
   // Old objects are collected when they have grown by so much since the last time.
-  setFlagsFromString('--heap-growing-percent=30')
+  setFlagsFromString('--heap-growing-percent=20')
   const look = setInterval(() => {
     const newSpace = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
     if ((newSpace?.space_size ?? 0) < newSpaceBytes) return
