@@ -26,7 +26,7 @@ import { startRateWatch } from './watch/watch-rates.ts'
 keepHeapSmall()
 
 /** Reading decisions and alerts: an alert is out within half a second. A fetch is that large at most, for all of it becomes objects. */
-const soon = { maxWaitMs: 250, maxBytes: 3_500_000, partitionsAtOnce: 3 }
+const soon = { maxWaitMs: 250, maxBytes: 3_000_000, partitionsAtOnce: 3 }
 /** Writing rows: an insert of one row costs ClickHouse what one of a thousand does. */
 const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
 

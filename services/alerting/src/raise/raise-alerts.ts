@@ -13,7 +13,7 @@ const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
 /** A period that ended longer ago is over: its alert would only confuse. */
 const lateMs = 15 * 60_000
 /** Claims remembered as done, so that a subject at its limit costs Redis nothing more; those longest unused go first. */
-const rememberedMax = 100_000
+const rememberedMax = 30_000
 /** Findings raised together: a round trip, a question and a publish for all, and a bound on what is in flight. */
 const raisedAtOnceMax = 1_000
 
