@@ -17,7 +17,8 @@ const services: Readonly<Record<string, Variables>> = {
   console: consoleVariables,
 }
 
-const plural = (count: number, thing: string) => `${count} ${thing}${count === 1 ? '' : 's'}`
+const pluralOf = (thing: string) => (thing.endsWith('ch') ? `${thing}es` : `${thing}s`)
+const plural = (count: number, thing: string) => `${count} ${count === 1 ? thing : pluralOf(thing)}`
 
 function policySummary({ plans, limits, routes, subjects, keys, endpoints, watches }: Policy): string {
   const counts = {
