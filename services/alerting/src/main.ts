@@ -79,7 +79,7 @@ await startService(
     const rates = await run.own('watches', watching, (one) => one.stopped)
     checkReady('watches', () => {
       const problem = rates.problem()
-      return problem === undefined ? undefined : { warning: `watches: ${problem}` }
+      return problem === undefined ? undefined : { warning: problem }
     })
     const { onDecisions, onAlerts, onRequests, onLog } = createBatchHandlers({
       ...shared,
