@@ -19,7 +19,7 @@ fixed_window.whole = true
 -- Returns the checked arguments, or nil.
 function fixed_window.arguments(definition, now_ms)
   local size, window_ms = definition[4], definition[5]
-  if not integers.is_count(size) or size == 0 or not integers.is_count(window_ms) then
+  if not integers.is_count(size) or not integers.is_count(window_ms) then
     return nil
   end
   if window_ms > 0 then

@@ -26,7 +26,7 @@ export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
   readonly name: string
   readonly algorithm: Algorithm
-  /** Units admitted per span; a positive safe integer. For `token_bucket` the units that flow back per span. */
+  /** Units admitted per span; a safe integer above 0, or 0 for a `fixed_window` that admits nothing. For `token_bucket` the units that flow back per span. */
   readonly size: number
   /** Most units that can be used at one moment: the `burst` of a `token_bucket`, else `size`. */
   readonly capacity: number
@@ -45,6 +45,8 @@ export interface Limit {
   readonly onUnavailable: 'allow' | 'deny' | 'local'
   /** Use at which an alert is raised; each once, percents and units each ascending. Empty for none. */
   readonly thresholds: readonly Threshold[]
+  /** Names of limits that do not apply to a request to which this one does. Absent for none; those replace nothing themselves. */
+  readonly replaces?: readonly string[]
   /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
   readonly cooldownMs: number
 }

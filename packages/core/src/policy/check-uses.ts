@@ -14,7 +14,12 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
   }
   gone('limit', (name) => {
     const names = (body: JsonObject) => listOf(body.limits).includes(name)
-    return [told('plan', usersOf(after.plan, names)), told('route', usersOf(after.route, names))]
+    const replaces = usersOf(after.limit, (body) => listOf(body.replaces).includes(name))
+    return [
+      told('plan', usersOf(after.plan, names)),
+      told('route', usersOf(after.route, names)),
+      told('limit', replaces),
+    ]
       .filter(Boolean)
       .join(' and ')
   })

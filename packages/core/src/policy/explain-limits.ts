@@ -1,5 +1,6 @@
 import type { Limit } from '../limits/limit.ts'
 import type { Policy, Route, Subject } from './policy.ts'
+import { withoutReplaced } from './resolve-limits.ts'
 
 /** A limit that applies to a subject, with the words of the policy that make it do so. */
 export interface ExplainedLimit {
@@ -29,7 +30,10 @@ export function explainLimits(policy: Policy, subject: Subject, route: Route | u
     if (known === undefined) byName.set(limit.name, { limit, because: [because] })
     else known.because.push(because)
   }
-  return [...byName.values()].map(({ limit, because }) => {
+  // Over all routes, what one of them replaces applies on the others.
+  const applying = route === undefined ? undefined : withoutReplaced([...byName.values()].map(({ limit }) => limit))
+  const explained = [...byName.values()].filter(({ limit }) => applying?.includes(limit) ?? true)
+  return explained.map(({ limit, because }) => {
     const own = ownLimits.get(limit.name)
     return { limit: own ?? limit, because, own: own !== undefined }
   })

@@ -40,7 +40,9 @@ export function readSettings(
     const found = fields.get(key)
     return found === undefined ? missing : read(found)
   }
-  const size = field('size', (at) => reader.integer(at, 1, unitsMax), otherwise.size)
+  // A window can be shut; what flows back or slides cannot.
+  const sizeMin = of.algorithm === 'fixed_window' ? 0 : 1
+  const size = field('size', (at) => reader.integer(at, sizeMin, unitsMax), otherwise.size)
   const capacity = field('burst', (at) => readBurst(reader, at, of.algorithm), otherwise.capacity ?? size)
   const mode = field('mode', (at) => reader.oneOf(at, ['enforce', 'shadow']), otherwise.mode)
   const inherited = mode === 'shadow' ? 0 : otherwise.blockMs
@@ -50,7 +52,8 @@ export function readSettings(
     (at) => reader.oneOf(at, ['allow', 'deny', 'local']),
     otherwise.onUnavailable,
   )
-  const thresholds = field('thresholds', (at) => readThresholds(reader, at, of), otherwise.thresholds)
+  const inheritedThresholds = size === 0 ? [] : otherwise.thresholds
+  const thresholds = field('thresholds', (at) => readThresholds(reader, at, { ...of, size }), inheritedThresholds)
   if (size === undefined || capacity === undefined || mode === undefined || blockMs === undefined) return undefined
   if (onUnavailable === undefined || thresholds === undefined) return undefined
   return { size, capacity, mode, blockMs, onUnavailable, thresholds }
@@ -100,10 +103,13 @@ export function readSpan(
 function readThresholds(
   reader: PolicyReader,
   place: Place,
-  { span, cooldownMs }: { readonly span: Span | undefined; readonly cooldownMs: number },
+  of: { readonly span: Span | undefined; readonly cooldownMs: number; readonly size: number | undefined },
 ): readonly Threshold[] | undefined {
+  const { span, cooldownMs, size } = of
   const items = reader.list(place, 'a list such as [80%, 100%]')
   if (items === undefined) return undefined
+  if (size === 0 && items.length > 0)
+    return reader.problem(place, 'are never reached with a `size` of 0; leave them out')
   if (span?.kind === 'window' && items.length > 0 && cooldownMs === 0) {
     return reader.problem(
       place,

@@ -49,7 +49,7 @@ const beyondSchema = [
   ...['an unknown limit', 'an unknown plan', 'an unknown upstream'],
   // What must not be in two places.
   ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
-  ...['the same key twice', 'the same key id twice'],
+  ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],
   // How long durations are, and what the limit of an own version is.
   ...[
     'blocks too short and too long',

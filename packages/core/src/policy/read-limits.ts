@@ -12,10 +12,11 @@ import { durationRule, type Fields, readSettings, readSpan, settingKeys, unitsMa
 import { limitKeyNamesNotBuilt, refuseLimitKeys } from './not-built.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { nameRule, parseDurationMs, parseName } from './policy-values.ts'
+import { checkReplaced, namesReplaced, type Replacing, readReplaces } from './read-replaces.ts'
 import { isOfOneSubject, readScope } from './read-scope.ts'
 
 const limitKeys = [
-  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', ...settingKeys],
+  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', 'replaces', ...settingKeys],
   ...limitKeyNamesNotBuilt,
 ]
 /** Shorter, and people stop reading; longer is never. */
@@ -30,11 +31,15 @@ export type Limits = ReadonlyMap<string, Limit | undefined>
 /** Those that are as they were in `before` are the very same objects: what is kept beside a limit is kept then. */
 export function readLimits(reader: PolicyReader, place: Place, before: ReadonlyMap<string, Limit>): Limits {
   const limits = new Map<string, Limit | undefined>()
+  const replacing: Replacing[] = []
   let forAll = 0
   for (const [name, field] of reader.map(place, 'a map of limits by name') ?? []) {
     if (parseName(name) === undefined) reader.problemAtKey(field, `the name of a limit must be ${nameRule}`)
     if (reservedNames.includes(name)) reader.problemAtKey(field, 'this name is reserved for the RateLimit fields')
-    const limit = sameAs(before.get(name), readLimit(reader, name, field))
+    const limit = sameAs(
+      before.get(name),
+      readLimit(reader, name, field, (one) => replacing.push(one)),
+    )
     limits.set(name, limit)
     if (limit?.applies !== 'all') continue
     forAll += 1
@@ -44,6 +49,7 @@ export function readLimits(reader: PolicyReader, place: Place, before: ReadonlyM
       `is the ${forAll}th limit with \`applies: all\`; a decision has at most ${limitsPerDecisionMax}`,
     )
   }
+  checkReplaced(reader, limits, replacing)
   return limits
 }
 
@@ -51,7 +57,12 @@ function sameAs(before: Limit | undefined, limit: Limit | undefined): Limit | un
   return before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
 }
 
-function readLimit(reader: PolicyReader, name: string, place: Field): Limit | undefined {
+function readLimit(
+  reader: PolicyReader,
+  name: string,
+  place: Field,
+  notes: (replacing: Replacing) => void,
+): Limit | undefined {
   const fields = reader.fields(place, 'a limit', limitKeys, ['algorithm', 'size'])
   if (fields === undefined) return undefined
   refuseLimitKeys(reader, fields)
@@ -73,10 +84,22 @@ function readLimit(reader: PolicyReader, name: string, place: Field): Limit | un
       ...{ onUnavailable: defaultOnUnavailable(by ?? []), thresholds: defaultThresholds(span) },
     },
   )
+  const replaces = field('replaces', (at) => readReplaces(reader, at, name), undefined)
+  if (replaces !== undefined) notes(replaces)
   const lease = field('lease', (at) => readLease(reader, at, algorithm, fields), 0)
   if (algorithm === undefined || span === undefined || by === undefined || applies === undefined) return undefined
   if (settings === undefined || lease === undefined || cooldownMs === undefined) return undefined
-  const limit: Limit = { name, algorithm, span, by, applies, lease, cooldownMs, ...settings }
+  const limit: Limit = {
+    name,
+    algorithm,
+    span,
+    by,
+    applies,
+    lease,
+    cooldownMs,
+    ...settings,
+    ...namesReplaced(replaces),
+  }
   return isWithinBounds(reader, place, fields, limit) ? limit : undefined
 }
 

@@ -1,6 +1,7 @@
 import { normalizePath, pathToMatch } from '../http/normalize-path.ts'
 import type { Limit } from '../limits/limit.ts'
 import { costSourceRule, parseCostSource } from './cost-source.ts'
+import { descriptorMethod, readDescriptorPath } from './match-descriptor.ts'
 import { type CostSource, noRouteLimits, type Plan, type Route, type Upstream } from './policy.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
@@ -80,16 +81,23 @@ type Match = Pick<Route, 'method' | 'path' | 'template'>
 
 function readMatch(reader: PolicyReader, place: Place): Match | undefined {
   const match = reader.text(place, matchRule, takeApart)
-  const normal = match === undefined ? undefined : normalizePath(match.path)
-  if (normal?.kind === 'refused') return reader.problem(place, `the path ${normal.why}`)
-  return match === undefined || normal === undefined ? undefined : { ...match, path: normal.path }
+  if (match === undefined) return undefined
+  const read = readPath(match)
+  return 'why' in read ? reader.problem(place, `the path ${read.why}`) : { ...match, path: read.path }
+}
+
+/** The path in the one form in which it is compared. */
+function readPath({ method, path }: Match): { readonly path: string } | { readonly why: string } {
+  if (method === descriptorMethod) return readDescriptorPath(path)
+  const normal = normalizePath(path)
+  return normal.kind === 'refused' ? { why: normal.why } : { path: normal.path }
 }
 
 /** `METHOD /path` taken apart, with its path as the paths of requests are compared; undefined when it is not one. */
 export function parseMatch(text: string): Match | undefined {
   const match = takeApart(text)
-  const normal = match === undefined ? undefined : normalizePath(match.path)
-  return match === undefined || normal?.kind !== 'path' ? undefined : { ...match, path: normal.path }
+  const read = match === undefined ? undefined : readPath(match)
+  return match === undefined || read === undefined || 'why' in read ? undefined : { ...match, path: read.path }
 }
 
 function takeApart(text: string): Match | undefined {
@@ -97,9 +105,15 @@ function takeApart(text: string): Match | undefined {
   const [, method, path] = /^(\*|[A-Z][A-Z-]{0,31}) (\/\S*)$/.exec(text) ?? []
   if (method === undefined || path === undefined) return undefined
   const segments = path === '/' ? [] : path.slice(1).replace(/\/$/, '').split('/')
-  const good = segments.every((segment, index) => isSegment(segment, index === segments.length - 1))
+  const good = segments.every((segment, index) =>
+    method === descriptorMethod ? isDescriptorSegment(segment) : isSegment(segment, index === segments.length - 1),
+  )
   return good ? { method, path, template: text } : undefined
 }
+
+/** Anything escaped, `:name` for any value, or a beginning and `*`. */
+const isDescriptorSegment = (segment: string): boolean =>
+  /^(?::[A-Za-z_]\w{0,63}|[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*\*?)$/.test(segment)
 
 /** An escaped `:` or `*` at the beginning would be taken for a pattern once paths are compared. */
 function isSegment(segment: string, isLast: boolean): boolean {
@@ -112,7 +126,7 @@ function isSegment(segment: string, isLast: boolean): boolean {
 }
 
 const shapeOf = ({ method, path }: { method: string; path: string }) =>
-  `${method} ${pathToMatch(path)
+  `${method} ${(method === descriptorMethod ? path : pathToMatch(path))
     .replaceAll(/\/:\w+/g, '/:')
     .replace(/(?<=.)\/$/, '')}`
 

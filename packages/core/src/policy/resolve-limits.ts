@@ -52,5 +52,11 @@ function limitsOf(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: Ow
   }
   // parsePolicy has refused such a plan with its line; this holds for policies made in other ways.
   if (byName.size > limitsPerDecisionMax) throw new RangeError(`plan ${plan.name} has ${byName.size} limits`)
-  return [...byName.values()]
+  return withoutReplaced([...byName.values()])
+}
+
+/** Without the limits that others among them replace. */
+export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
+  const replaced = new Set(limits.flatMap(({ replaces }) => replaces ?? []))
+  return replaced.size === 0 ? limits : limits.filter(({ name }) => !replaced.has(name))
 }

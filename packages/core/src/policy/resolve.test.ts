@@ -109,3 +109,21 @@ test('without a catch-all an unknown host has no upstream', () => {
   const upstreams = new Map([...policy.upstreams].filter(([name]) => name !== 'rest'))
   expect(createUpstreamResolver({ upstreams })('other.example.com', undefined)).toBeUndefined()
 })
+
+test('a limit that is replaced does not apply where the one that replaces it does', () => {
+  const policy = parsed(`
+version: 1
+limits:
+  read: { algorithm: fixed_window, size: 5, window: 1m }
+  write: { algorithm: fixed_window, size: 2, window: 1m }
+  export: { algorithm: fixed_window, size: 50, window: 1m, replaces: [read, write] }
+plans: { free: { limits: [read, write] } }
+routes: [ { match: GET /export, limits: [export] } ]
+subjects: { s: { plan: free } }
+`)
+  const [found, exporting] = [policy.subjects.get('s'), policy.routes[0]]
+  if (found === undefined || exporting === undefined) throw new Error('not in the policy')
+  const resolve = createLimitResolver(policy)
+  expect(resolve(found, exporting).map(({ name }) => name)).toEqual(['export'])
+  expect(resolve(found, unmatchedRoute).map(({ name }) => name)).toEqual(['read', 'write'])
+})

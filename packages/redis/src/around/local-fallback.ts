@@ -114,7 +114,7 @@ class LocalFallbackStore implements LocalFallback {
     const processes = Math.max(1, this.#options.processes())
     const known = this.#shares.get(limit)
     if (known?.processes === processes) return known.limit
-    const partOf = (units: number) => Math.max(1, Math.floor(units / processes))
+    const partOf = (units: number) => (units === 0 ? 0 : Math.max(1, Math.floor(units / processes)))
     const share = { processes, limit: { ...limit, size: partOf(limit.size), capacity: partOf(limit.capacity) } }
     this.#shares.set(limit, share)
     return share.limit
