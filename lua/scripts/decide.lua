@@ -9,7 +9,7 @@
 --           (shadow, never with a block), block_ms 0 or for how long whoever exceeds the limit is shut out, size in units; what follows is the
 --           algorithm's own, see its `arguments`
 -- ARGV[3]   JSON: the requests. limit, key and block are positions, from 1, in ARGV[2] and KEYS; a limit is followed by its
---           key, and by its block's key if it has a block_ms; cost is in units:
+--           key, and by its block's key if it has a block_ms; cost is in units, or without a marker a list with that of each limit:
 --             {0, cost, limit, key[, block], …}              charge
 --             {1, cost, limit, key[, block], …}              look, without charging
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
@@ -35,13 +35,12 @@
 -- @include ../lib/clock.lua
 -- @include ../lib/keepers.lua
 -- @include ../lib/reading.lua
+-- @include ../lib/examining.lua
 
 local requests_max, limits_per_request_max = 32, 16
 local keys_max = requests_max * (2 * limits_per_request_max + 2)
-local charging, looking, refunding, charging_once, keeping, keeping_once, voiding = 0, 1, 2, 3, 4, 5, 6
--- Where the limits of a request begin.
-local first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 5 }
-first_limit_at[keeping], first_limit_at[keeping_once], first_limit_at[voiding] = 6, 8, 5
+local looking, refunding, charging_once, keeping_once, voiding = 1, 2, 3, 5, 6
+local first_limit_at = examining.first_limit_at
 
 local function refuse_call(why)
   return redis.error_reply('DECIDEARGS ' .. why)
@@ -82,114 +81,9 @@ for position, definition in ipairs(definitions) do
   limits[position] = read_limit(definition)
 end
 
--- By position in KEYS: what keeps its state in it, and the number of the last request that named it. Of one that is not read
--- whole, also the limit and the largest cost asked of it.
 local keys = KEYS
-local keeper_at, named_by, limits_of, cost_maxes = {}, {}, {}, {}
-local all_whole = true
-
-local function counts(keeper)
-  return keeper ~= keepers.block and keeper ~= keepers.once and keeper ~= keepers.settling
-end
-
--- A cost above the size is refused whatever the log holds, which then need not be read for it.
-local function cost_that_fits(limit, cost)
-  return cost <= limit.arguments.size and cost or 0
-end
-
--- Notes that a request keeps something under a key. Returns what is wrong, or nil.
-local function name_key(position, number, keeper, limit, cost)
-  if not keys[position] or named_by[position] == number then
-    return -4
-  end
-  named_by[position] = number
-  local known = keeper_at[position]
-  if not known then
-    keeper_at[position] = keeper
-    if not keeper.whole then
-      all_whole, limits_of[position], cost_maxes[position] = false, limit, cost_that_fits(limit, cost)
-    end
-  elseif known ~= keeper then
-    -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state.
-    return (not known.whole or not keeper.whole or not counts(known) or not counts(keeper)) and -6 or nil
-  elseif not keeper.whole then
-    if limits_of[position] ~= limit then
-      return -6
-    end
-    cost_maxes[position] = math.max(cost_maxes[position], cost_that_fits(limit, cost))
-  end
-  return nil
-end
-
--- Notes the markers of a request that has any. Returns what is wrong, or nil.
-local function name_markers(request, number)
-  local operation = request[1]
-  if operation == voiding then
-    return not integers.is_count(request[3]) and -1 or name_key(request[4], number, keepers.of('settling'))
-  end
-  if operation ~= keeping then
-    local once = keepers.of('once')
-    local problem = not once.is_id(request[3]) and -1 or name_key(request[4], number, once)
-    if problem or operation == charging_once then
-      return problem
-    end
-  end
-  local settling, after = keepers.of('settling'), first_limit_at[operation]
-  return not settling.is_asked(request, after) and -1 or name_key(request[after - 2], number, settling)
-end
-
--- Returns what is wrong with a request, or nil and the number of its limits.
-local function examine(request, number)
-  local first = type(request) == 'table' and first_limit_at[request[1]]
-  if not first then
-    return -1
-  end
-  local operation, cost, length = request[1], request[2], #request
-  if not integers.is_count(cost) then
-    return -2
-  elseif operation == refunding and (length == 3 or not integers.is_count(request[3])) then
-    -- Only shadow limits, none of which was charged: there is nothing to give back.
-    return not integers.is_count(request[3]) and -1 or nil, 0
-  elseif operation > refunding then
-    local problem = name_markers(request, number)
-    if problem or operation > charging_once and length == first - 1 then
-      return problem, 0
-    end
-  end
-  local at, count = first, 0
-  repeat
-    local limit = limits[request[at]]
-    if at >= length then
-      return -1
-    elseif not limit then
-      return -3
-    end
-    local position, algorithm = request[at + 1], limit.algorithm
-    if algorithm.whole and keys[position] and not keeper_at[position] then
-      keeper_at[position], named_by[position] = algorithm, number -- what name_key does, for what is by far the most frequent
-    else
-      local problem = name_key(position, number, algorithm, limit, cost)
-      if problem then
-        return problem
-      end
-    end
-    at = at + 2
-    if limit.block_ms > 0 and operation ~= refunding and operation ~= voiding then
-      local problem = name_key(request[at], number, keepers.of('block'))
-      if problem then
-        return problem
-      end
-      at = at + 1
-    end
-    count = count + 1
-  until at > length
-  return count > limits_per_request_max and -1 or nil, count
-end
-
-local wrong, limit_counts = {}, {}
-for number = 1, #requests do
-  wrong[number], limit_counts[number] = examine(requests[number], number)
-end
+local wrong, limit_counts, keeper_at, limits_of, cost_maxes, all_whole =
+  examining.all(requests, limits, keys, limits_per_request_max)
 
 -- By position, what is stored, until a request changes it: then the state that will be, with its expiry or true for the one it
 -- has. Keys that only malformed requests name have no keeper.
@@ -217,11 +111,15 @@ local next_states, next_expiries, rebases = {}, {}, {}
 -- Returns whether it may be charged, and what an exceeded limit's block is: the longest, or 0 for none.
 local function plan(request, base)
   local cost, length, at, at_limit, bit = request[2], #request, first_limit_at[request[1]], 0, 1
+  local costs = type(cost) == 'table' and cost
   local refused_bits, shadow_bits, blocked_bits, wait_ms, never, block_ms = 0, 0, 0, 0, false, 0
   while at < length do
     local limit, position = limits[request[at]], request[at + 1]
     local algorithm = limit.algorithm
     at_limit = at_limit + 1
+    if costs then
+      cost = costs[at_limit]
+    end
     local wait, used, remaining, reset_ms, next_state, expires_ms, rebased =
       algorithm.plan(state_of(position, algorithm), limit.arguments, cost, now_us, now_ms)
     at = at + 2
@@ -349,11 +247,15 @@ local function decide(request, base, limit_count)
 end
 
 local function refund(request, base)
-  local changed, length, places = 0, #request, {}
-  for at = first_limit_at[request[1]], length, 2 do
+  local changed, length, places, cost = 0, #request, {}, request[2]
+  local costs, first = type(cost) == 'table' and cost, first_limit_at[request[1]]
+  for at = first, length, 2 do
     local limit, position = limits[request[at]], request[at + 1]
+    if costs then
+      cost = costs[(at - first) / 2 + 1]
+    end
     local next_state, expires_ms =
-      limit.algorithm.refund(state_of(position, limit.algorithm), limit.arguments, request[2], request[3], now_us)
+      limit.algorithm.refund(state_of(position, limit.algorithm), limit.arguments, cost, request[3], now_us)
     if next_state then
       changed = changed + 1
       next_states[changed], next_expiries[changed], places[changed] = next_state, expires_ms, at

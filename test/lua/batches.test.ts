@@ -38,7 +38,7 @@ test('16 limits are decided together, and the 16th can refuse', async () => {
 
 describe('a malformed request fails alone', () => {
   const limits =
-    '[["fixed_window",0,0,10,60000],["fixed_window",2,0,10,60000],["no_such",0,0,1,1],["fixed_window",0,0,0,60000],7,["fixed_window",0,9,10,60000]]'
+    '[["fixed_window",0,0,10,60000],["fixed_window",2,0,10,60000],["no_such",0,0,1,1],["fixed_window",0,0,-1,60000],7,["fixed_window",0,9,10,60000]]'
   test.each([
     ['a cost below 0', '[0,-1,1,1]', -2],
     ['a broken cost', '[0,1.5,1,1]', -2],
@@ -53,7 +53,7 @@ describe('a malformed request fails alone', () => {
     ['an unknown position of a limit', '[0,1,9,1]', -3],
     ['an unknown mode', '[0,1,2,1]', -3],
     ['an unknown algorithm', '[0,1,3,1]', -3],
-    ['a size of 0', '[0,1,4,1]', -3],
+    ['a size below 0', '[0,1,4,1]', -3],
     ['a limit that is no list', '[0,1,5,1]', -3],
     ['a block that is missing', '[0,1,6,1]', -4],
     ['a block that is a count', '[0,1,6,1,1]', -4],

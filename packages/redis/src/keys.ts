@@ -41,7 +41,7 @@ function encode(text: string): string {
 
 const scopeKinds = ['key', 'ip', 'route', 'method', 'header', 'query', 'attribute'] as const
 
-function scopeValue(part: ScopePart, values: ScopeValues): string {
+function scopeValue(part: ScopePart, values: ScopeValues, apart: Limit['apart']): string {
   switch (part.kind) {
     case 'subject':
     case 'global':
@@ -57,7 +57,7 @@ function scopeValue(part: ScopePart, values: ScopeValues): string {
     case 'header':
     case 'query':
     case 'attribute':
-      return values.named?.get(`${part.kind}:${part.name}`) ?? ''
+      return (apart ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
   }
 }
 
@@ -97,7 +97,7 @@ function keyMaker(limit: Limit): MakeKey {
   if (parts.length > 0) {
     return (values) => {
       let key = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
-      for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values))}`
+      for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values, limit.apart))}`
       return key
     }
   }

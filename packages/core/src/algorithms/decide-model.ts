@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from '../limits/decision.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
-import type { Charge, LimitRequest } from '../limits/limit-store.ts'
+import { type Charge, costOf, type LimitRequest } from '../limits/limit-store.ts'
 import { chargedLimits } from '../limits/script-codec.ts'
 import { decisionOf, verdicts } from '../limits/verdict.ts'
 import { fixedWindow } from './fixed-window.ts'
@@ -131,15 +131,15 @@ export function decideModel(
   limits: readonly ModelLimit[],
   nowUs: number,
 ): ModelResult {
-  const planAll = (cost: number, from: Cells): readonly Planned[] =>
+  const planAll = (costFor: (limit: Limit) => number, from: Cells): readonly Planned[] =>
     limits.map((limit, at) => ({
       ...limit,
       bit: 2 ** at,
-      plan: countOf(from, limit).plan(argumentsOf(limit), cost, nowUs),
+      plan: countOf(from, limit).plan(argumentsOf(limit), costFor(limit.limit), nowUs),
       blockedMs: blockedMs(from, limit, nowUs),
     }))
   const nowMs = Math.floor(nowUs / 1_000)
-  const look = (from: Cells) => planAll(0, from).map((planned) => stateOf(planned, false))
+  const look = (from: Cells) => planAll(() => 0, from).map((planned) => stateOf(planned, false))
 
   const repeated = repeatedOf(cells, request, nowUs)
   if (repeated !== undefined) {
@@ -150,7 +150,7 @@ export function decideModel(
     return { decision: decisionOf(request, verdict), changes: [], rebased: 0 }
   }
 
-  const plans = planAll(request.cost, cells)
+  const plans = planAll((limit) => costOf(limit, request), cells)
   const wanting = plans.filter(({ plan }) => plan.waitMs !== 0)
   const refusing = wanting.filter(({ limit }) => limit.mode === 'enforce')
   const shadowing = wanting.filter(({ limit }) => limit.mode === 'shadow')
@@ -216,7 +216,7 @@ export function refundModel(
   const charged = new Set(chargedLimits(request, charge))
   return limits.flatMap((limit): Change[] => {
     if (!charged.has(limit.limit)) return []
-    const refund = { cost: request.cost, atUs: charge.atUs }
+    const refund = { cost: costOf(limit.limit, request), atUs: charge.atUs }
     const next = countOf(cells, limit).refund(argumentsOf(limit), refund, nowUs)
     return next === undefined ? [] : [[limit.key, next]]
   })

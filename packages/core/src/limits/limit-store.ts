@@ -20,6 +20,8 @@ export interface LimitRequest {
   readonly peek: boolean
   /** At most `limitsPerDecisionMax`; the first that refuses names the denial. */
   readonly limits: readonly Limit[]
+  /** Whether limits have an `apart`, by which they are counted and charged. No two of them have the same key. */
+  readonly isApart?: boolean
   /** IANA zone in which the subject's calendar periods begin. */
   readonly timeZone: string
   /** Day of the month on which the subject's months begin, 1 to 31; clamped to the month's last day. */
@@ -29,6 +31,9 @@ export interface LimitRequest {
   /** What it costs will be settled later: what was charged is kept until then. */
   readonly settleable?: Settleable | undefined
 }
+
+/** Units that a request takes from one of its limits. */
+export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): number => limit.apart?.cost ?? cost
 
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
 export type Charge = Pick<Decision, 'atUs' | 'refusedBits'>

@@ -21,6 +21,14 @@ export type ScopePart =
 /** Percent of a limit's size, or units whatever its size. */
 export type Threshold = { readonly percent: number } | { readonly units: number }
 
+/** One of several things that a request asks for at once, each with its own values and its own cost. */
+export interface Apart {
+  /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
+  readonly named: ReadonlyMap<string, string>
+  /** Units; a non-negative safe integer. */
+  readonly cost: number
+}
+
 /** A limit of the policy, checked and with every default filled in. */
 export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
@@ -47,6 +55,8 @@ export interface Limit {
   readonly thresholds: readonly Threshold[]
   /** Names of limits that do not apply to a request to which this one does. Absent for none; those replace nothing themselves. */
   readonly replaces?: readonly string[]
+  /** Only in requests with `isApart`: what this limit is counted by and costs there, in place of the request's own. */
+  readonly apart?: Apart
   /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
   readonly cooldownMs: number
 }

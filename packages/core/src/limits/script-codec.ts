@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from './decision.ts'
 import type { Limit, PeriodBoundaries } from './limit.ts'
-import type { Charge, LimitRequest, ScopeValues, Settleable } from './limit-store.ts'
+import { type Charge, costOf, type LimitRequest, type ScopeValues, type Settleable } from './limit-store.ts'
 import { decisionOf, verdicts } from './verdict.ts'
 
 /** The wire format of lua/scripts/decide.lua, whose header is its only description. */
@@ -63,6 +63,10 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
   return text
 }
 
+/** One cost for all, or a list of each limit's. */
+const costText = (request: LimitRequest, limits: readonly Limit[]): string =>
+  request.isApart === true ? `[${limits.map((limit) => costOf(limit, request)).join()}]` : `${request.cost}`
+
 /** Positions from 1, in order of first use. */
 function positionOf(positions: Map<string, number>, text: string): number {
   const known = positions.get(text)
@@ -97,9 +101,9 @@ class CallWriter {
   }
 
   decide(request: LimitRequest): string {
-    const { idempotency, settleable, scope, cost } = request
+    const { idempotency, settleable, scope } = request
     const isMarked = !request.peek && (idempotency !== undefined || settleable !== undefined)
-    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${cost}`
+    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${costText(request, request.limits)}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
       if (blockMsOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
@@ -130,12 +134,14 @@ class CallWriter {
   }
 
   refund(request: LimitRequest, charge: Charge): string {
-    const { settleable, cost } = request
+    const { settleable } = request
+    const limits = chargedLimits(request, charge)
+    const cost = costText(request, limits)
     let text = `[2,${cost},${charge.atUs}`
     if (settleable !== undefined) {
       text = `[6,${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`
     }
-    for (const limit of chargedLimits(request, charge)) text += this.#limit(limit, request)
+    for (const limit of limits) text += this.#limit(limit, request)
     return `${text}]`
   }
 

@@ -1,6 +1,6 @@
 import type { Decision, LimitState, Reason } from './decision.ts'
 import type { Limit } from './limit.ts'
-import type { LimitRequest } from './limit-store.ts'
+import { costOf, type LimitRequest } from './limit-store.ts'
 
 /** How a request came out, by the numbers that lua/scripts/decide.lua replies with. */
 export const verdicts = { allowed: 1, refused: 2, refusedForGood: 3, blocked: 4, repeated: 5 } as const
@@ -33,7 +33,8 @@ function deniedBy(request: LimitRequest, { verdict, bits }: Verdict): string {
   const refusing = firstOf(
     request,
     bits,
-    ({ mode, capacity }) => mode === 'enforce' && (verdict !== verdicts.refusedForGood || capacity < request.cost),
+    (limit) =>
+      limit.mode === 'enforce' && (verdict !== verdicts.refusedForGood || limit.capacity < costOf(limit, request)),
   )
   if (refusing === undefined) throw new Error(`verdict ${verdict} with bits ${bits} names no limit`)
   return refusing

@@ -11,8 +11,8 @@ import { limitKey } from '../keys.ts'
  *
  * A refusal is kept under the one limit that refused, so that it serves every caller who shares that limit and has no other;
  * for whoever has more limits it answers only the very set that was refused. It answers the same cost, and under a fixed
- * window, where the wait does not depend on the cost, larger ones too. Looking, and requests with an idempotency key (which
- * may have been admitted before), always ask.
+ * window, where the wait does not depend on the cost, larger ones too. Looking, requests with an idempotency key (which may have
+ * been admitted before), and those that ask for several things at once always ask.
  */
 
 /** A refund or another process's reset goes unseen this long at most. */
@@ -66,7 +66,7 @@ class DenyCachingStore implements DenyCache {
   }
 
   decide(request: LimitRequest): Promise<Decision> {
-    if (request.peek) return this.#inner.decide(request)
+    if (request.peek || request.isApart === true) return this.#inner.decide(request)
     const askedMs = this.#monotonicMs()
     const denial = this.#denials.size === 0 ? undefined : this.#find(request, askedMs)
     if (denial !== undefined) {

@@ -83,8 +83,8 @@ class LeasingStore implements Leasing {
   }
 
   decide(request: LimitRequest): Promise<Decision> {
-    const isMarked = request.idempotency !== undefined || request.settleable !== undefined
-    if (!someLeased(request.limits) || isMarked) return this.#inner.decide(request)
+    const isPlain = request.idempotency === undefined && request.settleable === undefined && request.isApart !== true
+    if (!isPlain || !someLeased(request.limits)) return this.#inner.decide(request)
     return this.#decideLeased(request)
   }
 

@@ -2,7 +2,7 @@ import { decideModel, type ModelCell, type ModelLimit } from '@weir/core/algorit
 import type { Clock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { type Charge, costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
@@ -101,7 +101,7 @@ class LocalFallbackStore implements LocalFallback {
     this.#counters.refused += 1
     const { reason, deniedBy } = decision
     // Above the share but not the size: only Redis can admit it.
-    const fitsSize = reason === 'cost_exceeds_limit' && request.cost <= capacityOf(asked, deniedBy)
+    const fitsSize = reason === 'cost_exceeds_limit' && fitsCapacity(asked, deniedBy, request)
     if (fitsSize) return { ...found, allowed: false, deniedBy, retryAfterMs: aboveShareRetryMs }
     const refusedBits = limits.reduce((bits, limit, at) => {
       const here = asked.indexOf(limit)
@@ -128,8 +128,8 @@ class LocalFallbackStore implements LocalFallback {
   }
 }
 
-const capacityOf = (limits: readonly Limit[], name: string) =>
-  limits.find((limit) => limit.name === name)?.capacity ?? 0
+const fitsCapacity = (limits: readonly Limit[], name: string, request: LimitRequest) =>
+  limits.some((limit) => limit.name === name && costOf(limit, request) <= limit.capacity)
 
 function sizeOf(key: string, models: readonly ModelLimit[]): number {
   const model = models.find((one) => one.key === key)
