@@ -9,6 +9,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 export interface RunningIngress {
   readonly proxy: string
   readonly api: string
+  /** `host:port`. */
+  readonly grpc: string
   readonly ops: string
   readonly pid: number
   /** Ends it as a service manager would, and waits until it is gone. */
@@ -27,7 +29,7 @@ const isReady = async (ops: string) => {
 
 /** Starts it and waits until it is ready. `environment` is added to what it needs to find its servers. */
 export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
-  const [proxyPort, apiPort, opsPort] = await freePorts(3)
+  const [proxyPort, apiPort, opsPort, grpcPort] = await freePorts(4)
   const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
   const journalDir = join(tmpdir(), `weir-test-journal-${process.pid}-${apiPort}`)
   const log = await open(logFile, 'a')
@@ -37,6 +39,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
       PATH: process.env.PATH,
       WEIR_INGRESS_PORT: String(proxyPort),
       WEIR_API_PORT: String(apiPort),
+      WEIR_GRPC_PORT: String(grpcPort),
       WEIR_OPS_PORT: String(opsPort),
       WEIR_ADMIN_TOKEN_SHA256: '0'.repeat(64),
       // The machine is shared with everything else that is tested: a late answer of Redis is no outage here.
@@ -55,6 +58,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
   return {
     proxy: `http://127.0.0.1:${proxyPort}`,
     api: `http://127.0.0.1:${apiPort}`,
+    grpc: `127.0.0.1:${grpcPort}`,
     ops,
     pid: child.pid ?? 0,
     async close() {

@@ -2,6 +2,8 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createGate, type Gate } from './gate.ts'
+import { createCallerCheck } from './grpc/caller-check.ts'
+import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
@@ -24,11 +26,12 @@ const askHeaderBytesMax = 81_920
 export interface Apps {
   readonly proxy: FastifyInstance
   readonly api: FastifyInstance
+  readonly grpc: GrpcDoor
   readonly denials: Gate['denials']
   readonly settling: Pick<Settling, 'counters'>
 }
 
-/** The two listeners of the ingress. Opens nothing: tests use `inject`. */
+/** The three listeners of the ingress. Opens nothing: tests use `inject`. */
 export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): Promise<Apps> {
   const gate = createGate(ports)
   const settling = createSettling({
@@ -62,5 +65,7 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   await addAuthorizeRoute(api, ports, gate)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
   for (const app of [proxy, api]) app.addHook('onClose', () => gate.denials.close())
-  return { proxy, api, denials: gate.denials, settling }
+  const mayAsk = createCallerCheck(ports, adminTokenSha256)
+  const grpc = createGrpcDoor(ports, gate, mayAsk, logger)
+  return { proxy, api, grpc, denials: gate.denials, settling }
 }

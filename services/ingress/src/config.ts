@@ -48,6 +48,14 @@ export const ingressVariables = {
   ingressPort: port({ name: 'WEIR_INGRESS_PORT', about: 'port of the proxy', fallback: '8080' }),
   apiHost: text({ name: 'WEIR_API_HOST', about: 'address of the check API', fallback: '127.0.0.1' }),
   apiPort: port({ name: 'WEIR_API_PORT', about: 'port of the check API', fallback: '8081' }),
+  grpcHost: text({ name: 'WEIR_GRPC_HOST', about: "address of Envoy's rate limit service", fallback: '127.0.0.1' }),
+  grpcPort: port({ name: 'WEIR_GRPC_PORT', about: "port of Envoy's rate limit service", fallback: '8082' }),
+  grpcAuth: choice({
+    name: 'WEIR_GRPC_AUTH',
+    about: 'whether its callers need a token; auto: unless it listens on loopback',
+    fallback: 'auto',
+    of: ['auto', 'token', 'none'],
+  }),
   sharePorts: choice({
     name: 'WEIR_SHARE_PORTS',
     about: 'whether several ingress processes listen on the same ports (SO_REUSEPORT)',

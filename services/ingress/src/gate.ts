@@ -34,6 +34,10 @@ export interface Ask {
   readonly idempotencyKey: string | undefined
   /** For how long the cost can be settled; the route's if left out. */
   readonly settleMs?: number | undefined
+  /** In the place of those of subject and route. */
+  readonly limits?: readonly Limit[] | undefined
+  /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
+  readonly isApart?: boolean
 }
 
 /** What a door answers from. */
@@ -103,11 +107,12 @@ export function createGate(parts: GateParts): Gate {
   return {
     denials,
     async decide(ask) {
-      const limits = limitsOf(ask)
+      const limits = ask.limits ?? limitsOf(ask)
       const { subject, peek, idempotencyKey, route } = ask
       const key = peek ? undefined : idempotencyKey
       const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
-      const keptMs = ask.settleMs ?? route.settleMs
+      const isApart = ask.isApart === true
+      const keptMs = isApart ? undefined : (ask.settleMs ?? route.settleMs)
       const kept = peek || keptMs === undefined ? undefined : keep(ask, keptMs, clock.nowMs(), idempotency?.id)
       const { timeZone, anchor } = subject
       const scope = scopeOf(ask)
@@ -120,6 +125,7 @@ export function createGate(parts: GateParts): Gate {
         anchor,
         idempotency,
         settleable: kept?.settleable,
+        isApart,
       }
       const decision = policy.isStale() ? policyStale : await store.decide(request)
       if (peek) return { id: undefined, decision, limits }

@@ -77,6 +77,7 @@ await startService(
         },
         ...{ settlements, telling, lateRefunds, crash },
         dialect: config.rateLimitHeaders,
+        grpcNeedsNoToken: !needsToken(config),
       },
       log,
       config.adminTokenSha256,
@@ -91,8 +92,22 @@ await startService(
       await run.own('http', app, (server) => server.close())
       await app.listen({ host, port, reusePort } as object)
     }
+    await run.own('grpc', apps.grpc, (door) => door.close())
+    await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
   },
 )
+
+/** A gateway beside us needs none, as it needs none for other limiters; one on another machine does unless told otherwise. */
+function needsToken({
+  grpcAuth,
+  grpcHost,
+}: {
+  readonly grpcAuth: 'token' | 'none' | 'auto'
+  readonly grpcHost: string
+}) {
+  const isLoopback = grpcHost === 'localhost' || grpcHost === '::1' || /^127\./.test(grpcHost)
+  return grpcAuth === 'auto' ? !isLoopback : grpcAuth === 'token'
+}
 
 /** Redis's errors, of which there are many while it is gone: each that is another than the one before is logged. */
 function noteErrors(log: Logger) {

@@ -1,3 +1,4 @@
+import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/core/policy/match-descriptor.ts'
 import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/core/policy/match-route.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
@@ -9,6 +10,7 @@ export interface PolicyView {
   readonly policy: Policy
   readonly findRoute: RouteFinder
   readonly matchRoute: ReturnType<typeof createRouteMatcher>
+  readonly descriptors: DescriptorMatcher
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
   readonly requestScopes: ReturnType<typeof createRequestScopes>
@@ -36,6 +38,7 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
     policy,
     findRoute,
     matchRoute: createRouteMatcher(routes, findRoute),
+    descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),
     resolveLimits: createLimitResolver(policy),
     resolveUpstream:
       before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),

@@ -36,4 +36,6 @@ export interface Ports {
   readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
+  /** Where only this machine can call over gRPC. */
+  readonly grpcNeedsNoToken?: boolean
 }

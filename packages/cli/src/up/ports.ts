@@ -8,6 +8,7 @@ import { freePorts, isPortFree } from '@weir/runtime/ports.ts'
 const defaultPorts = {
   ingress: 8080,
   api: 8081,
+  grpc: 8082,
   console: 8090,
   ingressOps: 9101,
   meteringOps: 9102,

@@ -8,8 +8,8 @@ export interface ReadyLine {
   readonly ready: true
   readonly ingress: string
   readonly api: string
-  /** Null: this version has no gRPC listener. */
-  readonly grpc: null
+  /** `host:port` of Envoy's rate limit service. */
+  readonly grpc: string
   readonly console: string
   readonly redis: string
   readonly kafka: string
@@ -42,7 +42,7 @@ export function readyLine(options: {
     ready: true,
     ingress: at(ports.ingress),
     api: at(ports.api),
-    grpc: null,
+    grpc: `127.0.0.1:${ports.grpc}`,
     console: at(ports.console),
     ...servers.addresses,
     demoKey: demoSubjects.includes('demo') ? data.secrets.demoKey : null,
@@ -63,6 +63,7 @@ export function readyScreen(line: ReadyLine): string {
   const rows = [
     ['ingress', line.ingress, 'in front of the demo API'],
     ['api', line.api, 'POST /v1/check, /v1/authorize for gateways, /openapi.json'],
+    ['gRPC', line.grpc, "Envoy's rate limit service"],
     ['console', line.console, 'GET /v1/usage, the admin API, /openapi.json'],
     ['Redis', line.redis, 'decides'],
     ['Kafka', line.kafka, 'remembers'],

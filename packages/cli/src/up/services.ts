@@ -81,6 +81,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_JOURNAL_DIR: environment.WEIR_JOURNAL_DIR || join(data.dir, 'journal'),
     WEIR_INGRESS_PORT: String(ports.ingress),
     WEIR_API_PORT: String(ports.api),
+    WEIR_GRPC_PORT: String(ports.grpc),
     WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),
     WEIR_SHARE_PORTS: ingressNames.length > 1 ? 'yes' : 'no',
   }

@@ -43,6 +43,9 @@ export interface Plan {
   readonly limits: readonly Limit[]
 }
 
+/** Of whoever has no plan: only limits of routes and those that apply to all hold them. No plan of the policy has this name. */
+export const noPlan: Plan = { name: '', limits: [] }
+
 /** A method and path pattern with what a request to it costs. */
 export interface Route {
   /** `*` or upper case. */

@@ -1,6 +1,7 @@
 import { type Limit, limitsPerDecisionMax } from '../limits/limit.ts'
 import {
   noOwnLimits,
+  noPlan,
   noRouteLimits,
   type OwnLimits,
   type Plan,
@@ -36,7 +37,7 @@ export function createLimitResolver(policy: Policy): (subject: Subject, route: R
     return list
   }
 
-  for (const plan of policy.plans.values()) {
+  for (const plan of [noPlan, ...policy.plans.values()]) {
     const list = limitsOf(policy, plan, noRouteLimits, noOwnLimits)
     byPlan.set(plan, new Map([[noOwnLimits, new Map([[noRouteLimits, list]])]]))
   }

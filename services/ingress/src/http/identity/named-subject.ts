@@ -1,4 +1,4 @@
-import { noOwnLimits, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
+import { noOwnLimits, noPlan, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
 import { parseSubjectId } from '@weir/core/policy/policy-values.ts'
 
 /** A subject that the policy does not have, as one of a plan without settings of its own. */
@@ -12,6 +12,9 @@ const subjectOf = (id: string, plan: Plan): Subject => ({
 
 /** A caller that is only an address, as `addressScope` writes it. */
 export const anonymousSubject = (scope: string, plan: Plan): Subject => subjectOf(`ip:${scope}`, plan)
+
+/** Of requests that name nobody: counted under the domain in which a gateway asked. No subject of a policy begins so. */
+export const unnamedSubject = (domain: string): Subject => subjectOf(`_domain:${domain}`, noPlan)
 
 /**
  * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named

@@ -1,0 +1,71 @@
+import type { LimitState } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Verdict } from '../gate.ts'
+import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
+import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
+import type { Question } from './read-question.ts'
+
+/** The most that the wire has room for; what admits everything has so much left. */
+const countMax = 4_294_967_295
+
+/** The verdict as Envoy reads it: a code for each descriptor, and the headers and the body that its client gets. */
+export function answerOf(
+  verdict: Verdict,
+  descriptors: number,
+  question: Question | undefined,
+  words: VerdictWords,
+): RateLimitResponse {
+  const headers: Header[] = []
+  const target = {
+    header(key: string, value: string | number) {
+      headers.push({ key, value: `${value}` })
+    },
+  }
+  setVerdictHeaders(target, verdict, words)
+  const statuses = Array.from({ length: descriptors }, (_, at) => statusOf(verdict, question, at))
+  if (verdict.decision.allowed) return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers }
+  const problem = denialProblem(target, verdict)
+  target.header('content-type', 'application/problem+json')
+  return {
+    overallCode: codes.overLimit,
+    statuses,
+    responseHeadersToAdd: headers,
+    rawBody: Buffer.from(JSON.stringify(problem)),
+  }
+}
+
+/** Shadow limits are nobody's business but the policy's author's. */
+function statusOf({ decision, limits = [] }: Verdict, question: Question | undefined, at: number): DescriptorStatus {
+  const { allowed, refusedBits } = decision
+  let isOver = false
+  let tightest: { readonly limit: Limit; readonly state: LimitState } | undefined
+  for (const [position, limit] of limits.entries()) {
+    const of = question?.of[position]
+    if (limit.mode === 'shadow' || (of !== undefined && !of.includes(at))) continue
+    const isRefusing = !allowed && (refusedBits & (1 << position)) !== 0
+    // Of a decision made without Redis, or from memory, some limits have no state.
+    const isWhole = decision.limits.length === limits.length
+    const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
+    isOver ||= isRefusing
+    if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
+      tightest = { limit, state }
+  }
+  // Refused by nothing that has a bit (Redis away, nobody's key): that is everybody's refusal.
+  const code = isOver || (!allowed && refusedBits === 0) ? codes.overLimit : codes.ok
+  if (tightest === undefined)
+    return question?.isKnown[at] === false ? { code } : { code, limitRemaining: allowed ? countMax : 0 }
+  const { limit, state } = tightest
+  return {
+    code,
+    currentLimit: {
+      requestsPerUnit: Math.min(limit.size, countMax),
+      unit: limit.span.kind === 'window' ? (unitsByMs.get(limit.span.ms) ?? 0) : periodUnits[limit.span.unit],
+      name: limit.name,
+    },
+    limitRemaining: Math.min(state.remaining, countMax),
+    durationUntilReset: { seconds: Math.floor(state.resetMs / 1_000), nanos: (state.resetMs % 1_000) * 1_000_000 },
+  }
+}
+
+/** Envoy's numbers of units. */
+const periodUnits = { minute: 2, hour: 3, day: 4, month: 5, week: 7 } as const

@@ -1,0 +1,60 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import { withoutReplaced } from '@weir/core/policy/resolve-limits.ts'
+
+/** Values of attributes by their names. */
+export type Values = ReadonlyMap<string, string>
+
+/** A limit that a request meets. */
+export interface MetLimit {
+  readonly limit: Limit
+  /** What it is counted by. */
+  readonly values: Values
+  readonly cost: number
+  /** The descriptors that are held to it, by position; undefined for all. */
+  readonly of: readonly number[] | undefined
+}
+
+/** What the limits of several descriptors come to as one request. */
+export interface Combined {
+  readonly limits: readonly Limit[]
+  /** See `LimitRequest`: some are counted by other values than `values`, or cost something else than `cost`. */
+  readonly isApart: boolean
+  /** By position in `limits`, as `of`. */
+  readonly of: readonly (readonly number[] | undefined)[]
+}
+
+/**
+ * Makes one list of what several descriptors are held to, of which a decision charges all or none. A limit that is met twice for the same
+ * values counts the request once, at the larger cost; one that another replaces does not count it.
+ */
+export function combineLimits(met: readonly MetLimit[], values: Values, cost: number): Combined {
+  const left = new Set(withoutReplaced(met.map(({ limit }) => limit)))
+  const byCount = new Map<string, MetLimit>()
+  for (const one of met) {
+    if (!left.has(one.limit)) continue
+    const count = JSON.stringify([one.limit.name, ...attributesOf(one.limit).map((name) => one.values.get(name) ?? '')])
+    const known = byCount.get(count)
+    byCount.set(count, known === undefined ? one : joined(known, one))
+  }
+  const all = [...byCount.values()]
+  const isApart = all.some((one) => one.cost !== cost || !isCountedBy(values, one))
+  return { limits: isApart ? all.map(apart) : all.map(({ limit }) => limit), isApart, of: all.map(({ of }) => of) }
+}
+
+/** Names of the attributes that a limit counts by. */
+export const attributesOf = ({ by }: Limit): readonly string[] =>
+  by.flatMap((part) => (part.kind === 'attribute' ? [part.name] : []))
+
+const isCountedBy = (values: Values, { limit, values: own }: MetLimit) =>
+  attributesOf(limit).every((name) => own.get(name) === values.get(name))
+
+function joined(a: MetLimit, b: MetLimit): MetLimit {
+  const of = a.of === undefined || b.of === undefined ? undefined : [...a.of, ...b.of]
+  return { ...a, of, cost: Math.max(a.cost, b.cost) }
+}
+
+const apart = ({ limit, values, cost }: MetLimit): Limit => ({ ...limit, apart: { named: scopesOf(values), cost } })
+
+/** The values as scopes are filled from them. */
+export const scopesOf = (values: Values): ReadonlyMap<string, string> =>
+  new Map([...values].map(([name, value]) => [`attribute:${name}`, value]))

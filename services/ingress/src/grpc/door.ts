@@ -1,0 +1,68 @@
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
+import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
+import { ReflectionService } from '@grpc/reflection'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
+import type { Gate } from '../gate.ts'
+import type { Ports } from '../ports.ts'
+import { type CallerCheck, createShouldRateLimit } from './rate-limit-service.ts'
+
+const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
+/** 32 descriptors of 16 entries with texts of usual lengths; a call is a few hundred bytes. */
+const messageBytesMax = 262_144
+/** Calls take milliseconds; whoever watches the health would stay for ever. */
+const graceMs = 2_000
+
+/** The listener for gRPC. */
+export interface GrpcDoor {
+  listen(at: { readonly host: string; readonly port: number; readonly reusePort: boolean }): Promise<void>
+  /** Takes no new calls, lets those under way end, and hangs up on whoever stays. */
+  close(): Promise<void>
+}
+
+/** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
+export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, log: Logger): GrpcDoor {
+  const definitions = loadDefinitions()
+  const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
+  server.addService(serviceOf(definitions), { ShouldRateLimit: createShouldRateLimit(ports, gate, mayAsk, log) })
+  const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
+  health.addToServer(server)
+  new ReflectionService(definitions).addToServer(server)
+  // A listener of our own, because gRPC's cannot share its port with other processes.
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+  const listener = createServer({ noDelay: true }, (socket) => injector.injectConnection(socket))
+  return {
+    listen: ({ host, port, reusePort }) =>
+      new Promise((done, fail) => {
+        listener.once('error', fail)
+        listener.listen({ host, port, reusePort } as object, done)
+      }),
+    async close() {
+      for (const name of ['', serviceName]) health.setStatus(name, 'NOT_SERVING')
+      listener.close()
+      injector.drain(graceMs)
+      await new Promise<void>((done) => {
+        const deadline = setTimeout(done, graceMs)
+        server.tryShutdown(() => {
+          clearTimeout(deadline)
+          done()
+        })
+      })
+      server.forceShutdown()
+    },
+  }
+}
+
+/** With the names in camel case, every field there, and 64-bit numbers as numbers. */
+function loadDefinitions(): PackageDefinition {
+  const options = { longs: Number, defaults: true, includeDirs: [join(import.meta.dirname, 'proto')] }
+  return { ...loadSync('envoy/service/ratelimit/v3/rls.proto', options), ...loadSync(healthProto, options) }
+}
+
+function serviceOf(definitions: PackageDefinition): ServiceDefinition {
+  const found = definitions[serviceName]
+  if (found === undefined || 'format' in found) throw new TypeError(`the proto files have no ${serviceName}`)
+  return found
+}

@@ -1,0 +1,51 @@
+/** The messages of Envoy's rate limit service as @grpc/proto-loader gives and takes them, by the files in proto/. */
+
+export interface RateLimitRequest {
+  readonly domain: string
+  readonly descriptors: readonly Descriptor[]
+  /** What each descriptor costs that does not say it; 0 for not said. */
+  readonly hitsAddend: number
+}
+
+export interface Descriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[]
+  readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | null
+  /** 0 is a look: whether there is room, taking nothing. */
+  readonly hitsAddend: { readonly value: number } | null
+}
+
+export const codes = { ok: 1, overLimit: 2 } as const
+type Code = (typeof codes)[keyof typeof codes]
+
+/** Envoy's units of time by their numbers, which are not in the order of their lengths. */
+export const unitsByMs: ReadonlyMap<number, number> = new Map([
+  [1_000, 1],
+  [60_000, 2],
+  [3_600_000, 3],
+  [86_400_000, 4],
+  [30 * 86_400_000, 5],
+  [365 * 86_400_000, 6],
+  [7 * 86_400_000, 7],
+])
+
+export interface DescriptorStatus {
+  readonly code: Code
+  readonly currentLimit?: { readonly requestsPerUnit: number; readonly unit: number; readonly name: string }
+  readonly limitRemaining?: number
+  readonly durationUntilReset?: { readonly seconds: number; readonly nanos: number }
+}
+
+export interface Header {
+  readonly key: string
+  readonly value: string
+}
+
+export interface RateLimitResponse {
+  readonly overallCode: Code
+  /** As many as descriptors, in their order. */
+  readonly statuses: readonly DescriptorStatus[]
+  readonly responseHeadersToAdd: readonly Header[]
+  /** For the upstream. */
+  readonly requestHeadersToAdd?: readonly Header[]
+  readonly rawBody?: Uint8Array
+}

@@ -1,0 +1,146 @@
+import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import { descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import type { Route } from '@weir/core/policy/policy.ts'
+import type { NamedValues } from '../http/named-scopes.ts'
+import type { PolicyView } from '../policy-view.ts'
+import { attributesOf, combineLimits, type MetLimit, scopesOf, type Values } from './combine-limits.ts'
+import type { Descriptor, RateLimitRequest } from './messages.ts'
+import { domainAttribute, overrideLimit } from './override-limit.ts'
+import { type Named, nobodyNamed, whoIsNamed } from './who-is-named.ts'
+
+/** Longer ones are no names that anybody gave; each may become part of a Redis key. */
+const textLengthMax = 1_024
+/** Envoy sends one for each list of actions of a route, and few entries in each. */
+const descriptorsMax = 32
+const entriesMax = 16
+
+/** What a gateway asks, in the words of the policy. */
+export interface Question extends Extract<Named, { readonly kind: 'named' }> {
+  readonly cost: number
+  readonly named: NamedValues
+  /** Undefined: those of subject and route. */
+  readonly limits: readonly Limit[] | undefined
+  readonly isApart: boolean
+  /** By position in `limits`: the descriptors that are held to it; undefined for all. */
+  readonly of: readonly (readonly number[] | undefined)[]
+  /** By descriptor: whether anything of the policy is about it. */
+  readonly isKnown: readonly boolean[]
+}
+
+export type ReadQuestion = Question | Exclude<Named, { readonly kind: 'named' }>
+
+const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
+
+/** One descriptor, read. */
+interface Part {
+  readonly values: Values
+  readonly route: Route | undefined
+  /** What the descriptor says of its cost; undefined for nothing. */
+  readonly hits: number | undefined
+  readonly override: Limit | undefined
+}
+
+/**
+ * Reads a request by the policy: in a domain that it has routes for, each descriptor is held to the limits of its route; in any other,
+ * entries name subject, key, address, method and path. Limits that apply to all apply in both.
+ */
+export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs: number): ReadQuestion {
+  const problem = whatIsWrong(request)
+  if (problem !== undefined) return wrong(problem)
+  const { domain, descriptors } = request
+  const isRouted = view.descriptors.knows(domain)
+  const parts = descriptors.map((descriptor) => readPart(view, domain, descriptor))
+  const [first] = parts
+  const values = parts.length === 1 && first !== undefined ? first.values : union(parts)
+  const ofRoute = parts.find(({ route }) => route !== undefined)?.route
+  const who = isRouted
+    ? nobodyNamed(domain, values, ofRoute ?? unmatchedRoute)
+    : whoIsNamed(view, domain, values, nowMs)
+  if (who.kind !== 'named') return who
+  // What several descriptors say of one request's cost is not added up.
+  const said = request.hitsAddend > 0 ? request.hitsAddend : undefined
+  const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
+  const cost = Math.max(...costs)
+  const known = {
+    ...who,
+    cost,
+    named: scopesOf(values),
+    isKnown: parts.map(({ route }) => !isRouted || route !== undefined),
+  }
+  if (parts.length === 1 && first?.override === undefined)
+    return { ...known, limits: undefined, isApart: false, of: [] }
+  const met = metLimits(view, known, { parts, values, costs })
+  const { limits, isApart, of } = combineLimits(met, values, cost)
+  if (limits.length > limitsPerDecisionMax) {
+    return wrong(
+      `The descriptors meet ${limits.length} limits together; a decision has at most ${limitsPerDecisionMax}.`,
+    )
+  }
+  return { ...known, limits, isApart, of }
+}
+
+function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
+  const values = new Map(descriptor.entries.map(({ key, value }) => [key, value]))
+  const override = overrideLimit(descriptor)
+  if (override !== undefined) values.set(domainAttribute, domain)
+  const { hitsAddend, entries } = descriptor
+  return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
+}
+
+/** Of an attribute that several descriptors have the first one's value. */
+function union(parts: readonly Part[]): Values {
+  const values = new Map<string, string>()
+  for (const part of parts) for (const [name, value] of part.values) if (!values.has(name)) values.set(name, value)
+  return values
+}
+
+/** Everything that the request meets: what its subject does, once, and what each descriptor does. */
+function metLimits(
+  view: PolicyView,
+  { subject, route, ip, cost }: Pick<Question, 'subject' | 'route' | 'ip' | 'cost'>,
+  asked: { readonly parts: readonly Part[]; readonly values: Values; readonly costs: readonly number[] },
+): readonly MetLimit[] {
+  const { parts, values, costs } = asked
+  const costAt = (at: number) => costs[at] ?? cost
+  const shared = route.method === descriptorMethod ? unmatchedRoute : route
+  const isMet = ({ by }: Limit) => ip !== '' || by.every(({ kind }) => kind !== 'ip')
+  const ofAll = view
+    .resolveLimits(subject, shared)
+    .filter(isMet)
+    .flatMap((limit): readonly MetLimit[] => {
+      const names = attributesOf(limit)
+      const theirs = parts.flatMap((part, at) => (names.every((name) => part.values.has(name)) ? [{ part, at }] : []))
+      if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, of: undefined }]
+      // Counted apart by descriptors' values, each of them that has them counts.
+      return theirs.map(({ part, at }) => ({ limit, values: part.values, cost: costAt(at), of: [at] }))
+    })
+  const ofEach = parts.flatMap((part, at): readonly MetLimit[] => {
+    const limits = part.override === undefined ? (part.route?.limits ?? []) : [part.override]
+    return limits.filter(isMet).map((limit) => ({ limit, values: part.values, cost: costAt(at), of: [at] }))
+  })
+  return [...ofEach, ...ofAll]
+}
+
+/** What no gateway sends that is set up right; undefined for nothing. */
+function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
+  const isText = (text: string) => text !== '' && text.length <= textLengthMax
+  if (!isText(domain)) return `domain must have 1 to ${textLengthMax} characters.`
+  if (descriptors.length === 0 || descriptors.length > descriptorsMax) {
+    return `There must be 1 to ${descriptorsMax} descriptors, but there are ${descriptors.length}.`
+  }
+  for (const [at, { entries, limit, hitsAddend }] of descriptors.entries()) {
+    if (entries.length === 0 || entries.length > entriesMax) {
+      return `descriptors[${at}] must have 1 to ${entriesMax} entries, but has ${entries.length}.`
+    }
+    const bad = entries.find(({ key, value }) => !isText(key) || value.length > textLengthMax)
+    if (bad !== undefined) {
+      return `descriptors[${at}] has an entry whose key is empty, or whose key or value is longer than ${textLengthMax} characters.`
+    }
+    if (limit !== null && limit.unit === 0) return `descriptors[${at}].limit has no unit.`
+    if (hitsAddend !== null && !Number.isSafeInteger(hitsAddend.value)) {
+      return `descriptors[${at}].hits_addend is too large.`
+    }
+  }
+  return undefined
+}
