@@ -5,6 +5,9 @@ import { type Descriptor, unitsByMs } from './messages.ts'
 const keptMax = 1_000
 const kept = new Map<string, Limit>()
 
+/** By Envoy's numbers. */
+const unitNames = ['', 'second', 'minute', 'hour', 'day', 'month', 'year', 'week']
+
 /** The attribute that says which domain an override was sent in. No entry of a descriptor has this name. */
 export const domainAttribute = '_domain'
 
@@ -23,7 +26,7 @@ export function overrideLimit({ entries, limit }: Descriptor): Limit | undefined
   if (kept.size >= keptMax) kept.clear()
   const made: Limit = {
     ...{
-      name: `_override-${ms}`,
+      name: `_override-${unitNames[limit.unit]}`,
       algorithm: 'fixed_window',
       size: limit.requestsPerUnit,
       capacity: limit.requestsPerUnit,

@@ -1,0 +1,273 @@
+import { createHash } from 'node:crypto'
+import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { protoPath as healthProto } from 'grpc-health-check'
+import { expect, it, onTestFinished } from 'vitest'
+import { buildApps } from '../app.ts'
+import { createIdentifier } from '../http/identify.ts'
+import { createMemoryDecisionLog } from '../memory-decision-log.ts'
+import { createLivePolicy } from '../policy-view.ts'
+
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+const policyText = `
+version: 1
+identity: { anonymous: visitor }
+plans: { free: { limits: [minute] }, visitor: { limits: [per-visitor] } }
+limits:
+  minute: { algorithm: fixed_window, size: 6, window: 1m }
+  per-visitor: { algorithm: fixed_window, size: 2, window: 1m }
+  per-user: { algorithm: fixed_window, size: 3, window: 1h, by: [attribute:user], applies: all, onUnavailable: deny }
+  per-number: { algorithm: fixed_window, size: 5, window: 1d, by: [attribute:to_number] }
+  marketing: { algorithm: fixed_window, size: 2, window: 1d, by: [attribute:to_number] }
+  shut: { algorithm: fixed_window, size: 0, window: 1s, by: [global] }
+  quiet: { algorithm: fixed_window, size: 1, window: 1h, by: [attribute:quiet], mode: shadow }
+  wide: { algorithm: fixed_window, size: 9, window: 1h, by: [attribute:to_number], replaces: [per-number] }
+routes:
+  - { match: "POST /v1/search", cost: 5 }
+  - { match: "DESCRIPTOR /messaging/to_number/:number", limits: [per-number] }
+  - { match: "DESCRIPTOR /messaging/to_number/666", limits: [shut] }
+  - { match: "DESCRIPTOR /messaging/type/marketing/to_number/:number", limits: [marketing] }
+  - { match: "DESCRIPTOR /messaging/type/wide/to_number/:number", limits: [wide] }
+  - { match: "DESCRIPTOR /messaging/quiet/:who", limits: [quiet] }
+  - { match: "DESCRIPTOR /messaging/ldap/:any", limits: [] }
+subjects:
+  acme: { plan: free, keys: [ { sha256: "${sha256('acme-key')}" } ] }
+tokens:
+  envoy: { sha256: "${sha256('envoy-token')}", scopes: [check] }
+  reader: { sha256: "${sha256('read-token')}", scopes: [read] }
+`
+
+const noMetadata: Readonly<Record<string, string>> = {}
+const descriptor = (text: string, more: object = {}) => ({
+  entries: text.split(' ').map((pair) => ({ key: pair.split('=')[0], value: pair.split('=')[1] })),
+  ...more,
+})
+
+interface Answer {
+  readonly overallCode: string
+  readonly statuses: readonly { readonly code: string; readonly limitRemaining: number }[]
+  readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[]
+  readonly rawBody: Buffer
+}
+
+/** Without the limit that every request meets, whatever its domain. */
+const messagingOnly = policyText.replace('applies: all, ', '')
+
+async function open(
+  more: { readonly store?: LimitStore; readonly grpcNeedsNoToken?: boolean } = {},
+  policy = policyText,
+) {
+  const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
+  const log = createLogger('test', 'silent')
+  const decisions = createMemoryDecisionLog()
+  const ports = {
+    ...{ policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')), outcomes: { append: () => true }, clock },
+    ...{ identifier: createIdentifier({ clock, log }), log: decisions, grpcNeedsNoToken: true },
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    ...more,
+  }
+  const { api, grpc } = await buildApps(ports, log, sha256('root'))
+  const [port = 0] = await freePorts(1)
+  await grpc.listen({ host: '127.0.0.1', port, reusePort: false })
+  onTestFinished(() => grpc.close())
+  const call = caller(port)
+  const ask = (domain: string, descriptors: readonly object[], hitsAddend = 0, metadata = noMetadata) =>
+    call<Answer>(
+      'envoy.service.ratelimit.v3.RateLimitService',
+      'ShouldRateLimit',
+      { domain, descriptors, hitsAddend },
+      metadata,
+    )
+  const codes = async (...asked: Parameters<typeof ask>) => {
+    const { overallCode, statuses } = await ask(...asked)
+    return [overallCode, ...statuses.map(({ code, limitRemaining }) => `${code} ${limitRemaining}`)]
+  }
+  return { api, ask, codes, call, records: decisions.records }
+}
+
+/** Calls any method of the services that the door has, as a client with their proto files does. */
+function caller(port: number) {
+  const folder = new URL('proto', import.meta.url).pathname
+  const options = { longs: Number, enums: String, defaults: true, includeDirs: [folder] }
+  const definitions = {
+    ...loadSync('envoy/service/ratelimit/v3/rls.proto', options),
+    ...loadSync(healthProto, options),
+  }
+  return function call<T>(service: string, method: string, message: object, metadata = noMetadata): Promise<T> {
+    const found = service
+      .split('.')
+      .reduce<unknown>((at, name) => Reflect.get(Object(at), name), loadPackageDefinition(definitions))
+    const stub = new (found as new (...args: unknown[]) => Client)(`127.0.0.1:${port}`, credentials.createInsecure())
+    const sent = new Metadata()
+    for (const [name, value] of Object.entries(metadata)) sent.set(name, value)
+    return new Promise((done, fail) => {
+      Reflect.get(stub, method).call(stub, message, sent, (error: ServiceError | null, answer: T) => {
+        stub.close()
+        if (error === null) done(answer)
+        else fail(error)
+      })
+    })
+  }
+}
+
+it('a subject named by key or by id has the counts that it has through the check API', async () => {
+  const { api, codes, records } = await open()
+  expect(await codes('any', [descriptor('key=acme-key')])).toEqual(['OK', 'OK 2'])
+  expect(await codes('any', [descriptor('subject=acme user=u1')], 2)).toEqual(['OK', 'OK 1'])
+  const headers = { authorization: 'Bearer root' }
+  const checked = await api.inject({ method: 'POST', url: '/v1/check', headers, payload: { subject: 'acme' } })
+  expect(checked.json().limits[0]).toMatchObject({ name: 'minute', used: 4 })
+  expect(records).toMatchObject([{ subject: 'acme', cost: 1 }, { subject: 'acme', cost: 2 }, { subject: 'acme' }])
+})
+
+it('method and path find the route and its cost, and what is over is told in the words of HTTP', async () => {
+  const { ask, records } = await open()
+  const search = [descriptor('subject=acme method=post path=/v1/search?q=1 user=u')]
+  await ask('any', search, 1)
+  const refused = await ask('any', search, 6)
+  expect(refused.overallCode).toBe('OVER_LIMIT')
+  const names = refused.responseHeadersToAdd.map(({ key }) => key)
+  expect(names).toEqual(['weir-decision', 'ratelimit-policy', 'ratelimit', 'content-type'])
+  expect(JSON.parse(refused.rawBody.toString())).toMatchObject({ status: 429, 'violated-policies': ['per-user'] })
+  expect(records).toMatchObject([
+    { route: 'POST /v1/search', method: 'POST', outcome: 'allow' },
+    { route: 'POST /v1/search', outcome: 'deny', reason: 'cost_exceeds_limit' },
+  ])
+  expect((await ask('any', [descriptor('subject=acme path=/v1/search method=POST')])).overallCode).toBe('OVER_LIMIT')
+})
+
+it('who is only an address has the plan of anonymous callers; who is nothing is counted under the domain', async () => {
+  const { codes, records } = await open()
+  const address = [descriptor('remote_address=192.0.2.7 user=a')]
+  expect([await codes('any', address), await codes('any', address), (await codes('any', address))[0]]).toEqual([
+    ['OK', 'OK 1'],
+    ['OK', 'OK 0'],
+    'OVER_LIMIT',
+  ])
+  await codes('other', [descriptor('user=b')])
+  expect(records.map(({ subject }) => subject)).toEqual([...Array(3).fill('ip:192.0.2.7'), '_domain:other'])
+})
+
+it('a key or a subject that is nobody is refused, and touches no limit', async () => {
+  const { ask, records } = await open()
+  for (const text of ['key=nobody', 'subject=nobody', 'key=acme-key subject=other']) {
+    const refused = await ask('any', [descriptor(text)])
+    expect([refused.overallCode, JSON.parse(refused.rawBody.toString()).status], text).toEqual(['OVER_LIMIT', 401])
+  }
+  expect(records).toMatchObject([{ subject: '_unauthenticated', reason: 'unauthorized' }])
+})
+
+it('in a domain with routes each descriptor is held to its route, by its own values', async () => {
+  const { codes, records } = await open({}, messagingOnly)
+  const one = [descriptor('to_number=1')]
+  expect(await codes('messaging', one, 4)).toEqual(['OK', 'OK 1'])
+  expect(await codes('messaging', [descriptor('to_number=2')])).toEqual(['OK', 'OK 4'])
+  expect(await codes('messaging', [descriptor('to_number=666')])).toEqual(['OVER_LIMIT', 'OVER_LIMIT 0'])
+  expect(await codes('messaging', [descriptor('ldap=x')])).toEqual(['OK', 'OK 4294967295'])
+  expect(await codes('messaging', [descriptor('key=nobody')])).toEqual(['OK', 'OK 0'])
+  expect(records.map(({ route }) => route)).toEqual([
+    ...Array(2).fill('DESCRIPTOR /messaging/to_number/:number'),
+    ...['DESCRIPTOR /messaging/to_number/666', 'DESCRIPTOR /messaging/ldap/:any', '*'],
+  ])
+})
+
+it('several descriptors are charged all or none, each its own cost', async () => {
+  const { codes, records } = await open({}, messagingOnly)
+  const pair = [descriptor('type=marketing to_number=1'), descriptor('to_number=1', { hitsAddend: { value: 3 } })]
+  expect(await codes('messaging', pair, 1)).toEqual(['OK', 'OK 1', 'OK 2'])
+  expect(await codes('messaging', pair, 1)).toEqual(['OVER_LIMIT', 'OK 1', 'OVER_LIMIT 2'])
+  expect(await codes('messaging', [descriptor('type=marketing to_number=1')])).toEqual(['OK', 'OK 0'])
+  expect(records.map(({ cost, outcome }) => `${cost} ${outcome}`)).toEqual(['3 allow', '3 deny', '1 allow'])
+})
+
+it('two values of one attribute in one request count apart, and the same value once', async () => {
+  const { codes } = await open()
+  const numbers = ['1', '2', '2'].map((number) => descriptor(`to_number=${number} user=${number}`))
+  const routed = await open({}, messagingOnly.replaceAll('to_number/:number', 'to_number/:number/user/:user'))
+  expect(await routed.codes('messaging', numbers)).toEqual(['OK', 'OK 4', 'OK 4', 'OK 4'])
+  expect(await routed.codes('messaging', numbers.slice(2))).toEqual(['OK', 'OK 3'])
+  const users = ['a', 'b'].map((user) => descriptor(`user=${user}`))
+  expect(await codes('any', users, 3)).toEqual(['OK', 'OK 0', 'OK 0'])
+  expect(await codes('any', [descriptor('user=a')])).toEqual(['OVER_LIMIT', 'OVER_LIMIT 0'])
+})
+
+it('hits_addend 0 looks whether there is room, and takes nothing', async () => {
+  const { codes } = await open({}, messagingOnly)
+  const look = [descriptor('to_number=1', { hitsAddend: { value: 0 } })]
+  await codes('messaging', [descriptor('to_number=1')], 2)
+  expect([await codes('messaging', look), await codes('messaging', look)]).toEqual([
+    ['OK', 'OK 3'],
+    ['OK', 'OK 3'],
+  ])
+})
+
+it('a limit that another one replaces is not charged where both would be', async () => {
+  const { codes } = await open({}, messagingOnly)
+  const both = [descriptor('to_number=1'), descriptor('type=wide to_number=1')]
+  for (const left of [8, 7, 6]) {
+    expect(await codes('messaging', both)).toEqual(['OK', 'OK 4294967295', `OK ${left}`])
+  }
+})
+
+it('a limit that the descriptor brings along counts by its domain and entries', async () => {
+  const { codes } = await open({}, messagingOnly)
+  const limited = [descriptor('user=z', { limit: { requestsPerUnit: 1, unit: 'HOUR' } })]
+  expect(await codes('any', limited)).toEqual(['OK', 'OK 0'])
+  expect((await codes('any', limited))[0]).toBe('OVER_LIMIT')
+  expect((await codes('messaging', limited))[0]).toBe('OK')
+})
+
+it('a limit in shadow refuses nothing and is not told of', async () => {
+  const { codes, records } = await open({}, messagingOnly)
+  for (const _ of [1, 2]) expect(await codes('messaging', [descriptor('quiet=a')])).toEqual(['OK', 'OK 4294967295'])
+  expect(records[1]).toMatchObject({ outcome: 'allow', mode: 'shadow', denied_by: 'quiet' })
+})
+
+it('without Redis the limits that say so refuse', async () => {
+  const store: LimitStore = { decide: async (request) => unavailableDecision(request, 'no'), refund: async () => false }
+  const { ask } = await open({ store })
+  const refused = await ask('any', [descriptor('subject=acme'), descriptor('user=a')])
+  expect(refused.statuses.map(({ code }) => code)).toEqual(['OVER_LIMIT', 'OVER_LIMIT'])
+  expect(JSON.parse(refused.rawBody.toString())).toMatchObject({ status: 503 })
+})
+
+it.each([
+  ['no domain', '', [descriptor('a=b')], /^domain must have 1 to 1024 characters/],
+  ['no descriptors', 'd', [], /1 to 32 descriptors, but there are 0/],
+  ['no entries', 'd', [{ entries: [] }], /descriptors\[0\] must have 1 to 16 entries/],
+  ['an empty key', 'd', [descriptor('=b')], /descriptors\[0\] has an entry whose key is empty/],
+  ['a long value', 'd', [descriptor(`a=${'x'.repeat(1_025)}`)], /longer than 1024/],
+  ['no unit', 'd', [descriptor('a=b', { limit: { requestsPerUnit: 1 } })], /limit has no unit/],
+  ['a path of two meanings', 'd', [descriptor('path=/a%2Fb')], /The entry path /],
+])('a request with %s is told what is wrong', async (_, domain, descriptors, details) => {
+  const { ask, records } = await open()
+  await expect(ask(domain, descriptors)).rejects.toMatchObject({ code: 3, details: expect.stringMatching(details) })
+  expect(records).toEqual([])
+})
+
+it('a token is needed where others can call, and a wrong one is refused everywhere', async () => {
+  const { ask } = await open({ grpcNeedsNoToken: false })
+  const call = (authorization?: string) =>
+    ask('any', [descriptor('user=a')], 0, authorization === undefined ? {} : { authorization })
+  await expect(call()).rejects.toMatchObject({ code: 16 })
+  await expect(call('Bearer read-token')).rejects.toMatchObject({ code: 7, details: /lacks the scope check/ })
+  expect((await call('Bearer envoy-token')).overallCode).toBe('OK')
+  expect((await call('bearer root')).overallCode).toBe('OK')
+  const open2 = await open()
+  await expect(open2.ask('any', [descriptor('user=a')], 0, { authorization: 'Bearer x' })).rejects.toMatchObject({
+    code: 16,
+  })
+})
+
+it('the door tells of its health', async () => {
+  const { call } = await open()
+  const health = await call<{ status: string }>('grpc.health.v1.Health', 'check', { service: '' })
+  expect(health.status).toBe('SERVING')
+})
