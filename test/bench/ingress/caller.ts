@@ -9,6 +9,8 @@ export interface Asking {
   readonly path: string
   readonly headersOf: (connection: number) => Readonly<Record<string, string>>
   readonly bodyOf?: (connection: number) => string
+  /** Over gRPC, in the place of all that. */
+  readonly messageOf?: (connection: number) => object
 }
 
 /** Of the bench's own Redis and its own policy; these open nothing else. */
@@ -25,6 +27,22 @@ export const askCheck: Asking = {
   path: '/v1/check',
   headersOf: () => ({ 'content-type': 'application/json', authorization: `Bearer ${token}` }),
   bodyOf: (caller) => JSON.stringify({ subject: `caller-${caller}`, route: 'GET /v1/things' }),
+}
+
+/** The same as Envoy asks, from this machine. */
+export const askGrpc: Asking = {
+  ...{ method: 'POST', path: '', headersOf: () => ({}) },
+  messageOf: (caller) => ({
+    domain: 'bench',
+    descriptors: [
+      {
+        entries: ['subject', 'method', 'path'].map((key, at) => ({
+          key,
+          value: [`caller-${caller}`, 'GET', '/v1/things'][at],
+        })),
+      },
+    ],
+  }),
 }
 
 /** What an API's client sends, with a key of its own. */

@@ -2,7 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { type Asking, askAuthorize, askCheck, askProxy, policyText, tokenSha256 } from './caller.ts'
+import { type Asking, askAuthorize, askCheck, askGrpc, askProxy, policyText, tokenSha256 } from './caller.ts'
+import { answersGrpc } from './drive-grpc.ts'
 import { startProgram } from './start-program.ts'
 
 /** What all contestants share. */
@@ -33,7 +34,8 @@ const decisionDeadlineMs = 250
 const settleDeadlineMs = 10_000
 
 /** One request as the load sends it, a second at most. */
-async function answers(origin: string, { method, path, headersOf, bodyOf }: Asking): Promise<boolean> {
+async function answers(origin: string, { method, path, headersOf, bodyOf, messageOf }: Asking): Promise<boolean> {
+  if (messageOf !== undefined) return answersGrpc(new URL(origin).host, messageOf(0))
   try {
     const response = await fetch(`${origin}${path}`, {
       method,
@@ -93,8 +95,9 @@ export interface Weir {
 
 export async function startWeir(weir: Weir, servers: SharedServers, dir: string): Promise<Contestant> {
   const { label, asking, recorded, policy } = weir
-  const [apiPort = 0, ingressPort = 0, opsPort = 0] = await freePorts(3)
-  const origin = `http://127.0.0.1:${asking.path.startsWith('/v1/things') ? ingressPort : apiPort}`
+  const [apiPort = 0, ingressPort = 0, opsPort = 0, grpcPort = 0] = await freePorts(4)
+  const doorPort = asking.path.startsWith('/v1/things') ? ingressPort : apiPort
+  const origin = `http://127.0.0.1:${asking.messageOf === undefined ? doorPort : grpcPort}`
   const policyFile = join(dir, `${opsPort}.yaml`)
   await writeFile(policyFile, policy)
   const program = await startProgram({
@@ -106,6 +109,7 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
       WEIR_KAFKA_BROKERS: servers.kafka,
       WEIR_API_PORT: String(apiPort),
       WEIR_INGRESS_PORT: String(ingressPort),
+      WEIR_GRPC_PORT: String(grpcPort),
       WEIR_OPS_PORT: String(opsPort),
       WEIR_ADMIN_TOKEN_SHA256: tokenSha256,
       WEIR_DECISION_DEADLINE_MS: String(decisionDeadlineMs),
@@ -147,6 +151,7 @@ function starters(servers: SharedServers, dir: string) {
     check: weir('weir check', askCheck, true),
     unrecorded: weir('weir check, unrecorded', askCheck, false),
     checkThree: weir('weir check, three limits', askCheck, true, 3),
+    grpc: weir('weir gRPC, three limits', askGrpc, true, 3),
     authorize: weir('weir authorize', askAuthorize, true),
     httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),
     limitedProxy: plain('http-proxy, rate-limit', 'http-proxy', askProxy, { redis, upstream }),

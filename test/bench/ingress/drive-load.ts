@@ -48,12 +48,17 @@ export async function driveLoad({ origin, asking, connections, seconds }: LoadOp
     // autocannon's own percentiles are whole milliseconds.
     run.on('response', (_client, _status, _bytes, ms) => tookMs.push(ms))
   })
-  const tookSeconds = (performance.now() - startedAt) / 1_000
-  const { user, system } = process.cpuUsage(cpuBefore)
   const { '2xx': answered, non2xx, errors } = result
   if (non2xx > 0 || errors > 0 || answered === 0) {
     throw new Error(`${url}: ${answered} answers, ${non2xx} refused, ${errors} requests failed`)
   }
+  return loadOf(tookMs, startedAt, cpuBefore)
+}
+
+/** What the requests came to that took so long each. */
+export function loadOf(tookMs: number[], startedAt: number, cpuBefore: NodeJS.CpuUsage): Load {
+  const tookSeconds = (performance.now() - startedAt) / 1_000
+  const { user, system } = process.cpuUsage(cpuBefore)
   tookMs.sort((a, b) => a - b)
   const percentile = (share: number) => tookMs[Math.floor(tookMs.length * share)] ?? Number.NaN
   return {

@@ -1,6 +1,7 @@
 import { mainThreadCpuSeconds, processCpuSeconds } from '../process-cpu.ts'
 import { callers } from './caller.ts'
 import type { Contestant } from './contestants.ts'
+import { driveGrpcLoad } from './drive-grpc.ts'
 import { driveLoad, type Load } from './drive-load.ts'
 
 /** Of the servers that contestants share. */
@@ -28,7 +29,8 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
   })
   const before = readCpu()
   const { origin, asking } = contestant
-  const load = await driveLoad({ origin, asking, connections: callers, seconds })
+  const drive = asking.messageOf === undefined ? driveLoad : driveGrpcLoad
+  const load = await drive({ origin, asking, connections: callers, seconds })
   await contestant.settle()
   const after = readCpu()
   const perRequestUs = (name: keyof typeof after) => ((after[name] - before[name]) / load.requests) * 1e6

@@ -19,6 +19,11 @@ export function targetRows(rounds: readonly Round[]): BenchRow[] {
     above('weir check − bare Fastify', 'check', 'bare', ' (target ≤ 15)'),
     above('weir check − the same unrecorded', 'check', 'unrecorded'),
     above('weir authorize − bare Fastify', 'authorize', 'bare'),
+    {
+      label: 'CPU with Redis, weir gRPC, three limits',
+      unit: 'µs/request (target ≤ 180)',
+      ...spread(rounds.map((of) => limiterCpuUs(of('grpc')))),
+    },
     above('weir proxy − bare http-proxy', 'proxy', 'httpProxy'),
   ]
 }
