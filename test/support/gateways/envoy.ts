@@ -16,16 +16,33 @@ export const startEnvoy = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOp
           ['failure_mode_allow: false', `failure_mode_allow: ${whenAway === 'open'}`],
         ]),
       },
-      // Its own shared memory and one thread for requests: other tests and other Envoys run beside it.
-      command: (dir) => [
-        program,
-        '--disable-hot-restart',
-        '--concurrency',
-        '1',
-        '--log-level',
-        'error',
-        '-c',
-        join(dir, 'envoy.yaml'),
-      ],
+      command: commandOf(program),
     }
   })
+
+/** Envoy with docs/integrations/envoy/ratelimit.yaml, which asks at `host:port`. */
+export const startEnvoyOverGrpc = (asks: { readonly grpc: string; readonly upstream: string }): Promise<Gateway> =>
+  startGateway(async (port) => {
+    const program = await envoyProgram()
+    return {
+      needs: undefined,
+      files: {
+        'envoy.yaml': await snippet('envoy/ratelimit.yaml', [
+          ['port_value: 8082', `port_value: ${asks.grpc.split(':')[1]}`],
+          ['port_value: 9000', `port_value: ${new URL(asks.upstream).port}`],
+          ['port_value: 80 }', `port_value: ${port} }`],
+          // Beside all the other tests an answer may take many times as long as it does in life.
+          ['timeout: 0.5s', 'timeout: 20s'],
+        ]),
+      },
+      command: commandOf(program),
+    }
+  })
+
+/** With its own shared memory and one thread for requests: other tests and other Envoys run beside it. */
+const commandOf =
+  (program: string) =>
+  (dir: string): readonly [string, ...string[]] => [
+    ...([program, '--disable-hot-restart', '--concurrency', '1'] as const),
+    ...['--log-level', 'error', '-c', join(dir, 'envoy.yaml')],
+  ]
