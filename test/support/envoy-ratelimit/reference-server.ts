@@ -1,0 +1,72 @@
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { referenceProgram } from './reference-program.ts'
+
+/** `envoyproxy/ratelimit` itself, with the configuration that a test gave it. */
+export interface ReferenceServer {
+  /** `host:port` of its gRPC door. */
+  readonly grpc: string
+  /** Ends it and removes its folder. */
+  close(): Promise<void>
+}
+
+interface ReferenceOptions {
+  /** `redis://host:port`; its keys begin with `prefix`, so that it may be shared. */
+  readonly redisUrl: string
+  readonly prefix: string
+  /** Configuration files by name, such as `rl.yaml`. */
+  readonly files: Readonly<Record<string, string>>
+}
+
+/** It starts in a second; a busy machine may take many times that. */
+const startDeadlineMs = 30_000
+
+const isHealthy = async (url: string) => {
+  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) }).catch(() => undefined)
+  await response?.body?.cancel()
+  return response?.status === 200
+}
+
+/** Starts it on free ports and waits until it is healthy, which it is once its configuration is read. */
+export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions): Promise<ReferenceServer> {
+  const program = await referenceProgram()
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-envoy-ratelimit-'))
+  await mkdir(join(dir, 'ratelimit', 'config'), { recursive: true })
+  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, 'ratelimit', 'config', name), text)
+  const [httpPort, grpcPort, debugPort] = await freePorts(3)
+  const logFile = join(dir, 'server.log')
+  const log = await open(logFile, 'a')
+  const child = spawnBound([program], {
+    stdio: ['ignore', log.fd, log.fd],
+    cwd: dir,
+    env: {
+      ...process.env,
+      ...{ USE_STATSD: 'false', LOG_LEVEL: 'warn', CACHE_KEY_PREFIX: prefix },
+      ...{ REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: new URL(redisUrl).host },
+      ...{ RUNTIME_ROOT: dir, RUNTIME_SUBDIRECTORY: 'ratelimit', RUNTIME_APPDIRECTORY: 'config' },
+      ...{ RUNTIME_WATCH_ROOT: 'false', RUNTIME_IGNOREDOTFILES: 'true' },
+      ...{ HOST: '127.0.0.1', GRPC_HOST: '127.0.0.1', DEBUG_HOST: '127.0.0.1' },
+      ...{ PORT: String(httpPort), GRPC_PORT: String(grpcPort), DEBUG_PORT: String(debugPort) },
+    },
+  })
+  await log.close()
+  const ended = new Promise<void>((done) => child.once('exit', () => done()))
+  const alive = () => child.exitCode === null && child.signalCode === null
+  const health = `http://127.0.0.1:${httpPort}/healthcheck`
+  const up = await waitUntil(async () => !alive() || isHealthy(health), { deadlineMs: startDeadlineMs })
+  if (up !== true || !alive()) {
+    throw new Error(`envoyproxy/ratelimit did not start:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`)
+  }
+  return {
+    grpc: `127.0.0.1:${grpcPort}`,
+    async close() {
+      child.kill('SIGKILL')
+      await ended
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
