@@ -82,12 +82,12 @@ for position, definition in ipairs(definitions) do
 end
 
 local keys = KEYS
-local wrong, limit_counts, keeper_at, limits_of, cost_maxes, all_whole =
-  examining.all(requests, limits, keys, limits_per_request_max)
+local wrong, limit_counts = examining.all(requests, limits, keys, limits_per_request_max)
+local keeper_at = examining.keeper_at
 
 -- By position, what is stored, until a request changes it: then the state that will be, with its expiry or true for the one it
 -- has. Keys that only malformed requests name have no keeper.
-local changes, states, is_unreadable = {}, reading.states(keys, keeper_at, limits_of, cost_maxes, all_whole, now_us)
+local changes, states, is_unreadable = {}, reading.states(keys, keeper_at, examining.limits_of, examining.cost_maxes, examining.all_whole, now_us)
 
 -- The state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
 local function state_of(position, algorithm)

@@ -23,7 +23,7 @@ type RateLimitClientClass = new (address: string, secure: unknown, options: obje
 /** A connection of its own to Envoy's rate limit service at `host:port`. */
 function connectGrpc(address: string): RateLimitClient {
   const options = { longs: Number, enums: String, defaults: true, includeDirs: [protoFolder] }
-  const all: object = loadPackageDefinition(loadSync('envoy/service/ratelimit/v3/rls.proto', options))
+  const all: object = loadPackageDefinition(loadSync('rls.proto', options))
   const found = serviceName.split('.').reduce<unknown>((at, name) => Reflect.get(Object(at), name), all)
   return new (found as RateLimitClientClass)(address, credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,

@@ -27,7 +27,10 @@ export const layers: Readonly<Record<string, Layer>> = {
 
   '@weir/ingress': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
-    libraries: ['@fastify/swagger', 'ajv', 'fastify', 'jose', 'lru-cache', 'prom-client', 'undici'],
+    libraries: [
+      ...['@fastify/swagger', '@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'ajv', 'fastify'],
+      ...['grpc-health-check', 'jose', 'lru-cache', 'prom-client', 'undici'],
+    ],
     node: 'all',
   },
   '@weir/metering': {

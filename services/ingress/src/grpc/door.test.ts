@@ -97,7 +97,7 @@ function caller(port: number) {
   const folder = new URL('proto', import.meta.url).pathname
   const options = { longs: Number, enums: String, defaults: true, includeDirs: [folder] }
   const definitions = {
-    ...loadSync('envoy/service/ratelimit/v3/rls.proto', options),
+    ...loadSync('rls.proto', options),
     ...loadSync(healthProto, options),
   }
   return function call<T>(service: string, method: string, message: object, metadata = noMetadata): Promise<T> {

@@ -58,7 +58,7 @@ export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, lo
 /** With the names in camel case, every field there, and 64-bit numbers as numbers. */
 function loadDefinitions(): PackageDefinition {
   const options = { longs: Number, defaults: true, includeDirs: [join(import.meta.dirname, 'proto')] }
-  return { ...loadSync('envoy/service/ratelimit/v3/rls.proto', options), ...loadSync(healthProto, options) }
+  return { ...loadSync('rls.proto', options), ...loadSync(healthProto, options) }
 }
 
 function serviceOf(definitions: PackageDefinition): ServiceDefinition {
