@@ -94,9 +94,10 @@ local function examine(request, number, limits, keys, limits_per_request_max)
     end
     if costs then
       cost = costs[count + 1]
-      if not integers.is_count(cost) then
+      if cost ~= -1 and not integers.is_count(cost) then
         return -2
       end
+      cost = math.abs(cost)
     end
     local position, algorithm = request[at + 1], limit.algorithm
     if algorithm.whole and keys[position] and not keeper_at[position] then

@@ -9,7 +9,8 @@
 --           (shadow, never with a block), block_ms 0 or for how long whoever exceeds the limit is shut out, size in units; what follows is the
 --           algorithm's own, see its `arguments`
 -- ARGV[3]   JSON: the requests. limit, key and block are positions, from 1, in ARGV[2] and KEYS; a limit is followed by its
---           key, and by its block's key if it has a block_ms; cost is in units, or without a marker a list with that of each limit:
+--           key, and by its block's key if it has a block_ms; cost is in units, or without a marker a list with that of each
+--           limit, where -1 asks whether there is room for a unit and takes nothing:
 --             {0, cost, limit, key[, block], …}              charge
 --             {1, cost, limit, key[, block], …}              look, without charging
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
@@ -121,7 +122,11 @@ local function plan(request, base)
       cost = costs[at_limit]
     end
     local wait, used, remaining, reset_ms, next_state, expires_ms, rebased =
-      algorithm.plan(state_of(position, algorithm), limit.arguments, cost, now_us, now_ms)
+      algorithm.plan(state_of(position, algorithm), limit.arguments, cost < 0 and 1 or cost, now_us, now_ms)
+    if cost < 0 and wait == 0 then
+      wait, used, remaining, reset_ms, next_state =
+        algorithm.plan(state_of(position, algorithm), limit.arguments, 0, now_us, now_ms)
+    end
     at = at + 2
     if wait ~= 0 and limit.shadow then
       shadow_bits = shadow_bits + bit

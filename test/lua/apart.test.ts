@@ -49,6 +49,27 @@ test('one that has too little refuses all of them, and none is charged', async (
   }
 })
 
+test('a look refuses where no unit is left, and takes and gives back nothing', async () => {
+  const look = (of: Limit, value: string) => ({
+    ...of,
+    apart: { ...(apart(of, value, 0).apart ?? noApart), isLook: true },
+  })
+  for (const engine of await engines()) {
+    for (const of of [limit, log]) {
+      const asked = request(look(of, 'a'), apart(of, 'b', 2))
+      const charge = await decide(engine, asked)
+      expect(usedOf(charge), engine.name).toEqual([0, 2])
+      await engine.run({ operations: [{ kind: 'refund', request: asked, charge }], nowMs })
+      await decide(engine, request(apart(of, 'a', 10)))
+      const refused = await decide(engine, asked)
+      expect(refused, engine.name).toMatchObject({ reason: 'limit', refusedBits: 1, charged: 'no' })
+      expect(usedOf(refused), engine.name).toEqual([10, 0])
+    }
+  }
+})
+
+const noApart = { named: new Map<string, string>(), cost: 0 }
+
 test('a refund gives each limit its own cost back', async () => {
   for (const engine of await engines()) {
     const asked = request(apart(limit, 'a', 3), apart(log, 'b', 2))
@@ -62,7 +83,7 @@ test('a refund gives each limit its own cost back', async () => {
 test.each([
   ['a cost too few', '[0,[1],1,1,1,2]', -2],
   ['a cost too many', '[0,[1,1,1],1,1,1,2]', -1],
-  ['a cost that is none', '[0,[1,-1],1,1,1,2]', -2],
+  ['a cost that is none', '[0,[1,-2],1,1,1,2]', -2],
   ['no cost', '[0,[],1,1]', -2],
   ['costs with a marker', '[3,[1],"a",2,1,1]', -2],
 ])('a list with %s fails its request alone', async (_, malformed, code) => {

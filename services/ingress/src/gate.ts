@@ -91,7 +91,6 @@ export interface GateParts {
 export function createGate(parts: GateParts): Gate {
   const { policy, store, log, clock, admissions = createOwnAdmissions(), lateRefunds } = parts
   const denials = createDenials({ log, clock })
-  const limitsOf = createLimitsOf()
   const recording = createRecording(log, denials)
   const { append, refuse, unrecorded, overdue } = recording
   const admitOnce = createAdmitOnce({ log, recording, admissions })
@@ -107,7 +106,7 @@ export function createGate(parts: GateParts): Gate {
   return {
     denials,
     async decide(ask) {
-      const limits = ask.limits ?? limitsOf(ask)
+      const limits = limitsOf(ask)
       const { subject, peek, idempotencyKey, route } = ask
       const key = peek ? undefined : idempotencyKey
       const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
@@ -170,17 +169,9 @@ function takeUnitsBack(log: DecisionLog, ask: Ask, tsMs: number, decisionId: str
 }
 
 /** The limits that a request meets. Those by address do not apply where the door does not know it. */
-function createLimitsOf(): (ask: Ask) => readonly Limit[] {
-  const withoutAddress = new WeakMap<readonly Limit[], readonly Limit[]>()
-  return function limitsOf({ view, subject, route, ip }) {
-    const limits = view.resolveLimits(subject, route)
-    if (ip !== '') return limits
-    const known = withoutAddress.get(limits)
-    if (known !== undefined) return known
-    const rest = limits.filter(({ by }) => by.every(({ kind }) => kind !== 'ip'))
-    withoutAddress.set(limits, rest)
-    return rest
-  }
+function limitsOf({ limits, view, subject, route, ip }: Ask): readonly Limit[] {
+  if (limits !== undefined) return limits
+  return ip === '' ? view.resolveWithoutAddress(subject, route) : view.resolveLimits(subject, route)
 }
 
 /** A decision that can be settled is named, and dated, before it is made: its marker and its record say the same. */

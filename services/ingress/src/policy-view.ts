@@ -12,6 +12,8 @@ export interface PolicyView {
   readonly matchRoute: ReturnType<typeof createRouteMatcher>
   readonly descriptors: DescriptorMatcher
   readonly resolveLimits: ReturnType<typeof createLimitResolver>
+  /** The same for a caller whose address is not known: limits by address do not apply. */
+  readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
   readonly requestScopes: ReturnType<typeof createRequestScopes>
   readonly attributeScopes: ReturnType<typeof createAttributeScopes>
@@ -40,6 +42,7 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
     matchRoute: createRouteMatcher(routes, findRoute),
     descriptors: before?.policy.routes === routes ? before.descriptors : createDescriptorMatcher(routes),
     resolveLimits: createLimitResolver(policy),
+    resolveWithoutAddress: createLimitResolver(policy, ({ by }) => by.every(({ kind }) => kind !== 'ip')),
     resolveUpstream:
       before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
     requestScopes: createRequestScopes(policy),

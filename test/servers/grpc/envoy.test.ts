@@ -22,9 +22,11 @@ const key = `key-of-${subject}`
 const policyFile = join(tmpdir(), `weir-grpc-${process.pid}.yaml`)
 const policy = {
   version: 1,
-  plans: { free: { limits: ['daily', 'by-address'] } },
+  identity: { anonymous: 'visitors' },
+  plans: { free: { limits: ['daily', 'by-address'] }, visitors: { limits: ['for-visitors'] } },
   limits: {
     daily: { algorithm: 'fixed_window', period: 'day', size: 30 },
+    'for-visitors': { algorithm: 'fixed_window', period: 'day', size: 20, by: ['subject', 'route'] },
     'by-address': { algorithm: 'fixed_window', period: 'day', size: 20, by: ['subject', 'ip'] },
   },
   routes: [{ match: 'POST /v1/dear', cost: 5 }],
@@ -80,6 +82,9 @@ test("Envoy's filter, Envoy's own client and the doors over HTTP share one limit
   expect([refused.status, refused.headers['content-type']]).toEqual([429, 'application/problem+json'])
   expect(JSON.parse(refused.body)).toMatchObject({ 'violated-policies': ['by-address'] })
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+
+  const nobody = await send(envoy.url, { path: '/v1/dear', method: 'POST' })
+  expect([nobody.status, nobody.headers.ratelimit]).toEqual([200, expect.stringMatching(/^"for-visitors";r=15;/)])
 
   const over = await client.shouldRateLimit({ ...asked, hits_addend: 2 })
   expect(over).toMatchObject({ overall_code: 'OVER_LIMIT', statuses: [{ code: 'OVER_LIMIT', limit_remaining: 1 }] })

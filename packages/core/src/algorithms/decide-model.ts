@@ -150,7 +150,14 @@ export function decideModel(
     return { decision: decisionOf(request, verdict), changes: [], rebased: 0 }
   }
 
-  const plans = planAll((limit) => costOf(limit, request), cells)
+  /** A look that found room is none but that. */
+  const looked = (from: Cells, one: Planned): Planned => {
+    if (one.limit.apart?.isLook !== true || one.plan.waitMs !== 0) return one
+    return { ...one, plan: { ...countOf(from, one).plan(argumentsOf(one), 0, nowUs), next: undefined } }
+  }
+  const plans = planAll((limit) => (limit.apart?.isLook ? 1 : costOf(limit, request)), cells).map((one) =>
+    looked(cells, one),
+  )
   const wanting = plans.filter(({ plan }) => plan.waitMs !== 0)
   const refusing = wanting.filter(({ limit }) => limit.mode === 'enforce')
   const shadowing = wanting.filter(({ limit }) => limit.mode === 'shadow')

@@ -27,6 +27,8 @@ export interface Apart {
   readonly named: ReadonlyMap<string, string>
   /** Units; a non-negative safe integer. */
   readonly cost: number
+  /** Refuses where there is no room for a unit, and takes nothing: `cost` is 0. */
+  readonly isLook?: boolean
 }
 
 /** A limit of the policy, checked and with every default filled in. */

@@ -64,8 +64,10 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
 }
 
 /** One cost for all, or a list of each limit's. */
-const costText = (request: LimitRequest, limits: readonly Limit[]): string =>
-  request.isApart === true ? `[${limits.map((limit) => costOf(limit, request)).join()}]` : `${request.cost}`
+const costText = (request: LimitRequest, limits: readonly Limit[], each: (limit: Limit) => number): string =>
+  request.isApart === true ? `[${limits.map(each).join()}]` : `${request.cost}`
+
+const lookCost = -1
 
 /** Positions from 1, in order of first use. */
 function positionOf(positions: Map<string, number>, text: string): number {
@@ -102,8 +104,9 @@ class CallWriter {
 
   decide(request: LimitRequest): string {
     const { idempotency, settleable, scope } = request
+    const asked = (limit: Limit) => (limit.apart?.isLook === true ? lookCost : costOf(limit, request))
     const isMarked = !request.peek && (idempotency !== undefined || settleable !== undefined)
-    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${costText(request, request.limits)}`
+    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${costText(request, request.limits, asked)}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
       if (blockMsOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
@@ -136,7 +139,7 @@ class CallWriter {
   refund(request: LimitRequest, charge: Charge): string {
     const { settleable } = request
     const limits = chargedLimits(request, charge)
-    const cost = costText(request, limits)
+    const cost = costText(request, limits, (limit) => costOf(limit, request))
     let text = `[2,${cost},${charge.atUs}`
     if (settleable !== undefined) {
       text = `[6,${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`

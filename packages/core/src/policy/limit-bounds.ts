@@ -24,7 +24,8 @@ export function isWithinBounds(reader: PolicyReader, place: Place, fields: Field
     return false
   }
   const { algorithm, size, capacity, span, lease } = limit
-  if (lease > size)
+  // Nobody leases from what admits nothing; a subject's own size may be 0.
+  if (lease > size && size > 0)
     return refuse('lease', `must be at most the size, ${size}: a process cannot hold more than there is`)
   if (algorithm === 'sliding_window' && span.kind === 'window' && span.ms > slidingWindowMsMax) {
     const reason = 'its two cells could not be weighted exactly beyond'

@@ -107,6 +107,7 @@ export function readDescriptorPath(path: string): { readonly path: string } | { 
   if (segments.length < 3 || segments.length % 2 === 0) {
     return { why: 'must be /DOMAIN/KEY/VALUE, with a key and a value for each entry of the descriptor' }
   }
+  if (segments.includes('')) return { why: `has an empty segment; an empty value is ${emptyValue}` }
   const read: string[] = []
   for (const [at, segment] of segments.entries()) {
     const isValue = at > 0 && at % 2 === 0

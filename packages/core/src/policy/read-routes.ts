@@ -40,6 +40,7 @@ export function readRoutes(reader: PolicyReader, place: Place, known: RouteRefer
     const limits = routeLimits.read(fields?.get('limits'))
     const settlement = fields === undefined ? undefined : readSettlement(reader, fields)
     if (match === undefined || matchAt === undefined) continue
+    if (match.method === descriptorMethod && fields !== undefined) refuseForDescriptors(reader, fields)
     const shape = shapeOf(match)
     const same = shapes.get(shape)
     if (same !== undefined)
@@ -75,6 +76,18 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
     return { ...route, limits }
   })
   return isSame ? routes : kept
+}
+
+/** Whoever asks by descriptors passes the request on itself, and says what it costs by hits_addend. */
+function refuseForDescriptors(reader: PolicyReader, fields: ReadonlyMap<string, Field>): void {
+  for (const key of ['upstream', 'settle', 'refundOn']) {
+    const field = fields.get(key)
+    if (field !== undefined) reader.problemAtKey(field, `a route for descriptors has no \`${key}\``)
+  }
+  const cost = fields.get('cost')
+  if (cost !== undefined && typeof reader.scalar(cost) === 'string') {
+    reader.problem(cost, 'must be a whole number: a descriptor says its cost by hits_addend')
+  }
 }
 
 type Match = Pick<Route, 'method' | 'path' | 'template'>

@@ -18,11 +18,16 @@ type Lists = Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>
 /**
  * Gives the limits of a subject's request to a route: its plan's in the plan's order, then the route's, then those for
  * all, each once and in the subject's own version if it has one. Equal plan, own versions and limits of the route give
- * the same array, so that what is derived from it can be kept by its identity.
+ * the same array, so that what is derived from it can be kept by its identity. What does not apply replaces nothing.
  */
-export function createLimitResolver(policy: Policy): (subject: Subject, route: Route) => readonly Limit[] {
+export function createLimitResolver(
+  policy: Policy,
+  applies: (limit: Limit) => boolean = () => true,
+): (subject: Subject, route: Route) => readonly Limit[] {
   const byPlan = new Map<Plan, Lists>()
   let kept = 0
+  const limitsOf = (ofRoute: readonly Limit[], plan: Plan, own: OwnLimits) =>
+    withoutReplaced(metLimits(policy, plan, ofRoute, own).filter(applies))
 
   const make = ({ id, plan, ownLimits }: Subject, route: Route): readonly Limit[] => {
     const lists = byPlan.get(plan)
@@ -31,14 +36,14 @@ export function createLimitResolver(policy: Policy): (subject: Subject, route: R
       for (const old of byPlan.values()) old.clear()
       kept = 0
     }
-    const list = limitsOf(policy, plan, route.limits, ownLimits)
+    const list = limitsOf(route.limits, plan, ownLimits)
     lists.set(ownLimits, (lists.get(ownLimits) ?? new Map()).set(route.limits, list))
     kept += 1
     return list
   }
 
   for (const plan of [noPlan, ...policy.plans.values()]) {
-    const list = limitsOf(policy, plan, noRouteLimits, noOwnLimits)
+    const list = limitsOf(noRouteLimits, plan, noOwnLimits)
     byPlan.set(plan, new Map([[noOwnLimits, new Map([[noRouteLimits, list]])]]))
   }
   return function resolveLimits(subject, route) {
@@ -46,18 +51,18 @@ export function createLimitResolver(policy: Policy): (subject: Subject, route: R
   }
 }
 
-function limitsOf(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: OwnLimits): readonly Limit[] {
+function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: OwnLimits): readonly Limit[] {
   const byName = new Map<string, Limit>()
   for (const limit of [...plan.limits, ...ofRoute, ...policy.limitsForAll]) {
     byName.set(limit.name, own.get(limit.name) ?? limit)
   }
   // parsePolicy has refused such a plan with its line; this holds for policies made in other ways.
   if (byName.size > limitsPerDecisionMax) throw new RangeError(`plan ${plan.name} has ${byName.size} limits`)
-  return withoutReplaced([...byName.values()])
+  return [...byName.values()]
 }
 
-/** Without the limits that others among them replace. */
+/** Without the limits that others among them replace. One in shadow is only tried out, and replaces nothing. */
 export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
-  const replaced = new Set(limits.flatMap(({ replaces }) => replaces ?? []))
+  const replaced = new Set(limits.flatMap(({ mode, replaces }) => (mode === 'enforce' ? (replaces ?? []) : [])))
   return replaced.size === 0 ? limits : limits.filter(({ name }) => !replaced.has(name))
 }

@@ -116,3 +116,14 @@ test('what overflows shares one count whatever headers it varies, and meets nobo
   expect(shared).toMatchObject({ scope: { subject: 'ip:overflow', ip: 'overflow', keyId: '' }, idempotency: undefined })
   expect(shared?.scope.named).toBeUndefined()
 })
+
+test('what overflows and asks for several things is counted once under each limit, by no value of its own', async () => {
+  const { store } = open(1)
+  await store.decide(from('ip:10.0.0.1'))
+  const { limits } = from('ip:10.0.0.2')
+  const apart = ['a', 'b'].flatMap((value) =>
+    limits.map((limit) => ({ ...limit, apart: { named: new Map([['attribute:value', value]]), cost: 2 } })),
+  )
+  const decision = await store.decide(from('ip:10.0.0.2', { limits: apart, isApart: true }))
+  expect(decision.limits.map(({ name, used }) => `${name} ${used}`)).toEqual(['own 1', 'address 1'])
+})

@@ -1,4 +1,5 @@
 import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
 
@@ -66,7 +67,8 @@ class FilteringStore implements AnonymousFilter {
     // Route and method are of the policy; whatever else the caller names would make a key of its own, or meet a stranger's marker.
     const { route, method } = request.scope
     const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
-    const shared = { ...request, scope, idempotency: undefined }
+    const limits = request.isApart === true ? together(request.limits) : request.limits
+    const shared = { ...request, limits, isApart: false, scope, idempotency: undefined }
     this.#shared.set(request, shared)
     return this.#inner.decide(shared)
   }
@@ -91,4 +93,10 @@ class FilteringStore implements AnonymousFilter {
     }
     return true
   }
+}
+
+/** Each once, without the values that it was asked for. */
+function together(limits: readonly Limit[]): readonly Limit[] {
+  const names = new Map(limits.map(({ apart: _, ...limit }): [string, Limit] => [limit.name, limit]))
+  return [...names.values()]
 }

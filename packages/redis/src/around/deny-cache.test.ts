@@ -164,3 +164,24 @@ test('no more refusals are kept than the bound says', async () => {
   await use(one, 1)
   expect(asked()).toBe(7)
 })
+
+test('a limit of size 0 refuses whatever costs anything, and nobody is asked', async () => {
+  const { store, asked } = open()
+  const shut = buildLimit({ name: 'shut', size: 0 })
+  const refused = await store.decide(buildRequest([buildLimit(), shut]))
+  const expected = {
+    allowed: false,
+    reason: 'cost_exceeds_limit',
+    deniedBy: 'shut',
+    refusedBits: 2,
+    isRemembered: true,
+  }
+  expect([refused, asked()]).toMatchObject([expected, 0])
+  const others = [
+    buildRequest([shut], { cost: 0 }),
+    buildRequest([{ ...shut, mode: 'shadow' }]),
+    buildRequest([shut], { idempotency: { key: 'k', id: 'i' } }),
+  ]
+  for (const request of others) await store.decide(request)
+  expect(asked()).toBe(3)
+})

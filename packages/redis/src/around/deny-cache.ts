@@ -12,7 +12,7 @@ import { limitKey } from '../keys.ts'
  * A refusal is kept under the one limit that refused, so that it serves every caller who shares that limit and has no other;
  * for whoever has more limits it answers only the very set that was refused. It answers the same cost, and under a fixed
  * window, where the wait does not depend on the cost, larger ones too. Looking, requests with an idempotency key (which may have
- * been admitted before), and those that ask for several things at once always ask.
+ * been admitted before), and those that ask for several things at once always ask. A limit of size 0 refuses without anybody being asked.
  */
 
 /** A refund or another process's reset goes unseen this long at most. */
@@ -67,6 +67,11 @@ class DenyCachingStore implements DenyCache {
 
   decide(request: LimitRequest): Promise<Decision> {
     if (request.peek || request.isApart === true) return this.#inner.decide(request)
+    const shut = shutLimit(request)
+    if (shut !== undefined) {
+      this.#answered += 1
+      return Promise.resolve(refusalByShut(request, shut))
+    }
     const askedMs = this.#monotonicMs()
     const denial = this.#denials.size === 0 ? undefined : this.#find(request, askedMs)
     if (denial !== undefined) {
@@ -117,6 +122,18 @@ class DenyCachingStore implements DenyCache {
     this.#denials.set(place, { decision, limit, cost: request.cost, keys, answeredMs, endsMs })
   }
 }
+
+/** A limit of size 0 that is enforced: whatever costs anything is refused by it for good, so nobody need be asked. */
+function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefined {
+  if (cost === 0 || idempotency !== undefined) return undefined
+  for (const limit of limits) if (limit.size === 0 && limit.mode === 'enforce') return limit
+  return undefined
+}
+
+const refusalByShut = ({ limits }: LimitRequest, shut: Limit): Decision => ({
+  ...{ allowed: false, reason: 'cost_exceeds_limit', deniedBy: shut.name, refusedBits: 2 ** limits.indexOf(shut) },
+  ...{ shadowedBy: '', charged: 'no', retryAfterMs: 0, atUs: 0, repeats: '', limits: [], isRemembered: true },
+})
 
 /** A key has no blank. */
 const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>

@@ -1,5 +1,6 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { Verdict } from '../gate.ts'
 import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
@@ -34,6 +35,17 @@ export function answerOf(
   }
 }
 
+/** Of what no door takes, without a decision. An error would make Envoy let it through. */
+export function refusalOf(detail: string, descriptors: number): RateLimitResponse {
+  const problem: Problem = { type: problemType('bad-request'), title: 'Bad request', status: 400, detail }
+  return {
+    overallCode: codes.overLimit,
+    statuses: Array.from({ length: descriptors }, () => ({ code: codes.overLimit })),
+    responseHeadersToAdd: [{ key: 'content-type', value: 'application/problem+json' }],
+    rawBody: Buffer.from(JSON.stringify(problem)),
+  }
+}
+
 /** Shadow limits are nobody's business but the policy's author's. */
 function statusOf({ decision, limits = [] }: Verdict, question: Question | undefined, at: number): DescriptorStatus {
   const { allowed, refusedBits } = decision
@@ -46,14 +58,16 @@ function statusOf({ decision, limits = [] }: Verdict, question: Question | undef
     // Of a decision made without Redis, or from memory, some limits have no state.
     const isWhole = decision.limits.length === limits.length
     const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
-    isOver ||= isRefusing
+    // A refusal by a block names only the blocks.
+    const isShort = !allowed && state !== undefined && state.remaining < wantedOf(limit, question)
+    isOver ||= isRefusing || isShort
     if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
       tightest = { limit, state }
   }
   // Refused by nothing that has a bit (Redis away, nobody's key): that is everybody's refusal.
   const code = isOver || (!allowed && refusedBits === 0) ? codes.overLimit : codes.ok
   if (tightest === undefined)
-    return question?.isKnown[at] === false ? { code } : { code, limitRemaining: allowed ? countMax : 0 }
+    return question?.isKnown[at] === false || code === codes.overLimit ? { code } : { code, limitRemaining: countMax }
   const { limit, state } = tightest
   return {
     code,
@@ -65,6 +79,12 @@ function statusOf({ decision, limits = [] }: Verdict, question: Question | undef
     limitRemaining: Math.min(state.remaining, countMax),
     durationUntilReset: { seconds: Math.floor(state.resetMs / 1_000), nanos: (state.resetMs % 1_000) * 1_000_000 },
   }
+}
+
+/** Units that the request wanted of it. */
+function wantedOf({ apart }: Limit, question: Question | undefined): number {
+  if (apart !== undefined) return apart.isLook === true ? 1 : apart.cost
+  return question?.cost ?? 0
 }
 
 /** Envoy's numbers of units. */

@@ -10,6 +10,8 @@ export interface MetLimit {
   /** What it is counted by. */
   readonly values: Values
   readonly cost: number
+  /** Only whether there is room is asked, and nothing is taken. */
+  readonly isLook: boolean
   /** The descriptors that are held to it, by position; undefined for all. */
   readonly of: readonly number[] | undefined
 }
@@ -32,12 +34,13 @@ export function combineLimits(met: readonly MetLimit[], values: Values, cost: nu
   const byCount = new Map<string, MetLimit>()
   for (const one of met) {
     if (!left.has(one.limit)) continue
-    const count = JSON.stringify([one.limit.name, ...attributesOf(one.limit).map((name) => one.values.get(name) ?? '')])
+    const counted = attributesOf(one.limit).flatMap((name) => [name, one.values.get(name) ?? ''])
+    const count = JSON.stringify([one.limit.name, ...counted])
     const known = byCount.get(count)
     byCount.set(count, known === undefined ? one : joined(known, one))
   }
   const all = [...byCount.values()]
-  const isApart = all.some((one) => one.cost !== cost || !isCountedBy(values, one))
+  const isApart = all.some((one) => one.isLook || one.cost !== cost || !isCountedBy(values, one))
   return { limits: isApart ? all.map(apart) : all.map(({ limit }) => limit), isApart, of: all.map(({ of }) => of) }
 }
 
@@ -48,12 +51,17 @@ export const attributesOf = ({ by }: Limit): readonly string[] =>
 const isCountedBy = (values: Values, { limit, values: own }: MetLimit) =>
   attributesOf(limit).every((name) => own.get(name) === values.get(name))
 
+/** Of two sizes for one count, which only overrides have, the smaller holds. */
 function joined(a: MetLimit, b: MetLimit): MetLimit {
   const of = a.of === undefined || b.of === undefined ? undefined : [...a.of, ...b.of]
-  return { ...a, of, cost: Math.max(a.cost, b.cost) }
+  const limit = b.limit.size < a.limit.size ? b.limit : a.limit
+  return { ...a, limit, of, cost: Math.max(a.cost, b.cost), isLook: a.isLook && b.isLook }
 }
 
-const apart = ({ limit, values, cost }: MetLimit): Limit => ({ ...limit, apart: { named: scopesOf(values), cost } })
+const apart = ({ limit, values, cost, isLook }: MetLimit): Limit => ({
+  ...limit,
+  apart: { named: scopesOf(values), cost, ...(isLook ? { isLook } : {}) },
+})
 
 /** The values as scopes are filled from them. */
 export const scopesOf = (values: Values): ReadonlyMap<string, string> =>

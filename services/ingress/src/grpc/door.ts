@@ -42,7 +42,6 @@ export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, lo
     async close() {
       for (const name of ['', serviceName]) health.setStatus(name, 'NOT_SERVING')
       listener.close()
-      injector.drain(graceMs)
       await new Promise<void>((done) => {
         const deadline = setTimeout(done, graceMs)
         server.tryShutdown(() => {
@@ -50,6 +49,7 @@ export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, lo
           done()
         })
       })
+      injector.destroy()
       server.forceShutdown()
     },
   }

@@ -1,8 +1,8 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Gate, Verdict } from '../gate.ts'
+import type { Gate } from '../gate.ts'
 import type { Ports } from '../ports.ts'
-import { answerOf } from './answer.ts'
+import { answerOf, refusalOf } from './answer.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
 import { readQuestion } from './read-question.ts'
 
@@ -16,20 +16,19 @@ type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
  * descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the request through.
  */
 export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCheck, log: Logger) {
-  const decide = (request: RateLimitRequest): Promise<RateLimitResponse> | { readonly wrong: string } => {
+  const decide = async (request: RateLimitRequest): Promise<RateLimitResponse | { readonly wrong: string }> => {
     const { view } = ports.policy
     const question = readQuestion(view, request, ports.clock.nowMs())
     if (question.kind === 'wrong') return { wrong: question.detail }
-    const { ip, route, method } = question
     const count = request.descriptors.length
+    if (question.kind === 'refused') return refusalOf(question.detail, count)
+    const { ip, route, method } = question
     if (question.kind === 'stranger') {
-      const refused = gate.refuseStranger({ ip, route, method, retryAfterMs: 0 })
-      return refused.then((verdict) => answerOf(verdict, count, undefined, ports))
+      return answerOf(await gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }), count, undefined, ports)
     }
-    const { subject, keyId, cost, named, limits, isApart } = question
+    const { subject, keyId, cost, isLook, named, limits, isApart } = question
     const asked = { view, subject, keyId, ip, route, method, cost, named, limits, isApart }
-    const decided: Promise<Verdict> = gate.decide({ ...asked, peek: false, idempotencyKey: undefined })
-    return decided.then((verdict) => answerOf(verdict, count, question, ports))
+    return answerOf(await gate.decide({ ...asked, peek: isLook, idempotencyKey: undefined }), count, question, ports)
   }
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
@@ -38,13 +37,11 @@ export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCh
       answer(refusal)
       return
     }
-    const found = decide(call.request)
-    if ('wrong' in found) {
-      answer({ code: status.INVALID_ARGUMENT, details: found.wrong })
-      return
-    }
-    found.then(
-      (response) => answer(null, response),
+    decide(call.request).then(
+      (found) => {
+        if ('wrong' in found) answer({ code: status.INVALID_ARGUMENT, details: found.wrong })
+        else answer(null, found)
+      },
       (error: unknown) => {
         log.error({ err: error }, 'ShouldRateLimit failed')
         answer({ code: status.INTERNAL, details: 'The request could not be decided; the log says why.' })

@@ -1,16 +1,20 @@
+import { hash } from 'node:crypto'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import { descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
 import { attributesOf, combineLimits, type MetLimit, scopesOf, type Values } from './combine-limits.ts'
 import type { Descriptor, RateLimitRequest } from './messages.ts'
-import { domainAttribute, overrideLimit } from './override-limit.ts'
+import { overrideAttribute, overrideLimit, overrideValue } from './override-limit.ts'
 import { type Named, nobodyNamed, whoIsNamed } from './who-is-named.ts'
 
-/** Longer ones are no names that anybody gave; each may become part of a Redis key. */
-const textLengthMax = 1_024
+/** Names that somebody configured. */
+const nameLengthMax = 128
+/** Longer values, which clients may have made, are known by their hash. */
+const valueLengthMax = 1_024
 /** Envoy sends one for each list of actions of a route, and few entries in each. */
 const descriptorsMax = 32
 const entriesMax = 16
@@ -18,6 +22,8 @@ const entriesMax = 16
 /** What a gateway asks, in the words of the policy. */
 export interface Question extends Extract<Named, { readonly kind: 'named' }> {
   readonly cost: number
+  /** All descriptors only ask whether there is room. */
+  readonly isLook: boolean
   readonly named: NamedValues
   /** Undefined: those of subject and route. */
   readonly limits: readonly Limit[] | undefined
@@ -28,7 +34,11 @@ export interface Question extends Extract<Named, { readonly kind: 'named' }> {
   readonly isKnown: readonly boolean[]
 }
 
-export type ReadQuestion = Question | Exclude<Named, { readonly kind: 'named' }>
+export type ReadQuestion =
+  | Question
+  | Exclude<Named, { readonly kind: 'named' }>
+  /** A gateway that is not set up right. */
+  | { readonly kind: 'wrong'; readonly detail: string }
 
 const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
 
@@ -61,16 +71,18 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   // What several descriptors say of one request's cost is not added up.
   const said = request.hitsAddend > 0 ? request.hitsAddend : undefined
   const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
-  const cost = Math.max(...costs)
+  const isLook = costs.every((one) => one === 0) && parts.every(({ hits }) => hits === 0)
+  const cost = isLook ? 1 : Math.max(...costs)
   const known = {
     ...who,
     cost,
+    isLook,
     named: scopesOf(values),
     isKnown: parts.map(({ route }) => !isRouted || route !== undefined),
   }
   if (parts.length === 1 && first?.override === undefined)
     return { ...known, limits: undefined, isApart: false, of: [] }
-  const met = metLimits(view, known, { parts, values, costs })
+  const met = metLimits(view, known, { parts, values, costs: isLook ? costs.map(() => 1) : costs })
   const { limits, isApart, of } = combineLimits(met, values, cost)
   if (limits.length > limitsPerDecisionMax) {
     return wrong(
@@ -81,11 +93,19 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
 }
 
 function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
-  const values = new Map(descriptor.entries.map(({ key, value }) => [key, value]))
+  const values = new Map<string, string>()
+  for (const { key, value } of descriptor.entries) if (!values.has(key)) values.set(key, boundedValue(key, value))
   const override = overrideLimit(descriptor)
-  if (override !== undefined) values.set(domainAttribute, domain)
+  if (override !== undefined) values.set(overrideAttribute, overrideValue(domain, descriptor))
   const { hitsAddend, entries } = descriptor
   return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
+}
+
+/** Addresses are counted as everywhere: of IPv6 the /64. A path is looked at as a whole, as other doors do. */
+function boundedValue(key: string, value: string): string {
+  if (key === 'path') return value
+  if (key === 'remote_address') return addressScope(value) || value.slice(0, valueLengthMax)
+  return value.length <= valueLengthMax ? value : hash('sha256', value, 'base64url')
 }
 
 /** Of an attribute that several descriptors have the first one's value. */
@@ -102,30 +122,33 @@ function metLimits(
   asked: { readonly parts: readonly Part[]; readonly values: Values; readonly costs: readonly number[] },
 ): readonly MetLimit[] {
   const { parts, values, costs } = asked
-  const costAt = (at: number) => costs[at] ?? cost
+  const own = ({ hits, values }: Part, at: number) => ({
+    values,
+    cost: costs[at] ?? cost,
+    isLook: hits === 0 && costs[at] === 0,
+    of: [at],
+  })
   const shared = route.method === descriptorMethod ? unmatchedRoute : route
   const isMet = ({ by }: Limit) => ip !== '' || by.every(({ kind }) => kind !== 'ip')
-  const ofAll = view
-    .resolveLimits(subject, shared)
-    .filter(isMet)
-    .flatMap((limit): readonly MetLimit[] => {
-      const names = attributesOf(limit)
-      const theirs = parts.flatMap((part, at) => (names.every((name) => part.values.has(name)) ? [{ part, at }] : []))
-      if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, of: undefined }]
-      // Counted apart by descriptors' values, each of them that has them counts.
-      return theirs.map(({ part, at }) => ({ limit, values: part.values, cost: costAt(at), of: [at] }))
-    })
+  const resolve = ip === '' ? view.resolveWithoutAddress : view.resolveLimits
+  const ofAll = resolve(subject, shared).flatMap((limit): readonly MetLimit[] => {
+    const names = attributesOf(limit)
+    const theirs = parts.flatMap((part, at) => (names.every((name) => part.values.has(name)) ? [{ part, at }] : []))
+    if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, isLook: false, of: undefined }]
+    // Counted apart by descriptors' values, each of them that has them counts.
+    return theirs.map(({ part, at }) => ({ limit, ...own(part, at) }))
+  })
   const ofEach = parts.flatMap((part, at): readonly MetLimit[] => {
     const limits = part.override === undefined ? (part.route?.limits ?? []) : [part.override]
-    return limits.filter(isMet).map((limit) => ({ limit, values: part.values, cost: costAt(at), of: [at] }))
+    return limits.filter(isMet).map((limit) => ({ limit, ...own(part, at) }))
   })
   return [...ofEach, ...ofAll]
 }
 
-/** What no gateway sends that is set up right; undefined for nothing. */
+/** What no gateway sends that is set up right; undefined for nothing. What its clients may have made is never the reason. */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
-  const isText = (text: string) => text !== '' && text.length <= textLengthMax
-  if (!isText(domain)) return `domain must have 1 to ${textLengthMax} characters.`
+  const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^[\x20-\x7e]*$/.test(text)
+  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} printable ASCII characters.`
   if (descriptors.length === 0 || descriptors.length > descriptorsMax) {
     return `There must be 1 to ${descriptorsMax} descriptors, but there are ${descriptors.length}.`
   }
@@ -133,9 +156,8 @@ function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefi
     if (entries.length === 0 || entries.length > entriesMax) {
       return `descriptors[${at}] must have 1 to ${entriesMax} entries, but has ${entries.length}.`
     }
-    const bad = entries.find(({ key, value }) => !isText(key) || value.length > textLengthMax)
-    if (bad !== undefined) {
-      return `descriptors[${at}] has an entry whose key is empty, or whose key or value is longer than ${textLengthMax} characters.`
+    if (entries.some(({ key }) => !isName(key))) {
+      return `descriptors[${at}] has an entry whose key does not have 1 to ${nameLengthMax} printable ASCII characters.`
     }
     if (limit !== null && limit.unit === 0) return `descriptors[${at}].limit has no unit.`
     if (hitsAddend !== null && !Number.isSafeInteger(hitsAddend.value)) {

@@ -18,12 +18,14 @@ export type Named =
     }
   /** A key or a subject that is nobody's. */
   | { readonly kind: 'stranger'; readonly ip: string; readonly route: Route; readonly method: string }
-  | { readonly kind: 'wrong'; readonly detail: string }
+  /** A path of two meanings, which no door takes. */
+  | { readonly kind: 'refused'; readonly detail: string }
 
-/** A domain of routes for descriptors: the address is known, but nobody is named. */
+/** A domain of routes for descriptors: the address may be known, but nobody is named. */
 export function nobodyNamed(domain: string, entries: ReadonlyMap<string, string>, route: Route): Named {
   const ip = addressScope(entries.get('remote_address') ?? '')
-  return { kind: 'named', subject: unnamedSubject(domain), keyId: '', ip, route, method: '' }
+  const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, noPlan)
+  return { kind: 'named', subject, keyId: '', ip, route, method: '' }
 }
 
 /**
@@ -37,10 +39,10 @@ export function whoIsNamed(
   nowMs: number,
 ): Named {
   const ip = addressScope(entries.get('remote_address') ?? '')
-  const method = (entries.get('method') ?? '').toUpperCase()
+  const method = methodOf(entries.get('method') ?? '')
   const path = entries.get('path')
   const normal = path === undefined ? undefined : normalizePath(path.split('?', 1)[0] ?? '')
-  if (normal?.kind === 'refused') return { kind: 'wrong', detail: `The entry path ${normal.why}.` }
+  if (normal?.kind === 'refused') return { kind: 'refused', detail: `The path ${normal.why}.` }
   const route = (normal === undefined ? undefined : matchRoute(method, normal.path)) ?? unmatchedRoute
   const asked = { ip, route, method }
   const [key, id] = [entries.get('key'), entries.get('subject')]
@@ -56,3 +58,6 @@ export function whoIsNamed(
   const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, policy.identity.anonymousPlan ?? noPlan)
   return { kind: 'named', subject, keyId: '', ...asked }
 }
+
+/** As the check API takes it: what is no method is none, for records and usage are grouped by it. */
+const methodOf = (text: string) => (/^[A-Za-z-]{1,32}$/.test(text) ? text.toUpperCase() : '')
