@@ -41,15 +41,12 @@ export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, lo
       }),
     async close() {
       for (const name of ['', serviceName]) health.setStatus(name, 'NOT_SERVING')
-      listener.close()
-      await new Promise<void>((done) => {
-        const deadline = setTimeout(done, graceMs)
-        server.tryShutdown(() => {
-          clearTimeout(deadline)
-          done()
-        })
-      })
-      injector.destroy()
+      const closed = new Promise<void>((done) => listener.close(() => done()))
+      // Says goodbye to every connection, which then ends with its last call; gRPC's own shutdown does not wait for injected ones.
+      injector.drain(graceMs)
+      const deadline = setTimeout(() => injector.destroy(), graceMs)
+      await closed
+      clearTimeout(deadline)
       server.forceShutdown()
     },
   }
