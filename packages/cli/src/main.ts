@@ -80,6 +80,18 @@ program
     if (!check(options, around).ok) process.exitCode = 2
   })
 
+program
+  .command('import')
+  .description("Convert another program's limits to a policy, and say what cannot be carried over.")
+  .command('envoy')
+  .description('Convert configuration files of envoyproxy/ratelimit; what they become is printed.')
+  .argument('<file...>')
+  .option('--shadow', 'make limits that count and report, and refuse nothing', false)
+  .option('--json', 'print {policy, notes}', false)
+  .action(async (files: string[], options) =>
+    (await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, around),
+  )
+
 /** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
 const aboutLimits = (command: Command) =>
   command

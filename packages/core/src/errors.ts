@@ -9,6 +9,8 @@ export const errorFacts = {
   CONFIG_INVALID: { retryable: false },
   /** weir.yaml is wrong; the message lists every problem with file and line. */
   POLICY_INVALID: { retryable: false },
+  /** What is to be imported cannot be read as what it should be; the message lists every problem with file and line. */
+  IMPORT_REFUSED: { retryable: false },
   /** Redis does not answer a command that needs it. */
   REDIS_UNAVAILABLE: { retryable: true },
   /** ClickHouse does not answer a command that needs it. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -11,7 +12,7 @@ const root = resolve(import.meta.dirname, '../../../.weir')
 export async function fetchOnce(name: string, fill: (folder: string) => Promise<void>): Promise<string> {
   const folder = resolve(root, name)
   if (existsSync(folder)) return folder
-  const partial = `${folder}-${process.pid}`
+  const partial = `${folder}-${randomUUID()}`
   try {
     await mkdir(partial, { recursive: true })
     await fill(partial)

@@ -4,36 +4,29 @@ import { type Gateway, type GatewayOptions, snippet, startGateway } from './star
 
 /** Envoy with docs/integrations/envoy/envoy.yaml. */
 export const startEnvoy = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
-  startGateway(async (port) => {
-    const program = await envoyProgram()
-    return {
-      needs: undefined,
-      files: {
-        'envoy.yaml': await snippet('envoy/envoy.yaml', [
-          ['port_value: 8081', `port_value: ${new URL(weirApi).port}`],
-          ['port_value: 9000', `port_value: ${new URL(upstream).port}`],
-          ['port_value: 80 }', `port_value: ${port} }`],
-          ['failure_mode_allow: false', `failure_mode_allow: ${whenAway === 'open'}`],
-        ]),
-      },
-      command: commandOf(program),
-    }
-  })
+  startEnvoyWith('envoy/envoy.yaml', [
+    ['port_value: 8081', `port_value: ${new URL(weirApi).port}`],
+    ['port_value: 9000', `port_value: ${new URL(upstream).port}`],
+    ['failure_mode_allow: false', `failure_mode_allow: ${whenAway === 'open'}`],
+  ])
 
 /** Envoy with docs/integrations/envoy/ratelimit.yaml, which asks at `host:port`. */
 export const startEnvoyOverGrpc = (asks: { readonly grpc: string; readonly upstream: string }): Promise<Gateway> =>
+  startEnvoyWith('envoy/ratelimit.yaml', [
+    ['port_value: 8082', `port_value: ${asks.grpc.split(':')[1]}`],
+    ['port_value: 9000', `port_value: ${new URL(asks.upstream).port}`],
+    // Beside all the other tests an answer may take many times as long as it does in life.
+    ['timeout: 0.5s', 'timeout: 20s'],
+  ])
+
+/** Envoy with a file of docs/integrations, or one beside it, in which some text is replaced. It listens where the file says port 80. */
+export const startEnvoyWith = (file: string, replacements: readonly (readonly [string, string])[]): Promise<Gateway> =>
   startGateway(async (port) => {
     const program = await envoyProgram()
     return {
       needs: undefined,
       files: {
-        'envoy.yaml': await snippet('envoy/ratelimit.yaml', [
-          ['port_value: 8082', `port_value: ${asks.grpc.split(':')[1]}`],
-          ['port_value: 9000', `port_value: ${new URL(asks.upstream).port}`],
-          ['port_value: 80 }', `port_value: ${port} }`],
-          // Beside all the other tests an answer may take many times as long as it does in life.
-          ['timeout: 0.5s', 'timeout: 20s'],
-        ]),
+        'envoy.yaml': await snippet(file, [...replacements, ['port_value: 80 }', `port_value: ${port} }`]]),
       },
       command: commandOf(program),
     }

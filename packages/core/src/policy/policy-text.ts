@@ -38,10 +38,10 @@ export function* policyLines(source: PolicySource): Iterable<string> {
 
 function* sectionLines(source: PolicySource, kind: (typeof textOrder)[number]): Iterable<string> {
   for (const { name, body } of inTextOrder(source, kind)) {
-    if (kind === 'route') yield `- ${flow({ match: name, ...body })}`
+    if (kind === 'route') yield `- ${yamlOf({ match: name, ...body })}`
     else if (kind === 'identity') yield* members(body)
-    else if (kind === 'subject') yield `${scalar(name)}: ${flow(withKeys(source, name, body))}`
-    else yield `${scalar(name)}: ${flow(body)}`
+    else if (kind === 'subject') yield `${scalar(name)}: ${yamlOf(withKeys(source, name, body))}`
+    else yield `${scalar(name)}: ${yamlOf(body)}`
   }
 }
 
@@ -61,15 +61,15 @@ function withKeys(source: PolicySource, subject: string, { plan, ...rest }: Json
 }
 
 /** A value on one line, as a person would write it. */
-function flow(value: JsonValue): string {
+export function yamlOf(value: JsonValue): string {
   if (typeof value === 'string') return scalar(value)
-  if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`
+  if (Array.isArray(value)) return `[${value.map(yamlOf).join(', ')}]`
   if (!isJsonObject(value)) return JSON.stringify(value)
   const parts = members(value)
   return parts.length === 0 ? '{}' : `{ ${parts.join(', ')} }`
 }
 
-const members = (body: JsonObject) => Object.entries(body).map(([name, value]) => `${scalar(name)}: ${flow(value)}`)
+const members = (body: JsonObject) => Object.entries(body).map(([name, value]) => `${scalar(name)}: ${yamlOf(value)}`)
 
 /** Words, durations and percents stand as they are; whatever YAML might take for something else is quoted. */
 function scalar(text: string): string {

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { formatImportProblem } from '@weir/core/import/foreign-file.ts'
+import { importEnvoy } from '@weir/core/import/import-envoy.ts'
+import { formatImportNote, importedJson, importedText, inShadow } from '@weir/core/import/imported-policy.ts'
+import type { Surroundings } from '../project.ts'
+
+interface ImportOptions {
+  readonly json: boolean
+  /** For a while beside the other program: limits that refuse nothing. */
+  readonly shadow: boolean
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    const plain = why === 'ENOENT' ? 'there is no such file' : why
+    throw new WeirError('IMPORT_REFUSED', `${file} cannot be read: ${plain}.`, error)
+  }
+}
+
+/** From where the person stands, if it lies below. */
+function shortName(cwd: string, file: string): string {
+  const short = relative(cwd, file)
+  return short.startsWith('..') ? file : short
+}
+
+/**
+ * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What they cannot say the same
+ * way stands at their head and on standard error, so that a redirected policy does not hide it.
+ */
+export function importFromEnvoy(files: readonly string[], { json, shadow }: ImportOptions, around: Surroundings): void {
+  const named = files.map((file) => ({ name: shortName(around.cwd, file), text: readText(file) }))
+  const result = importEnvoy(named)
+  if (result.kind === 'problems') {
+    const problems = result.problems.map((problem) => `\n  ${formatImportProblem(problem)}`)
+    throw new WeirError('IMPORT_REFUSED', `This is no configuration of envoyproxy/ratelimit.${problems.join('')}\n`)
+  }
+  const { notes } = result
+  const policy = shadow ? inShadow(result.policy) : result.policy
+  if (json) {
+    around.print(JSON.stringify({ policy: importedJson(policy), notes }))
+    return
+  }
+  for (const note of notes) around.say(formatImportNote(note))
+  around.print(importedText(policy, notes).trimEnd())
+}

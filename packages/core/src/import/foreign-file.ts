@@ -1,0 +1,145 @@
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+
+/** A place in a file that another program's configuration is read from. */
+export interface Spot {
+  readonly file: string
+  /** Counts from 1. */
+  readonly line: number
+}
+
+/** Why a file is not what it should be. */
+export interface ImportProblem extends Spot {
+  readonly message: string
+}
+
+/** As editors open it. */
+export const spotName = ({ file, line }: Spot): string => `${file}:${line}`
+
+/** One line for people and editors. */
+export const formatImportProblem = (problem: ImportProblem): string => `${spotName(problem)}  ${problem.message}`
+
+/** A value with where it stands. */
+export interface ForeignValue extends Spot {
+  readonly node: unknown
+}
+
+/** Longer files are nobody's configuration; this much is read in seconds. */
+const textLengthMax = 4 * 1024 * 1024
+/** Merge keys within merge keys end here: nobody nests them deeper. */
+const mergeDepthMax = 16
+/** Maps that merge keys bring in, in all: lists of lists of them multiply. */
+const mergesMax = 10_000
+/** Kept problems end here: nobody reads a longer list. */
+const problemsMax = 200
+
+const words: ReadonlyMap<string, boolean> = new Map(
+  Object.entries({ true: true, yes: true, on: true, y: true, false: false, no: false, off: false, n: false }),
+)
+
+/**
+ * A YAML file of another program. Unlike a policy it may have aliases and merge keys, and any scalar is a text where one is
+ * wanted. Problems are collected; a reading method gives undefined exactly when it has added one.
+ */
+export class ForeignFile {
+  readonly problems: ImportProblem[] = []
+  readonly #file: string
+  readonly #lines = new LineCounter()
+  #document: Document | undefined
+  #merges = 0
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** The whole of it, or undefined when it cannot be taken apart. */
+  open(text: string): ForeignValue | undefined {
+    const top = { file: this.#file, line: 1, node: undefined }
+    if (text.length > textLengthMax) return this.problem(top, `is longer than ${textLengthMax} characters`)
+    const document = parseDocument(text, {
+      lineCounter: this.#lines,
+      ...{ prettyErrors: false, uniqueKeys: false, stringKeys: true, schema: 'core', logLevel: 'error' },
+    })
+    this.#document = document
+    for (const { code, pos, message } of document.errors) {
+      const plain = code === 'MULTIPLE_DOCS' ? 'a configuration is one document; another begins here' : message
+      this.problem(this.#spot(pos[0]), `is not valid YAML: ${plain}`)
+    }
+    return this.problems.length > 0 ? undefined : this.#value(document.contents, 0)
+  }
+
+  /** One that is found twice is one. */
+  problem({ file, line }: Spot, message: string): undefined {
+    const isKnown = this.problems.some((one) => one.line === line && one.message === message)
+    if (!isKnown && this.problems.length < problemsMax) this.problems.push({ file, line, message })
+  }
+
+  /** Names and values; a merge key's only where the map has no such name itself. */
+  map(value: ForeignValue, what: string): ReadonlyMap<string, ForeignValue> | undefined {
+    const fields = new Map<string, ForeignValue>()
+    return this.#collect(value, fields, 0) ? fields : this.problem(value, `must be ${what}`)
+  }
+
+  list(value: ForeignValue, what: string): readonly ForeignValue[] | undefined {
+    if (!isSeq(value.node)) return this.problem(value, `must be ${what}`)
+    return value.node.items.map((item) => this.#value(item, offsetOf(item) ?? 0, value))
+  }
+
+  /** A scalar as written, whatever YAML takes it for; empty for an empty one. */
+  text(value: ForeignValue, name: string): string | undefined {
+    const { node } = value
+    if (node === null || node === undefined) return ''
+    if (!isScalar(node)) return this.problem(value, `\`${name}\` must be a text`)
+    if (node.value === null) return ''
+    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+  }
+
+  flag(value: ForeignValue, name: string): boolean | undefined {
+    const text = this.text(value, name)
+    if (text === undefined || text === '') return text === undefined ? undefined : false
+    return words.get(text.toLowerCase()) ?? this.problem(value, `\`${name}\` must be true or false, but is ${text}`)
+  }
+
+  wholeNumber(value: ForeignValue, max: number, name: string): number | undefined {
+    const text = this.text(value, name)
+    if (text === undefined) return undefined
+    if (/^\d{1,15}$/.test(text) && Number(text) <= max) return Number(text)
+    return this.problem(
+      value,
+      `\`${name}\` must be a whole number from 0 to ${max}, but is ${text === '' ? 'empty' : text}`,
+    )
+  }
+
+  #collect(value: ForeignValue, into: Map<string, ForeignValue>, depth: number): boolean {
+    this.#merges += depth === 0 ? 0 : 1
+    if (!isMap(value.node) || depth > mergeDepthMax || this.#merges > mergesMax) return false
+    const merged: ForeignValue[] = []
+    const own = new Set<string>()
+    for (const { key, value: node } of value.node.items) {
+      const name = isScalar(key) ? String(key.value) : ''
+      const field = this.#value(node, offsetOf(key) ?? 0, value)
+      if (name === '<<') merged.push(...(isSeq(field.node) ? (this.list(field, '') ?? []) : [field]))
+      else if (own.has(name)) this.problem(field, `${name} is written twice`)
+      else if (!into.has(name) || depth === 0) into.set(name, field)
+      own.add(name)
+    }
+    return merged.every((one) => this.#collect(one, into, depth + 1))
+  }
+
+  /** What an alias stands for, at the place of the alias. */
+  #value(node: unknown, offset: number, near?: Spot): ForeignValue {
+    const spot = isAlias(node) && near !== undefined ? near : this.#spot(offsetOf(node) ?? offset)
+    const meant: Node | undefined =
+      isAlias(node) && this.#document !== undefined ? node.resolve(this.#document) : undefined
+    return { ...spot, node: meant ?? node }
+  }
+
+  #spot(offset: number): Spot {
+    const line = this.#lines.lineStarts.length === 0 ? 1 : this.#lines.linePos(offset).line
+    return { file: this.#file, line }
+  }
+}
+
+function offsetOf(node: unknown): number | undefined {
+  const isNode = isMap(node) || isSeq(node) || isScalar(node) || isAlias(node)
+  return isNode ? node.range?.[0] : undefined
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { formatImportProblem } from './foreign-file.ts'
+import { readEnvoyConfig } from './read-envoy-config.ts'
+
+const problemsOf = (text: string) => readEnvoyConfig(text, 'rl.yaml').problems.map(formatImportProblem)
+const limit = (text: string) => `domain: d\ndescriptors:\n- key: a\n  rate_limit: ${text}`
+
+test('values are texts whatever YAML takes them for, units have no case, aliases and merge keys are what they stand for', () => {
+  const { config, problems } = readEnvoyConfig(
+    `
+domain: d
+descriptors:
+- key: number
+  value: 404
+  rate_limit: &slow { unit: HoUr, requests_per_unit: 7 }
+- { key: on, value: true, rate_limit: { <<: *slow, requests_per_unit: 8 }, shadow_mode: yes }
+- { key: same, rate_limit: *slow }
+`,
+    'rl.yaml',
+  )
+  expect(problems).toEqual([])
+  expect(config?.descriptors).toMatchObject([
+    { key: 'number', value: '404', line: 4, isShadow: false, limit: { line: 6, per: { unit: 'hour', requests: 7 } } },
+    { key: 'on', value: 'true', line: 7, isShadow: true, limit: { per: { unit: 'hour', requests: 8 } } },
+    { key: 'same', value: '', limit: { per: { unit: 'hour', requests: 7 } } },
+  ])
+})
+
+test.each([
+  ['a: [', 'rl.yaml:1  is not valid YAML: '],
+  ['- a', 'rl.yaml:1  must be a configuration of envoyproxy/ratelimit: `domain` and `descriptors`'],
+  ['descriptors: []', 'rl.yaml:1  needs a `domain` that is not empty'],
+  ['domain: a\n---\ndomain: b', 'rl.yaml:2  is not valid YAML: a configuration is one document; another begins here'],
+  ['domain: d\ndescriptors: {}', 'rl.yaml:2  must be a list of descriptors'],
+  ['domain: d\ndescriptors: [a]', 'rl.yaml:2  must be a descriptor: a map with a `key`'],
+  ['domain: d\ndescriptors: [{ value: x }]', 'rl.yaml:2  needs a `key` that is not empty'],
+  ['domain: d\ndomain: e', 'rl.yaml:2  domain is written twice'],
+  [limit('{ unit: fortnight, requests_per_unit: 1 }'), 'rl.yaml:4  the unit must be one of second, minute, hour, day'],
+  [limit('{ requests_per_unit: 1 }'), 'rl.yaml:4  the unit must be one of'],
+  [limit('{ unit: day, requests_per_unit: -1 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number from 0 to'],
+  [limit('{ unit: day, requests_per_unit: 4294967296 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number'],
+  [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has a `unit` beside `unlimited`; a limit has one of them'],
+  [limit('{ unlimited: maybe, unit: day }'), 'rl.yaml:4  `unlimited` must be true or false, but is maybe'],
+  [limit('{ unit: day, replaces: [{}] }'), 'rl.yaml:4  needs the `name` of a limit'],
+  [limit('{ unit: day, name: n, replaces: [{ name: n }] }'), 'rl.yaml:4  a limit cannot replace itself'],
+  ['&a { domain: d, descriptors: [{ key: k, descriptors: [*a] }] }', 'rl.yaml:1  needs a `key` that is not empty'],
+])('%j is refused with its line', (text, problem) => {
+  expect(problemsOf(text)[0]).toContain(problem)
+})
+
+test('a tree that has itself in it ends', () => {
+  const [first] = problemsOf('domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a')
+  expect(first).toContain('is nested deeper than 32 descriptors')
+})
+
+test('what merge keys multiply to ends', () => {
+  const levels = Array.from(
+    { length: 9 },
+    (_, at) =>
+      `- &m${at} { <<: [${Array(9)
+        .fill(`*m${at - 1}`)
+        .join(', ')}] }`,
+  )
+  levels[0] = '- &m0 { key: k }'
+  expect(problemsOf(`domain: d\ndescriptors:\n${levels.join('\n')}`)[0]).toContain('must be a descriptor')
+})
