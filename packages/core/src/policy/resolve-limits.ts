@@ -61,8 +61,11 @@ function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: O
   return [...byName.values()]
 }
 
-/** Without the limits that others among them replace. One in shadow is only tried out, and replaces nothing. */
+/** Without the limits that others among them replace. One in shadow is only tried out, and replaces only what is tried out too. */
 export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
-  const replaced = new Set(limits.flatMap(({ mode, replaces }) => (mode === 'enforce' ? (replaces ?? []) : [])))
-  return replaced.size === 0 ? limits : limits.filter(({ name }) => !replaced.has(name))
+  const namesOf = (replacing: readonly Limit[]) => new Set(replacing.flatMap(({ replaces }) => replaces ?? []))
+  const byAny = namesOf(limits)
+  if (byAny.size === 0) return limits
+  const byEnforced = namesOf(limits.filter(({ mode }) => mode === 'enforce'))
+  return limits.filter(({ name, mode }) => !(mode === 'shadow' ? byAny : byEnforced).has(name))
 }

@@ -130,10 +130,22 @@ function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefin
   return undefined
 }
 
-const refusalByShut = ({ limits }: LimitRequest, shut: Limit): Decision => ({
-  ...{ allowed: false, reason: 'cost_exceeds_limit', deniedBy: shut.name, refusedBits: 2 ** limits.indexOf(shut) },
-  ...{ shadowedBy: '', charged: 'no', retryAfterMs: 0, atUs: 0, repeats: '', limits: [], isRemembered: true },
-})
+/** What is not known of other counts is left out, as everywhere here. */
+function refusalByShut({ limits }: LimitRequest, shut: Limit): Decision {
+  const { name, size, span } = shut
+  const resetMs = span.kind === 'window' ? span.ms : 0
+  const refusedBits = 2 ** limits.indexOf(shut)
+  return {
+    ...{ allowed: false, reason: 'cost_exceeds_limit', deniedBy: name, refusedBits, shadowedBy: '', charged: 'no' },
+    ...{
+      retryAfterMs: 0,
+      atUs: 0,
+      repeats: '',
+      limits: [{ name, size, used: 0, remaining: 0, resetMs }],
+      isRemembered: true,
+    },
+  }
+}
 
 /** A key has no blank. */
 const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>

@@ -147,8 +147,8 @@ function metLimits(
 
 /** What no gateway sends that is set up right; undefined for nothing. What its clients may have made is never the reason. */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
-  const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^[\x20-\x7e]*$/.test(text)
-  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} printable ASCII characters.`
+  const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
+  if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, none of them a control character.`
   if (descriptors.length === 0 || descriptors.length > descriptorsMax) {
     return `There must be 1 to ${descriptorsMax} descriptors, but there are ${descriptors.length}.`
   }
@@ -157,7 +157,7 @@ function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefi
       return `descriptors[${at}] must have 1 to ${entriesMax} entries, but has ${entries.length}.`
     }
     if (entries.some(({ key }) => !isName(key))) {
-      return `descriptors[${at}] has an entry whose key does not have 1 to ${nameLengthMax} printable ASCII characters.`
+      return `descriptors[${at}] has an entry whose key does not have 1 to ${nameLengthMax} characters, none of them a control character.`
     }
     if (limit !== null && limit.unit === 0) return `descriptors[${at}].limit has no unit.`
     if (hitsAddend !== null && !Number.isSafeInteger(hitsAddend.value)) {
