@@ -1,5 +1,5 @@
 import type { JsonObject } from '../policy/entities.ts'
-import { descriptorMethod, descriptorSegment } from '../policy/match-descriptor.ts'
+import { attributesOfKeys, descriptorMethod, descriptorSegment } from '../policy/match-descriptor.ts'
 import { parseMatch } from '../policy/read-routes.ts'
 import { type EnvoyDescriptor, type ImportNote, windowOfUnit } from './envoy-config.ts'
 import { isOpen, type Rule, type Step } from './envoy-rules.ts'
@@ -94,13 +94,15 @@ function isSayable(match: string, rule: Rule, notes: ImportNote[]): boolean {
   )
 }
 
-/** The keys whose values are counted apart, each once. */
-const apartBy = (steps: readonly Step[]) => [...new Set(steps.filter(({ isApart }) => isApart).map(({ key }) => key))]
+/** The attributes whose values are counted apart. */
+function apartBy(steps: readonly Step[]): readonly string[] {
+  const names = attributesOfKeys(steps.map(({ key }) => key))
+  return names.filter((_, at) => steps[at]?.isApart === true)
+}
 
 function limitBody({ rule, domain }: Named, all: readonly Named[], notes: ImportNote[]): JsonObject {
   const { from, steps } = rule
   const apart = apartBy(steps)
-  noteRepeatedKeys(rule, notes)
   const per = from.limit?.per
   const replaces = replacedBy(from, domain, all, notes)
   const counted = per === undefined ? unreachable : { size: per.requests, window: windowOfUnit[per.unit] }
@@ -110,20 +112,6 @@ function limitBody({ rule, domain }: Named, all: readonly Named[], notes: Import
     ...(from.isShadow && per !== undefined ? { mode: 'shadow' } : {}),
     ...(replaces.length === 0 ? {} : { replaces }),
   }
-}
-
-/** An attribute has one value: that of the last entry with its key. */
-function noteRepeatedKeys({ steps, from }: Rule, notes: ImportNote[]): void {
-  const merged = steps.find(({ key, isApart }, at) => isApart && steps.slice(at + 1).some((later) => later.key === key))
-  if (merged === undefined) return
-  const what = `the key ${merged.key} is there more than once: only the values of the last are counted apart, which is stricter`
-  notes.push({
-    file: from.file,
-    line: from.line,
-    kind: 'changed',
-    what,
-    advice: 'Give the keys different names (`descriptor_key` in Envoy).',
-  })
 }
 
 /** The names here of the limits that one replaces. In a policy a limit that is replaced replaces none itself. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDescriptorMatcher, descriptorSegment } from './match-descriptor.ts'
+import { attributesOfKeys, createDescriptorMatcher, descriptorSegment } from './match-descriptor.ts'
 import { requirePolicy } from './require-policy.ts'
 
 const entries = (text: string) =>
@@ -47,4 +47,8 @@ test('any text can be a key or a value, and stands for itself only', () => {
 test('it knows the domains that have routes', () => {
   const { knows } = matcherOf('/d/k/v', '/e%2Ff/k/v')
   expect(['d', 'e/f', 'e', 'k'].map(knows)).toEqual([true, true, false, false])
+})
+
+test('entries whose key comes again are attributes of their own', () => {
+  expect(attributesOfKeys(['k', 'user', 'k', 'k'])).toEqual(['k', 'user', 'k#2', 'k#3'])
 })

@@ -9,6 +9,16 @@ export interface DescriptorEntry {
   readonly value: string
 }
 
+/** The attributes that entries with these keys are: of a key that comes again the second is `KEY#2`, and so on. */
+export function attributesOfKeys(keys: readonly string[]): readonly string[] {
+  const seen = new Map<string, number>()
+  return keys.map((key) => {
+    const times = (seen.get(key) ?? 0) + 1
+    seen.set(key, times)
+    return times === 1 ? key : `${key}#${times}`
+  })
+}
+
 /** Finds which route a descriptor belongs to. */
 export interface DescriptorMatcher {
   /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */

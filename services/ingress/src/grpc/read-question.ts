@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
-import { descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
+import { attributesOfKeys, descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
@@ -93,8 +93,8 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
 }
 
 function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
-  const values = new Map<string, string>()
-  for (const { key, value } of descriptor.entries) if (!values.has(key)) values.set(key, boundedValue(key, value))
+  const names = attributesOfKeys(descriptor.entries.map(({ key }) => key))
+  const values = new Map(descriptor.entries.map(({ key, value }, at) => [names[at] ?? key, boundedValue(key, value)]))
   const override = overrideLimit(descriptor)
   if (override !== undefined) values.set(overrideAttribute, overrideValue(domain, descriptor))
   const { hitsAddend, entries } = descriptor
