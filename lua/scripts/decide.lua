@@ -5,9 +5,9 @@
 -- KEYS[k]   the state of one limit for one subject, the block of one, or the marker of an idempotency key or of a decision that
 --           is to be settled, each with the subject's hash tag. At most 32 × 34.
 -- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
--- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, block_ms, size, …}: mode is 0 (enforce) or 1
---           (shadow, never with a block), block_ms 0 or for how long whoever exceeds the limit is shut out, size in units; what follows is the
---           algorithm's own, see its `arguments`
+-- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, block_ms, size, …}, size in units, then the algorithm's
+--           own `arguments`. mode: 0 refuses, and shuts out for block_ms if that is above 0; 1 lets pass what does not fit, uncounted,
+--           and has no block; 2 refuses, and has blocks of at most block_ms that only pause.lua sets
 -- ARGV[3]   JSON: the requests. limit, key and block are positions, from 1, in ARGV[2] and KEYS; a limit is followed by its
 --           key, and by its block's key if it has a block_ms; cost is in units, or without a marker a list with that of each
 --           limit, where -1 asks whether there is room for a unit and takes nothing:
@@ -25,7 +25,7 @@
 --    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's capacity), 4 blocked, 5 allowed before
 --   -1 malformed, -2 no such cost, -3 no such or a wrong limit, -4 no such key or one twice, -5 planning failed, -6 the key
 --      stands in this call with another definition of its limit: only this request fails, and nothing more follows for it
--- and after verdicts above 0: which limits refused or in shadow would have (bit 0 is the first; for 4, which block; for 5 none,
+-- and after verdicts above 0: which limits had no room, be it that they refused or let it pass (bit 0 is the first; for 4, which block; for 5 none,
 -- but the id of the attempt that was charged is among the ids), the milliseconds after which it would be admitted (0 for 1, 3
 -- and 5), and for each limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1
 -- if anything was given back, else 2, and nothing more follows.
@@ -72,9 +72,9 @@ local function read_limit(definition)
   local name = type(definition) == 'table' and definition[1]
   local algorithm = keepers.algorithm(name)
   local mode, block_ms = algorithm and definition[2], algorithm and definition[3]
-  local known = integers.is_count(block_ms) and (mode == 0 or mode == 1 and block_ms == 0)
+  local known = integers.is_count(block_ms) and (mode == 0 or mode == 1 and block_ms == 0 or mode == 2 and block_ms > 0)
   local arguments = known and algorithm.arguments(definition, now_ms)
-  return arguments and { algorithm = algorithm, arguments = arguments, shadow = mode == 1, block_ms = block_ms } or false
+  return arguments and { algorithm = algorithm, arguments = arguments, passes = mode == 1, block_ms = block_ms, shuts_out = mode == 0 } or false
 end
 
 local limits = {}
@@ -113,7 +113,7 @@ local next_states, next_expiries, rebases = {}, {}, {}
 local function plan(request, base)
   local cost, length, at, at_limit, bit = request[2], #request, first_limit_at[request[1]], 0, 1
   local costs = type(cost) == 'table' and cost
-  local refused_bits, shadow_bits, blocked_bits, wait_ms, never, block_ms = 0, 0, 0, 0, false, 0
+  local refused_bits, passed_bits, blocked_bits, wait_ms, never, block_ms = 0, 0, 0, 0, false, 0
   while at < length do
     local limit, position = limits[request[at]], request[at + 1]
     local algorithm = limit.algorithm
@@ -128,14 +128,14 @@ local function plan(request, base)
         algorithm.plan(state_of(position, algorithm), limit.arguments, 0, now_us, now_ms)
     end
     at = at + 2
-    if wait ~= 0 and limit.shadow then
-      shadow_bits = shadow_bits + bit
+    if wait ~= 0 and limit.passes then
+      passed_bits = passed_bits + bit
       next_state = nil
     elseif wait ~= 0 then
       refused_bits = refused_bits + bit
       never = never or wait < 0
       wait_ms = wait > wait_ms and wait or wait_ms
-      block_ms = limit.block_ms > block_ms and limit.block_ms or block_ms
+      block_ms = limit.shuts_out and limit.block_ms > block_ms and limit.block_ms or block_ms
     end
     if limit.block_ms > 0 then
       local left_ms = keepers.block.left_ms(state_of(request[at], keepers.block), limit.block_ms, now_ms)
@@ -151,16 +151,16 @@ local function plan(request, base)
     bit = bit * 2
   end
   if never then
-    reply[base], reply[base + 1], reply[base + 2] = 3, refused_bits + shadow_bits, 0
+    reply[base], reply[base + 1], reply[base + 2] = 3, refused_bits + passed_bits, 0
   elseif blocked_bits > 0 then
-    reply[base], reply[base + 1], reply[base + 2] = 4, blocked_bits + shadow_bits, wait_ms
+    reply[base], reply[base + 1], reply[base + 2] = 4, blocked_bits + passed_bits, wait_ms
   elseif refused_bits > 0 then
     local exceeds = request[1] ~= looking and block_ms or 0
-    reply[base], reply[base + 1] = 2, refused_bits + shadow_bits
+    reply[base], reply[base + 1] = 2, refused_bits + passed_bits
     reply[base + 2] = exceeds > wait_ms and exceeds or wait_ms
     return false, exceeds
   else
-    reply[base], reply[base + 1], reply[base + 2] = 1, shadow_bits, 0
+    reply[base], reply[base + 1], reply[base + 2] = 1, passed_bits, 0
     return request[1] ~= looking, 0
   end
   return false, 0
@@ -189,7 +189,7 @@ local function shut_out(request, refused_bits)
     local limit = limits[request[at]]
     at = at + 2
     if limit.block_ms > 0 then
-      if bits % 2 == 1 then
+      if bits % 2 == 1 and limit.shuts_out then
         local until_ms = now_ms + limit.block_ms
         change(request[at], keepers.block, keepers.block.state(until_ms), until_ms + clock.step_back_ms_max)
       end

@@ -45,9 +45,12 @@ class EditedLimits {
     return edited.algorithm === 'sliding_log' ? limit : edited
   }
 
-  #modes(): Pick<Limit, 'mode' | 'blockMs'> {
+  #modes(): Pick<Limit, 'mode' | 'blockMs' | 'onExceed'> {
     const mode = this.#random.oneIn(5) ? 'shadow' : 'enforce'
-    return { mode, blockMs: this.#random.oneIn(4) ? this.#random.pick([1, 1_500, 10_000, 900_000]) : 0 }
+    if (this.#random.oneIn(6)) return { mode, blockMs: 0, onExceed: { kind: 'degrade' } }
+    if (this.#random.oneIn(5)) return { mode, blockMs: 0, onExceed: { kind: 'delay', delayMs: 5_000, queueMax: 100 } }
+    const blockMs = this.#random.oneIn(4) ? this.#random.pick([1, 1_500, 10_000, 900_000]) : 0
+    return { mode, blockMs, onExceed: { kind: 'deny' } }
   }
 
   #drawAny(name: string): Limit {
@@ -88,6 +91,13 @@ function drawRefund(random: SeededRandom, limits: EditedLimits, charged: Charged
   const edited = request.limits.map(({ name }) => limits.draw(name))
   return { kind: 'refund', request: { ...request, limits: edited }, charge: decision }
 }
+
+/** Now and then, of one of the limits as they are now. */
+const drawPause = (random: SeededRandom, limits: EditedLimits) => ({
+  limit: limits.draw(random.pick(names)),
+  scope: buildScope({ subject: random.pick(['acme', 'initech']) }),
+  pauseMs: random.pick([1, 900, 30_000, 900_000, 31 * dayMs]),
+})
 
 /** Settled once, to more or less than it was charged, by the limits as they are by now. */
 function drawSettlement(random: SeededRandom, limits: EditedLimits, charged: Charged[]) {
@@ -161,6 +171,10 @@ test.each<readonly [string, readonly [Algorithm, ...Algorithm[]]]>([
       }
     }
     charged.splice(rememberedMax)
+    if (random.oneIn(10)) {
+      const pause = { ...drawPause(random, limits), nowMs }
+      expect(await script.pause(pause), `WEIR_TEST_SEED=${random.seed}, pause`).toBe(await model.pause(pause))
+    }
     const settlement = random.oneIn(4) ? drawSettlement(random, limits, charged) : undefined
     if (settlement === undefined) continue
     const settleCall = { ...settlement, nowMs, boundaries: call.boundaries ?? drawBoundaries(random, nowMs) }

@@ -8,6 +8,7 @@ import { createIdentifier } from '@weir/ingress/http/identify.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import type { Pauses } from '@weir/redis/pauses.ts'
 import type { SettlementResult } from '@weir/redis/settlements.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it } from 'vitest'
@@ -16,12 +17,19 @@ import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
 version: 1
-plans: { free: { limits: [minute] } }
-limits: { minute: { algorithm: fixed_window, size: 200, window: 1m } }
+plans: { free: { limits: [minute] }, drop: { limits: [drop] }, degrade: { limits: [degrade] }, challenge: { limits: [challenge] }, block: { limits: [block] }, delay: { limits: [delay] } }
+limits:
+  minute: { algorithm: fixed_window, size: 200, window: 1m }
+  drop: { algorithm: fixed_window, size: 1, window: 1d, onExceed: drop }
+  degrade: { algorithm: fixed_window, size: 1, window: 1d, onExceed: degrade }
+  challenge: { algorithm: fixed_window, size: 1, window: 1d, onExceed: { challenge: "https://example.com/" } }
+  block: { algorithm: fixed_window, size: 1, window: 1d, block: 10m, onExceed: block }
+  delay: { algorithm: fixed_window, size: 1, window: 1d, onExceed: delay }
 upstreams: { gone: { url: "http://127.0.0.1:1", hosts: [gone.test] } }
 subjects:
   acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] }
   globex: { plan: free, keys: [{ sha256: "${sha256('globex-key')}" }] }
+${['drop', 'degrade', 'challenge', 'block', 'delay'].map((name) => `  ${name}: { plan: ${name}, keys: [{ sha256: "${sha256(name)}" }] }`).join('\n')}
 tokens: { reader: { sha256: "${sha256('read-token')}", scopes: [read] } }
 `
 
@@ -29,13 +37,16 @@ async function open(dialect: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
+  const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const pauses: Pauses = { pause: store.pause.bind(store) }
   const settled: { result: SettlementResult } = { result: { kind: 'unknown' } }
   const apps = await buildApps(
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
       identifier: createIdentifier({ clock, log }),
       outcomes: { append: () => true },
-      store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+      store,
+      pauses,
       log: decisions,
       settlements: { settle: async () => settled.result, recorded: async () => true },
       clock,
@@ -45,7 +56,7 @@ async function open(dialect: RateLimitDialect) {
     sha256('root'),
   )
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
-  return { ...apps, decisions, settled, document, checks: createAnswerChecks(document) }
+  return { ...apps, decisions, settled, pauses, document, checks: createAnswerChecks(document) }
 }
 
 const key = { 'x-api-key': 'acme-key' }
@@ -112,6 +123,40 @@ it.each(rateLimitDialects)(
     }
   },
 )
+
+it('what is answered beyond a limit is as described, whatever the policy wants done', async () => {
+  const { api, proxy, checks } = await open('draft10')
+  const wrongIn = checks.route('POST', '/v1/check')
+  for (const name of ['drop', 'degrade', 'challenge', 'block', 'delay']) {
+    const headers = { 'x-api-key': name }
+    for (const payload of [{}, {}, { wait: '1ms' }]) {
+      const answer = await api.inject({ method: 'POST', url: '/v1/check', headers, payload })
+      expect([name, answer.statusCode, wrongIn(answer)]).toEqual([name, 200, []])
+    }
+    const asked = await api.inject({ url: '/v1/authorize/x', headers })
+    const status = name === 'degrade' ? 200 : 429
+    expect([name, asked.statusCode, checks.route('GET', '/v1/authorize')(asked)]).toEqual([name, status, []])
+  }
+  const page = { 'x-api-key': 'challenge', accept: 'text/html' }
+  const sent = await proxy.inject({ url: '/x', headers: page })
+  expect([sent.statusCode, checks.proxy(sent)]).toEqual([303, []])
+})
+
+it('every answer to the wish to pause a limit is as described', async () => {
+  const { api, checks, pauses } = await open('draft10')
+  const wrongIn = checks.route('POST', '/v1/pause')
+  const ask = async (payload: object, headers: Record<string, string> = { 'x-api-key': 'delay' }) => {
+    const answer = await api.inject({ method: 'POST', url: '/v1/pause', headers, payload })
+    return [answer.statusCode, wrongIn(answer)]
+  }
+  const wish = { limit: 'delay', for: '30s' }
+  expect(await ask(wish)).toEqual([200, []])
+  expect(await ask({ ...wish, limit: 'drop' })).toEqual([400, []])
+  expect(await ask({ ...wish, subject: 'acme' })).toEqual([403, []])
+  expect(await ask(wish, { 'x-api-key': 'wrong' })).toEqual([401, []])
+  pauses.pause = async () => undefined
+  expect(await ask(wish)).toEqual([503, []])
+})
 
 it('every answer to the wish to settle a decision is as described', async () => {
   const { api, decisions, checks, settled } = await open('draft10')

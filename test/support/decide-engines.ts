@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import {
   decideModel,
   type ModelCell,
+  pauseModel,
   refundModel,
   type SettledState,
   settleModel,
 } from '@weir/core/algorithms/decide-model.ts'
-import type { PeriodBoundaries } from '@weir/core/limits/limit.ts'
-import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Limit, PeriodBoundaries } from '@weir/core/limits/limit.ts'
+import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import {
   type CallParts,
   decodeReply,
@@ -15,7 +16,7 @@ import {
   type Operation,
   type Outcome,
 } from '@weir/core/limits/script-codec.ts'
-import { readDecideScript, readSettleScript } from '@weir/redis/decide-script.ts'
+import { readDecideScript, readPauseScript, readSettleScript } from '@weir/redis/decide-script.ts'
 import { blockKey, limitKey, markerKey, settlementKey } from '@weir/redis/keys.ts'
 import type { Redis } from 'ioredis'
 
@@ -45,6 +46,14 @@ export interface SettleCall extends CallTime {
   readonly atUs: number
 }
 
+/** The limit is to refuse for so long whatever room it has. */
+export interface PauseCall {
+  readonly limit: Limit
+  readonly scope: ScopeValues
+  readonly pauseMs: number
+  readonly nowMs: number
+}
+
 /** One call decided by the script or by the model. Each engine has its own, empty state. */
 export interface DecideEngine {
   readonly name: string
@@ -52,6 +61,8 @@ export interface DecideEngine {
   /** The same for refunds among decisions. */
   run(call: OperationsCall): Promise<EngineResult>
   settle(call: SettleCall): Promise<readonly SettledState[]>
+  /** Resolves to the milliseconds until its end. */
+  pause(call: PauseCall): Promise<number>
 }
 
 /** Operations that only decide. */
@@ -86,10 +97,16 @@ export function createModelEngine(): DecideEngine {
     for (const [key, cell] of changes) cells.set(key, cell)
     return states
   }
-  return { name: 'model', run, decide: (call) => run(decideAll(call)), settle }
+  const pause = async ({ limit, scope, pauseMs, nowMs }: PauseCall) => {
+    const { changes, leftMs } = pauseModel(cells, limitKey(limit, scope), pauseMs, Math.round(nowMs * 1_000))
+    for (const [key, cell] of changes) cells.set(key, cell)
+    return leftMs
+  }
+  return { name: 'model', run, decide: (call) => run(decideAll(call)), settle, pause }
 }
 
 const settleSource = readSettleScript().source
+const pauseSource = readPauseScript().source
 export const decideSource = readDecideScript(7).source
 
 export interface RedisEngine extends DecideEngine {
@@ -136,10 +153,15 @@ export function createRedisEngine(redis: Redis): RedisEngine {
       return { changed: number(0) === 1, used: number(1), remaining: number(2), resetMs: number(3) }
     })
   }
+  const pause = async ({ limit, scope, pauseMs, nowMs }: PauseCall) => {
+    const key = `${prefix}${blockKey(limit, scope)}`
+    return Number(await redis.eval(pauseSource, 1, key, String(Math.round(nowMs * 1_000)), pauseMs))
+  }
   return {
     name: 'redis',
     run,
     settle,
+    pause,
     decide: (call) => run(decideAll(call)),
     keys,
     async dump() {

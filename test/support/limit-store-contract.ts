@@ -68,6 +68,20 @@ export function limitStoreContract(name: string, open: () => Promise<OpenedStore
       expect(await decide(`${scope.subject}-c`)).toMatchObject({ allowed: false, deniedBy: shared.name })
     })
 
+    test('a limit that degrades lets everybody pass and names itself, whatever it is counted by, and gives back only its own', async () => {
+      const { store, scope } = await openAt(startMs)
+      const own = buildLimit({ name: 'own', size: 9 })
+      const soft = { size: 1, onExceed: { kind: 'degrade' }, by: [{ kind: 'global' }] } as const
+      const shared = buildLimit({ name: `soft-${randomUUID()}`, ...soft })
+      const request = buildLimitRequest({ scope, limits: [own, shared] })
+      expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'ok', deniedBy: '' })
+      const degraded = await store.decide(request)
+      expect(degraded).toMatchObject({ allowed: true, reason: 'limit', deniedBy: shared.name, charged: 'yes' })
+      expect(await store.refund(request, degraded)).toBe(true)
+      const look = await store.decide({ ...request, peek: true })
+      expect(look).toMatchObject({ limits: [{ used: 1 }, { used: 1 }], reason: 'limit', deniedBy: shared.name })
+    })
+
     test("a day begins at the subject's midnight", async () => {
       const { store, scope, setNowMs } = await openAt(Date.UTC(2026, 5, 1, 18, 14))
       const limits = [buildLimit({ size: 1, span: { kind: 'period', unit: 'day' } })]

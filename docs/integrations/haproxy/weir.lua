@@ -7,7 +7,7 @@
 -- checks and timeouts, which the client inside Lua has not. The second says what becomes of requests while Weir cannot be
 -- reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it is.
 -- Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
--- txn.weir_decision hold what the response is to carry.
+-- txn.weir_decision hold what the response is to carry. txn.weir_drop is there for a request that is to get no answer.
 
 local timeout_ms = 5000 -- above those of the listener, which end it before
 
@@ -24,8 +24,8 @@ local withheld = {
   ["x-weir-subject"] = true, ["x-weir-plan"] = true, -- and every other header of identity.trustedHeaders
 }
 
-local told_upstream = { "x-weir-subject", "x-weir-plan", "x-weir-key-id" }
-local told_client = { "ratelimit", "ratelimit-policy", "weir-decision", "retry-after", "www-authenticate" }
+local told_upstream = { "x-weir-subject", "x-weir-plan", "x-weir-key-id", "x-weir-degraded" }
+local told_client = { "ratelimit", "ratelimit-policy", "weir-decision", "retry-after", "www-authenticate", "weir-challenge" }
 
 local function values(list)
   local found = {}
@@ -105,6 +105,9 @@ core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
     return refuse_plainly(txn, 503, "Service unavailable", "The request could not be checked.")
   end
   if not is_problem then return refuse_plainly(txn, 400, "Bad request", "The request could not be read.") end
+  if first(answer, "weir-on-exceed") == "drop" then
+    return txn:set_var("txn.weir_drop", "yes")
+  end
   local passed_on = {}
   for _, name in ipairs(told_client) do passed_on[name] = first(answer, name) end
   refuse(txn, answer.status, passed_on, answer.body)

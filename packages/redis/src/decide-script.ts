@@ -17,6 +17,9 @@ export const readDecideScript = (redisMajor: number): Script => readScript('scri
 /** settle.lua, in the shape that every version of Redis runs. */
 export const readSettleScript = (): Script => readScript('scripts/settle.lua', 6)
 
+/** pause.lua, in the same. */
+export const readPauseScript = (): Script => readScript('scripts/pause.lua', 6)
+
 function readScript(entry: string, redisMajor: number): Script {
   const assembled = assemble(entry, (file) => {
     try {

@@ -1,4 +1,5 @@
 import type { Decision, LimitState, Reason } from '@weir/core/limits/decision.ts'
+import { admittedOver } from '@weir/core/limits/exceeding.ts'
 import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
 
 /** Those of a request's limits whose keys are in one slot. */
@@ -50,13 +51,13 @@ export function joinParts(request: LimitRequest, parts: readonly PartDecision[])
   const refusal = foremost(refused, request)
   const waits = refused.map(({ decision }) => decision.retryAfterMs)
   const atHome = (parts.find(({ part }) => part.isHome) ?? parts[0])?.decision
-  const shadowed = request.limits.find(({ mode }, at) => mode === 'shadow' && (refusedBits & (1 << at)) !== 0)
+  const admitted = admittedOver(request.limits, refusedBits)
   return {
     allowed: refusal === undefined,
-    reason: refusal?.reason ?? 'ok',
-    deniedBy: refusal?.deniedBy ?? '',
+    reason: refusal?.reason ?? admitted.reason,
+    deniedBy: refusal?.deniedBy ?? admitted.deniedBy,
     refusedBits,
-    shadowedBy: refusal === undefined ? (shadowed?.name ?? '') : '',
+    shadowedBy: refusal === undefined ? admitted.shadowedBy : '',
     charged: refusal === undefined && parts.every(({ decision }) => decision.charged === 'yes') ? 'yes' : 'no',
     retryAfterMs: refusal === undefined || refusal.reason === 'cost_exceeds_limit' ? 0 : Math.max(...waits),
     atUs: atHome?.atUs ?? 0,

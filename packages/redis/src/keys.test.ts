@@ -13,6 +13,7 @@ const limitBy = (by: readonly ScopePart[], name = 'minute'): Limit => ({
   applies: 'plan',
   mode: 'enforce',
   blockMs: 0,
+  onExceed: { kind: 'deny' },
   lease: 0,
   onUnavailable: 'allow',
   thresholds: [],

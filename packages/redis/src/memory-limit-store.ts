@@ -1,10 +1,18 @@
-import { decideModel, type ModelCell, type ModelLimit, refundModel } from '@weir/core/algorithms/decide-model.ts'
+import {
+  decideModel,
+  type ModelCell,
+  type ModelLimit,
+  pauseModel,
+  refundModel,
+} from '@weir/core/algorithms/decide-model.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
-import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { limitKey } from './keys.ts'
+import type { Pauses } from './pauses.ts'
 
 export interface MemoryLimitStoreOptions {
   readonly clock: Clock
@@ -12,9 +20,10 @@ export interface MemoryLimitStoreOptions {
 }
 
 /** Decides like Redis, in this process alone and without forgetting anything: for tests of what stands in front of a store. */
-export const createMemoryLimitStore = (options: MemoryLimitStoreOptions): LimitStore => new MemoryLimitStore(options)
+export const createMemoryLimitStore = (options: MemoryLimitStoreOptions): LimitStore & Pauses =>
+  new MemoryLimitStore(options)
 
-class MemoryLimitStore implements LimitStore {
+class MemoryLimitStore implements LimitStore, Pauses {
   readonly #clock: Clock
   readonly #boundaries: typeof periodBoundaries
   readonly #cells = new Map<string, ModelCell>()
@@ -38,6 +47,12 @@ class MemoryLimitStore implements LimitStore {
     const changes = refundModel(this.#cells, request, charge, this.#limitsOf(request, nowMs), nowMs * 1_000)
     for (const [key, cell] of changes) this.#cells.set(key, cell)
     return changes.length > 0
+  }
+
+  async pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number> {
+    const { changes, leftMs } = pauseModel(this.#cells, limitKey(limit, scope), ms, this.#clock.nowMs() * 1_000)
+    for (const [key, cell] of changes) this.#cells.set(key, cell)
+    return leftMs
   }
 
   #limitsOf({ limits, timeZone, anchor, scope }: LimitRequest, nowMs: number): readonly ModelLimit[] {

@@ -11,6 +11,7 @@ import { addAuthorizeRoute, routerUrl } from './routes/authorize.ts'
 import { createAskerCheck } from './routes/check/check-asker.ts'
 import { addCheckRoute } from './routes/check.ts'
 import { addCheckBatchRoute } from './routes/check-batch.ts'
+import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoute } from './routes/settle.ts'
 import { createSettling, noSettlements, type Settling } from './settle.ts'
@@ -18,6 +19,8 @@ import { noTelling } from './written-corrections.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
+/** At a stop, who waits for room may have it for so long; half of what the stop may take, because then they are served yet. */
+const drainMs = 10_000
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
 /** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
@@ -27,8 +30,8 @@ export interface Apps {
   readonly proxy: FastifyInstance
   readonly api: FastifyInstance
   readonly grpc: GrpcDoor
-  readonly denials: Gate['denials']
   readonly settling: Pick<Settling, 'counters'>
+  readonly gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>
 }
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
@@ -62,10 +65,14 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   addCheckRoute(api, ports, gate, checkAsker)
   addCheckBatchRoute(api, ports, gate, checkAsker)
   addSettleRoute(api, settling, checkAsker)
+  addPauseRoute(api, ports, checkAsker)
   await addAuthorizeRoute(api, ports, gate)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
-  for (const app of [proxy, api]) app.addHook('onClose', () => gate.denials.close())
+  for (const app of [proxy, api]) {
+    app.addHook('preClose', () => gate.delays.drain(drainMs))
+    app.addHook('onClose', () => gate.denials.close())
+  }
   const mayAsk = createCallerCheck(ports, adminTokenSha256)
   const grpc = createGrpcDoor(ports, gate, mayAsk, logger)
-  return { proxy, api, grpc, denials: gate.denials, settling }
+  return { proxy, api, grpc, settling, gate }
 }

@@ -1,19 +1,23 @@
+import type { ServerResponse } from 'node:http'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, LimitStore, ScopeValues, Settleable } from '@weir/core/limits/limit-store.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
 import { createAdmitOnce } from './admit-once.ts'
 import { aboutOf, encodeCorrectionOpen } from './correction-record.ts'
+import { DelayQueues } from './delay/delay-queues.ts'
+import { limitToWaitFor, limitWaitedFor, waitForRoom } from './delay/patience.ts'
 import { createDenials, type Denials } from './denials.ts'
+import { createExceeded, type ExceededCounts } from './exceeded.ts'
 import type { NamedValues } from './http/named-scopes.ts'
 import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
 import { strangerOf } from './recorded.ts'
-import { createRecording, journalFull } from './recording.ts'
+import { createRecording, journalFull, type Recording } from './recording.ts'
 import type { ChargedDecision } from './settle.ts'
 
 /** Who asks for what, however the request came in. */
@@ -38,6 +42,10 @@ export interface Ask {
   readonly limits?: readonly Limit[] | undefined
   /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
   readonly isApart?: boolean
+  /** Of a door that can wait for room: the answer that is waited for. Without it nobody waits. */
+  readonly client?: ServerResponse | undefined
+  /** To wait so long for room in any limit; without it, in those with `onExceed: delay`, as they say. */
+  readonly waitMs?: number | undefined
 }
 
 /** What a door answers from. */
@@ -57,6 +65,10 @@ export interface Gate {
   /** Records a caller without a valid key. Touches no limit. */
   refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Promise<Verdict>
   readonly denials: Pick<Denials, 'counters' | 'waiting' | 'close'>
+  /** Those who wait for room. To be drained before the doors close. */
+  readonly delays: Pick<DelayQueues, 'waiting' | 'drain'>
+  /** Requests beyond a limit, by what was done with them. */
+  readonly exceeded: ExceededCounts
 }
 
 /** A stale policy may be confirmed at any second. */
@@ -86,77 +98,145 @@ export interface GateParts {
   readonly clock: Clock
   readonly admissions?: Admissions | undefined
   readonly lateRefunds?: LateRefunds | undefined
+  /** Given by tests. */
+  readonly delays?: DelayQueues | undefined
 }
 
-export function createGate(parts: GateParts): Gate {
-  const { policy, store, log, clock, admissions = createOwnAdmissions(), lateRefunds } = parts
-  const denials = createDenials({ log, clock })
-  const recording = createRecording(log, denials)
-  const { append, refuse, unrecorded, overdue } = recording
-  const admitOnce = createAdmitOnce({ log, recording, admissions })
+/** A request as it was put to the store, and what came of it. */
+interface Attempt {
+  readonly request: LimitRequest
+  readonly kept: Kept | undefined
+  readonly decision: Decision
+}
+
+export const createGate = (parts: GateParts): Gate => new DecidingGate(parts)
+
+class DecidingGate implements Gate {
+  readonly denials: Denials
+  readonly delays: DelayQueues
+  readonly #parts: GateParts
+  readonly #recording: Recording
+  readonly #admitOnce: ReturnType<typeof createAdmitOnce>
+  readonly #exceeded = createExceeded()
+
+  constructor(parts: GateParts) {
+    const { log, clock, admissions = createOwnAdmissions(), delays = new DelayQueues() } = parts
+    this.#parts = parts
+    this.delays = delays
+    this.denials = createDenials({ log, clock })
+    this.#recording = createRecording(log, this.denials)
+    this.#admitOnce = createAdmitOnce({ log, recording: this.#recording, admissions })
+  }
+
+  get exceeded(): ExceededCounts {
+    return this.#exceeded.counts
+  }
+
+  decide(ask: Ask): Promise<Verdict> {
+    return this.#decide(ask, undefined)
+  }
+
+  /** `waited` is what waiting came to, and final. One function, because every promise between would cost every request. */
+  async #decide(ask: Ask, waited: Attempt | undefined): Promise<Verdict> {
+    const { policy, store, log, clock } = this.#parts
+    const limits = limitsOf(ask)
+    if (waited === undefined && this.delays.busyKeys > 0) {
+      const ahead = this.#waitedFor(ask, limits)
+      if (ahead !== undefined) return this.#decideLater(ask, limits, ahead, undefined)
+    }
+    const kept = waited === undefined ? keptOf(ask, clock) : waited.kept
+    const request = waited === undefined ? requestOf(ask, limits, kept, clock) : waited.request
+    const fresh = waited === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
+    const decision = fresh ?? waited?.decision ?? policyStale
+    if (ask.peek) return { id: undefined, decision, limits }
+    if (!decision.allowed) {
+      const mayWait = waited === undefined && ask.client !== undefined
+      const limit = mayWait ? limitToWaitFor(decision, limits, ask.waitMs) : undefined
+      if (limit !== undefined) return this.#decideLater(ask, limits, limit, { request, kept, decision })
+      this.#exceeded.note(decision, limits)
+      return decision.charged === 'unknown'
+        ? this.#refuseUnsure(ask, request, decision)
+        : this.#recording.refuse(ask, limits, decision)
+    }
+    if (decision.deniedBy !== '') this.#exceeded.note(decision, limits)
+    if (this.denials.waiting > 0) this.denials.flush()
+    const tsMs = kept?.tsMs ?? clock.nowMs()
+    const { idempotency } = request
+    if (idempotency !== undefined) return this.#admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
+    const id = kept?.settleable.id ?? uuidv7(tsMs)
+    const landed = this.#recording.append(id, tsMs, ask, decision)
+    if (landed !== undefined && (await log.written())) {
+      if (ask.route.refundOn === undefined) return { id, decision, limits }
+      return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
+    }
+    return this.#takeBack(ask, tsMs, id, { request, kept, decision }, landed)
+  }
+
+  /** An admission that is not in the journal, or not yet: whoever asked is turned away and gets back what it was charged. */
+  async #takeBack(
+    ask: Ask,
+    tsMs: number,
+    id: string,
+    { request, decision }: Attempt,
+    landed: Promise<boolean> | undefined,
+  ): Promise<Verdict> {
+    const { store, log } = this.#parts
+    const { limits } = request
+    const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
+    const charged = isBack ? 'no' : decision.charged
+    if (landed === undefined) return this.#recording.unrecorded(ask, limits, decision, charged)
+    // A record that comes to stand in the journal after all says that it was charged.
+    const takeBack = (isThere: boolean) => void (isThere && isBack && takeUnitsBack(log, ask, tsMs, id))
+    return this.#recording.overdue({ id, landed, ask, limits, decision, charged }, takeBack)
+  }
 
   /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
-  const refuseUnsure = async (ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> => {
+  async #refuseUnsure(ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> {
+    const { clock, lateRefunds } = this.#parts
     const tsMs = clock.nowMs()
-    const verdict = await refuse(ask, request.limits, decision)
+    const verdict = await this.#recording.refuse(ask, request.limits, decision)
     if (verdict.id !== undefined) lateRefunds?.note({ id: verdict.id, about: aboutOf(ask, tsMs), request })
     return verdict
   }
 
-  return {
-    denials,
-    async decide(ask) {
-      const limits = limitsOf(ask)
-      const { subject, peek, idempotencyKey, route } = ask
-      const key = peek ? undefined : idempotencyKey
-      const idempotency = key === undefined ? undefined : { key, id: uuidv7(clock.nowMs()) }
-      const isApart = ask.isApart === true
-      const keptMs = isApart ? undefined : (ask.settleMs ?? route.settleMs)
-      const kept = peek || keptMs === undefined ? undefined : keep(ask, keptMs, clock.nowMs(), idempotency?.id)
-      const { timeZone, anchor } = subject
-      const scope = scopeOf(ask)
-      const request = {
-        scope,
-        cost: ask.cost,
-        peek,
-        limits,
-        timeZone,
-        anchor,
-        idempotency,
-        settleable: kept?.settleable,
-        isApart,
-      }
-      const decision = policy.isStale() ? policyStale : await store.decide(request)
-      if (peek) return { id: undefined, decision, limits }
-      if (!decision.allowed) {
-        return decision.charged === 'unknown' ? refuseUnsure(ask, request, decision) : refuse(ask, limits, decision)
-      }
-      if (denials.waiting > 0) denials.flush()
-      const tsMs = kept?.tsMs ?? clock.nowMs()
-      if (idempotency !== undefined) return admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
-      const id = kept?.settleable.id ?? uuidv7(tsMs)
-      const landed = append(id, tsMs, ask, decision)
-      if (landed !== undefined && (await log.written())) {
-        if (route.refundOn === undefined) return { id, decision, limits }
-        return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
-      }
-      const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
-      const charged = isBack ? 'no' : decision.charged
-      if (landed === undefined) return unrecorded(ask, limits, decision, charged)
-      // A record that comes to stand in the journal after all says that it was charged.
-      const takeBack = (isThere: boolean) => void (isThere && isBack && takeUnitsBack(log, ask, tsMs, id))
-      return overdue({ id, landed, ask, limits, decision, charged }, takeBack)
-    },
-    async refuseStranger(ask) {
-      const { retryAfterMs } = ask
-      const refused = policy.isStale() ? policyStale : unauthorized
-      const { id, isTaken } = denials.record(strangerOf(ask, refused), true)
-      if (isTaken && !(await log.written())) {
-        denials.miss()
-        return { id: undefined, decision: journalFull(refused), limits: undefined }
-      }
-      return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
-    },
+  /** The limit for whose room others wait. A repeat under an idempotency key was admitted before: it asks, and overtakes nobody. */
+  #waitedFor(ask: Ask, limits: readonly Limit[]): Limit | undefined {
+    const { client, peek, idempotencyKey, cost, waitMs } = ask
+    if (client === undefined || peek || idempotencyKey !== undefined) return undefined
+    return limitWaitedFor(this.delays, { limits, scope: scopeOf(ask), cost, waitMs })
+  }
+
+  /** Waits for room in that limit. The refusals meanwhile are nobody's: the last of them alone is recorded, if it comes to that. */
+  async #decideLater(ask: Ask, limits: readonly Limit[], limit: Limit, first: Attempt | undefined): Promise<Verdict> {
+    const { client, cost, waitMs } = ask
+    if (client === undefined) throw new TypeError('nobody can wait without a client')
+    const patient = { limits, scope: scopeOf(ask), cost, waitMs, client }
+    const again = () => this.#attempt(ask, limits)
+    const joined = () => this.#exceeded.noteWaiting()
+    const { attempt, decision } = await waitForRoom(this.delays, patient, { limit, first, again, joined })
+    const { clock } = this.#parts
+    const { request, kept } = attempt ?? { request: requestOf(ask, limits, undefined, clock), kept: undefined }
+    return this.#decide(ask, { request, kept, decision })
+  }
+
+  /** Whoever has waited is decided on as if it came now: dated, named and asked anew. */
+  async #attempt(ask: Ask, limits: readonly Limit[]): Promise<Attempt> {
+    const { policy, store, clock } = this.#parts
+    const kept = keptOf(ask, clock)
+    const request = requestOf(ask, limits, kept, clock)
+    return { request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
+  }
+
+  async refuseStranger(ask: Parameters<Gate['refuseStranger']>[0]): Promise<Verdict> {
+    const { policy, log } = this.#parts
+    const { retryAfterMs } = ask
+    const refused = policy.isStale() ? policyStale : unauthorized
+    const { id, isTaken } = this.denials.record(strangerOf(ask, refused), true)
+    if (isTaken && !(await log.written())) {
+      this.denials.miss()
+      return { id: undefined, decision: journalFull(refused), limits: undefined }
+    }
+    return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
   }
 }
 
@@ -174,9 +254,28 @@ function limitsOf({ limits, view, subject, route, ip }: Ask): readonly Limit[] {
   return ip === '' ? view.resolveWithoutAddress(subject, route) : view.resolveLimits(subject, route)
 }
 
+/** A decision that can be settled. */
+interface Kept {
+  readonly tsMs: number
+  readonly settleable: Settleable
+}
+
 /** A decision that can be settled is named, and dated, before it is made: its marker and its record say the same. */
-function keep(ask: Ask, keptMs: number, tsMs: number, id = uuidv7(tsMs)) {
-  return { tsMs, settleable: { id, keptMs, about: JSON.stringify(aboutOf(ask, tsMs)) } }
+function keptOf(ask: Ask, clock: Clock): Kept | undefined {
+  const keptMs = ask.settleMs ?? ask.route.settleMs
+  if (ask.peek || keptMs === undefined || ask.isApart === true) return undefined
+  const tsMs = clock.nowMs()
+  return { tsMs, settleable: { id: uuidv7(tsMs), keptMs, about: JSON.stringify(aboutOf(ask, tsMs)) } }
+}
+
+function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, clock: Clock): LimitRequest {
+  const { subject, peek, idempotencyKey, cost } = ask
+  const { timeZone, anchor } = subject
+  const key = peek ? undefined : idempotencyKey
+  const idempotency = key === undefined ? undefined : { key, id: kept?.settleable.id ?? uuidv7(clock.nowMs()) }
+  const settleable = kept?.settleable
+  const isApart = ask.isApart === true
+  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, settleable, isApart }
 }
 
 function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {

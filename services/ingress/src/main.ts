@@ -5,6 +5,7 @@ import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import { createPauses } from '@weir/redis/pauses.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
@@ -17,7 +18,7 @@ import { registerCorrections } from './correction-metrics.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
 import { createLateRefunds } from './late-refunds.ts'
-import { registerDenials, registerMetrics } from './metrics.ts'
+import { registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
 import { createTelling } from './written-corrections.ts'
@@ -75,14 +76,14 @@ await startService(
           clock: systemClock,
           admissions,
         },
-        ...{ settlements, telling, lateRefunds, crash },
+        ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis }) },
         dialect: config.rateLimitHeaders,
         grpcNeedsNoToken: !needsToken(config),
       },
       log,
       config.adminTokenSha256,
     )
-    registerDenials(metrics, apps.denials, admissions)
+    registerGate(metrics, apps.gate, admissions)
     registerCorrections(metrics, apps.settling)
     const reusePort = config.sharePorts === 'yes'
     for (const [app, host, port] of [

@@ -5,6 +5,7 @@ import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Denials } from './denials.ts'
+import type { Gate } from './gate.ts'
 import type { OpenIdentifier } from './http/identify.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
@@ -57,8 +58,18 @@ export function registerMetrics(
   })
 }
 
+/** What becomes of requests that are refused or wait. */
+export function registerGate(
+  register: Registry,
+  gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>,
+  admissions: Pick<RecordedAdmissions, 'marksLost'>,
+): void {
+  registerDenials(register, gate.denials, admissions)
+  registerExceeded(register, gate)
+}
+
 /** How denials are recorded, and what their records could not say. */
-export function registerDenials(
+function registerDenials(
   register: Registry,
   denials: Pick<Denials, 'counters' | 'waiting'>,
   admissions: Pick<RecordedAdmissions, 'marksLost'>,
@@ -77,6 +88,18 @@ export function registerDenials(
       help: 'Recorded admissions under idempotency keys whose repeats will not know',
       read: () => admissions.marksLost,
     },
+  })
+}
+
+/** What is done with requests beyond a limit. */
+function registerExceeded(register: Registry, gate: Pick<Gate, 'delays' | 'exceeded'>): void {
+  registerScraped(register, {
+    weir_limits_exceeded_total: {
+      help: 'Requests beyond a limit, by what was done with them',
+      label: 'action',
+      readAll: () => gate.exceeded,
+    },
+    weir_requests_waiting: { help: 'Requests that wait for room in a limit', read: () => gate.delays.waiting },
   })
 }
 

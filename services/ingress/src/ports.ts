@@ -2,6 +2,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import type { RecordLog } from '@weir/kafka/record-log.ts'
+import type { Pauses } from '@weir/redis/pauses.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Admissions } from './admissions.ts'
@@ -29,6 +30,8 @@ export interface Ports {
   readonly admissions?: Admissions | undefined
   /** Without them no decision can be settled. */
   readonly settlements?: Settlements | undefined
+  /** Without them no limit can be paused. */
+  readonly pauses?: Pauses | undefined
   /** Tells the same Redis, where that did not hear at once that a correction is written; without it, only a repeat does. */
   readonly telling?: Telling | undefined
   /** The one that the store tells of late refunds. */

@@ -6,12 +6,12 @@ import type { Ask } from './gate.ts'
 
 /**
  * What of an admission is recorded. One that a shadow limit would have refused says so with `mode: shadow`, the reason and the name
- * that the refusal would have had, and the outcome that it really had. A repeat was charged when it was first decided.
+ * that the refusal would have had, and the outcome that it really had; one that a limit only degraded says the same with `mode: enforce`. A repeat was charged when it was first decided.
  */
 export function admissionOf(id: string, tsMs: number, ask: Ask, decision: Decision): DecisionInput {
   const { subject, keyId, route, method, cost } = ask
-  const { reason, shadowedBy, repeats, charged, limits } = decision
-  const isShadowed = shadowedBy !== ''
+  const { reason, deniedBy, shadowedBy, repeats, charged, limits } = decision
+  const isShadowed = shadowedBy !== '' && deniedBy === ''
   return {
     id,
     tsMs,
@@ -26,7 +26,7 @@ export function admissionOf(id: string, tsMs: number, ask: Ask, decision: Decisi
     reason: isShadowed ? 'limit' : reason,
     mode: isShadowed ? 'shadow' : 'enforce',
     charged: repeats === '' ? charged : 'yes',
-    deniedBy: shadowedBy,
+    deniedBy: isShadowed ? shadowedBy : deniedBy,
     limits,
   }
 }

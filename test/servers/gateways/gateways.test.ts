@@ -6,6 +6,7 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import { startCaddy } from '../../support/gateways/caddy.ts'
@@ -76,6 +77,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
   const ask = (sent: Sent) => send(gateways.get(name)?.url ?? '', sent)
   const as = (caller: Parameters<typeof callerOf>[1]) => ({ 'x-api-key': callerOf(name, caller) })
   const seenSince = (count: number) => upstream.seen.slice(count)
+  const canDrop = name === 'nginx' || name === 'haproxy'
 
   test('GET, POST with a body, HEAD and a URL of 8 kB reach the upstream whole and are charged; RateLimit reaches the client', async () => {
     const before = upstream.seen.length
@@ -131,6 +133,24 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       expect(JSON.parse(answer.body)).toMatchObject({ status: 429, 'violated-policies': ['daily'] })
     }
     expect(seenSince(before)).toEqual([])
+  })
+
+  test('a degraded request is told to the upstream, a dropped one gets no answer where the gateway can do that, a challenge its page', async () => {
+    const before = upstream.seen.length
+    const forged = { 'x-weir-degraded': 'forged' }
+    for (let n = 0; n < 2; n += 1) await ask({ headers: { ...as('soft'), ...forged } })
+    expect(seenSince(before).map(({ headers }) => headers['x-weir-degraded'] ?? '')).toEqual(['', 'soft'])
+    expect((await ask({ headers: as('cut') })).status).toBe(200)
+    const answers: number[] = []
+    const dropped = ask({ headers: as('cut') }).then(({ status }) => answers.push(status))
+    dropped.catch(() => undefined)
+    // HAProxy does not even tell its client that the connection is gone.
+    await waitUntil(() => answers.length > 0, { deadlineMs: canDrop ? 2_000 : 20_000 })
+    expect(answers).toEqual(canDrop ? [] : [429])
+    expect((await ask({ headers: as('human') })).status).toBe(200)
+    const challenged = await ask({ headers: as('human') })
+    expect([challenged.status, challenged.headers['weir-challenge']]).toEqual([429, 'https://example.com/captcha'])
+    expect(seenSince(before)).toHaveLength(4)
   })
 
   test.each([{}, { 'x-api-key': 'wrong' }, { authorization: 'Bearer wrong' }])('%o is nobody: 401', async (headers) => {

@@ -3,12 +3,15 @@ import { createHash, randomUUID } from 'node:crypto'
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What the tests of gateways call as. The key of each subject is its name. */
-const callers = ['four', 'more', 'forger', 'wide', 'keyed', 'away'] as const
+const callers = ['four', 'more', 'forger', 'wide', 'keyed', 'away', 'soft', 'cut', 'human'] as const
 
 /** Redis may have counted for an earlier run. */
 const run = randomUUID()
 
 export const callerOf = (gateway: string, caller: (typeof callers)[number]) => `${run}-${gateway}-${caller}`
+
+const plans = ['wide', 'soft', 'cut', 'human']
+const planOf = (name: string) => plans.find((plan) => name.endsWith(`-${plan}`)) ?? 'free'
 
 /** The gateways of a machine are its trusted proxies, and may even name subjects: nothing of a client's may pass for theirs. */
 export const policyOf = (gateways: readonly string[]) => {
@@ -20,9 +23,15 @@ export const policyOf = (gateways: readonly string[]) => {
       trustedProxies: ['127.0.0.1/32', '::1/128'],
       trustedHeaders: { from: ['127.0.0.1/32'], subject: 'x-weir-subject', plan: 'free' },
     },
-    plans: { free: { limits: ['daily', 'by-address'] }, wide: { limits: ['by-address'] } },
+    plans: {
+      ...{ free: { limits: ['daily', 'by-address'] }, wide: { limits: ['by-address'] } },
+      ...{ soft: { limits: ['soft'] }, cut: { limits: ['cut'] }, human: { limits: ['human'] } },
+    },
     limits: {
       daily: { ...day, size: 8 },
+      soft: { ...day, size: 1, onExceed: 'degrade' },
+      cut: { ...day, size: 1, onExceed: 'drop' },
+      human: { ...day, size: 1, onExceed: { challenge: 'https://example.com/captcha' } },
       'by-address': { ...day, size: 1_000, by: ['subject', 'ip'] },
     },
     routes: [
@@ -31,10 +40,7 @@ export const policyOf = (gateways: readonly string[]) => {
       { match: 'GET /v1/free', cost: 0 },
     ],
     subjects: Object.fromEntries(
-      names.map((name) => [
-        name,
-        { plan: name.endsWith('-wide') ? 'wide' : 'free', keys: [{ sha256: sha256(name), id: `key-of-${name}` }] },
-      ]),
+      names.map((name) => [name, { plan: planOf(name), keys: [{ sha256: sha256(name), id: `key-of-${name}` }] }]),
     ),
   }
 }

@@ -115,3 +115,17 @@ test('a master that hangs takes only its own slots with it', async () => {
     hung?.signal('SIGCONT')
   }
 })
+
+test('a limit that degrades names itself and refuses nobody, also where it is counted in another slot', async () => {
+  const store = await openTopology(cluster.url, deadlineMs)
+  const scope = buildScope({ subject: `soft-${randomUUID()}`, ip: `198.51.100.${Date.now() % 250}` })
+  const own = buildLimit({ name: 'own', size: 50, span: day })
+  const onExceed = { kind: 'degrade' } as const
+  const soft = buildLimit({ name: `soft-${randomUUID()}`, size: 1, span: day, by: [{ kind: 'ip' }], onExceed })
+  const request = buildLimitRequest({ scope, limits: [own, soft] })
+  expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'ok', deniedBy: '', charged: 'yes' })
+  const degraded = await store.decide(request)
+  expect(degraded).toMatchObject({ allowed: true, reason: 'limit', deniedBy: soft.name, charged: 'yes' })
+  expect(await store.refund(request, degraded)).toBe(true)
+  expect(await store.decide({ ...request, peek: true })).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
+})

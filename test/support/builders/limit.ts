@@ -12,6 +12,7 @@ export const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   applies: 'plan',
   mode: 'enforce',
   blockMs: 0,
+  onExceed: { kind: 'deny' },
   lease: 0,
   onUnavailable: 'allow',
   thresholds: [],

@@ -1,4 +1,5 @@
 import type { QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
+import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
 import type { ClickHouseClient } from '../connect.ts'
 
@@ -50,8 +51,8 @@ interface UseRow {
 
 /**
  * Each row says by `reset_ms` when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours, in
- * every time zone, so clocks that differ by minutes change nothing. A limit in shadow is not charged by what it would have
- * refused.
+ * every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades, is
+ * not charged by what it had no room for; where the record names another, it may have been, and is left out.
  */
 function usesQuery({ columns: named }: Group, whose: string): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
@@ -60,7 +61,7 @@ function usesQuery({ columns: named }: Group, whose: string): string {
       toString(sumIf(toInt64(d.cost * d.count), d.outcome = 'allow' AND d.charged = 'yes') + sum(d.adjustment)) AS units
     FROM weir.decisions AS d ARRAY JOIN d.limits AS l
     WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') ${whose}
-      AND l.name IN {names:Array(String)} AND NOT (d.mode = 'shadow' AND l.name IN {shadows:Array(String)})
+      AND l.name IN {names:Array(String)} AND NOT (d.outcome = 'allow' AND d.reason = 'limit' AND l.name IN {passing:Array(String)})
     GROUP BY limit, subject, key_id, route, method, end_s
     HAVING toUInt64(end_s) * 1000 > {now:Int64} AND toInt64(units) > 0`
 }
@@ -84,14 +85,14 @@ export async function askQuotaUses(
 ): Promise<QuotaUse[]> {
   const uses: QuotaUse[] = []
   for (const group of groupsOf(quotas)) {
-    const inShadow = group.quotas.filter(({ limit }) => limit.mode === 'shadow')
+    const passing = group.quotas.filter(({ limit }) => !refuses(limit))
     const answer = await client.query({
       query: usesQuery(group, subject === undefined ? '' : 'AND d.subject = {subject:String}'),
       query_params: {
         from: nowMs - longestMs[group.unit],
         now: nowMs,
         names: group.quotas.map(({ limit }) => limit.name),
-        shadows: inShadow.map(({ limit }) => limit.name),
+        passing: passing.map(({ limit }) => limit.name),
         ...(subject === undefined ? {} : { subject }),
       },
       format: 'JSONEachRow',

@@ -1,4 +1,5 @@
 import type { Decision, LimitState } from '../limits/decision.ts'
+import { blockMsMaxOf, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
 import { type Charge, costOf, type LimitRequest } from '../limits/limit-store.ts'
 import { chargedLimits } from '../limits/script-codec.ts'
@@ -93,7 +94,6 @@ const argumentsOf = ({ limit, boundaries }: ModelLimit): ModelArguments => ({
 const noState = { used: 0, remaining: 0, resetMs: 0 }
 const blockKey = (key: string) => `${key}:blocked`
 const onceKey = ({ scope, idempotency }: LimitRequest) => `once:${scope.subject}:${idempotency?.key}`
-const blockMsOf = ({ mode, blockMs }: Limit) => (mode === 'enforce' ? blockMs : 0)
 
 /** Milliseconds that something kept until then still holds; 0 if it does not, or was kept by a clock ahead of this one. */
 function leftMs(untilMs: number, keptMs: number, nowUs: number): number {
@@ -102,8 +102,9 @@ function leftMs(untilMs: number, keptMs: number, nowUs: number): number {
 }
 
 function blockedMs(cells: Cells, { limit, key }: ModelLimit, nowUs: number): number {
-  const cell = blockMsOf(limit) > 0 ? cells.get(blockKey(key)) : undefined
-  return cell?.kind === 'block' ? leftMs(cell.untilMs, limit.blockMs, nowUs) : 0
+  const msMax = blockMsMaxOf(limit)
+  const cell = msMax > 0 ? cells.get(blockKey(key)) : undefined
+  return cell?.kind === 'block' ? leftMs(cell.untilMs, msMax, nowUs) : 0
 }
 
 interface Planned extends ModelLimit {
@@ -159,8 +160,8 @@ export function decideModel(
     looked(cells, one),
   )
   const wanting = plans.filter(({ plan }) => plan.waitMs !== 0)
-  const refusing = wanting.filter(({ limit }) => limit.mode === 'enforce')
-  const shadowing = wanting.filter(({ limit }) => limit.mode === 'shadow')
+  const refusing = wanting.filter(({ limit }) => refuses(limit))
+  const passing = wanting.filter(({ limit }) => !refuses(limit))
   const blocked = plans.filter(({ blockedMs }) => blockedMs > 0)
   const never = refusing.some(({ plan }) => plan.waitMs < 0)
   const waitMs = longest([...refusing.map(({ plan }) => plan.waitMs), ...blocked.map(({ blockedMs }) => blockedMs)])
@@ -168,25 +169,23 @@ export function decideModel(
 
   if (never || blocked.length > 0 || refusing.length > 0) {
     const isBreach = !never && blocked.length === 0
-    const exceeded = isBreach && !request.peek ? refusing.filter(({ limit }) => blockMsOf(limit) > 0) : []
-    const changes = exceeded.map(({ limit, key }): Change => {
-      return [blockKey(key), { kind: 'block', untilMs: nowMs + limit.blockMs }]
-    })
+    const exceeded = isBreach && !request.peek ? refusing.filter(({ limit }) => shutOutMsOf(limit) > 0) : []
+    const blockOf = ({ blockMs }: Limit): ModelCell => ({ kind: 'block', untilMs: nowMs + blockMs })
+    const changes = exceeded.map(({ limit, key }): Change => [blockKey(key), blockOf(limit)])
     const decision = decisionOf(request, {
       ...found,
       verdict: never ? verdicts.refusedForGood : isBreach ? verdicts.refused : verdicts.blocked,
-      bits: sumBits(never || isBreach ? refusing : blocked) + sumBits(shadowing),
+      bits: sumBits(never || isBreach ? refusing : blocked) + sumBits(passing),
       waitMs: never ? 0 : longest([waitMs, ...exceeded.map(({ limit }) => limit.blockMs)]),
       limits: look(changes.length === 0 ? cells : overlay(cells, changes)),
     })
     return { decision, changes, rebased: 0 }
   }
 
-  const charged = plans.filter(({ plan, limit }) => !(limit.mode === 'shadow' && plan.waitMs !== 0))
+  const charged = plans.filter(({ plan, limit }) => refuses(limit) || plan.waitMs === 0)
   const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(planned, true))
-  const decision = decisionOf(request, {
-    ...{ ...found, verdict: verdicts.allowed, bits: sumBits(shadowing), waitMs: 0, limits: shown },
-  })
+  const allowed = { ...found, verdict: verdicts.allowed, bits: sumBits(passing), waitMs: 0, limits: shown }
+  const decision = decisionOf(request, allowed)
   if (request.peek) return { decision, changes: [], rebased: 0 }
   const stored = charged.filter(({ plan }) => plan.next !== undefined)
   const changes = stored.flatMap(({ key, plan }): Change[] => (plan.next === undefined ? [] : [[key, plan.next]]))
@@ -211,6 +210,20 @@ const firstAnswer = (request: LimitRequest, limits: readonly LimitState[], nowMs
   onceKey(request),
   { kind: 'once', untilMs: nowMs + onceKeptMs, id: request.idempotency?.id ?? '', limits },
 ]
+
+/** What lua/scripts/pause.lua changes so that the limit refuses until then: nothing if it does so already. And for how long it does. */
+export function pauseModel(
+  cells: Cells,
+  key: string,
+  pauseMs: number,
+  nowUs: number,
+): { readonly changes: readonly Change[]; readonly leftMs: number } {
+  const cell = cells.get(blockKey(key))
+  const left = cell?.kind === 'block' ? leftMs(cell.untilMs, pauseMsMax, nowUs) : 0
+  if (left >= pauseMs) return { changes: [], leftMs: left }
+  const untilMs = Math.floor(nowUs / 1_000) + pauseMs
+  return { changes: [[blockKey(key), { kind: 'block', untilMs }]], leftMs: pauseMs }
+}
 
 /** What decide.lua changes for a refund of one charged request; empty if nothing of it counts any more. */
 export function refundModel(

@@ -30,9 +30,9 @@ export interface LimitState {
 export interface Decision {
   readonly allowed: boolean
   readonly reason: Reason
-  /** The name of the first limit that refused, or empty. */
+  /** The name of the first limit that refused; of an allowed one, the first that only degraded it; or empty. */
   readonly deniedBy: string
-  /** The limits that refused or, in shadow, would have: bit 0 is the request's first. 0 when Redis did not answer. */
+  /** The limits that had no room, refusing or not: bit 0 is the request's first. 0 when Redis did not answer. */
   readonly refusedBits: number
   /** The name of the first shadow limit that would have refused what was allowed, or empty. */
   readonly shadowedBy: string

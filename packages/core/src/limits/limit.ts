@@ -31,6 +31,16 @@ export interface Apart {
   readonly isLook?: boolean
 }
 
+/**
+ * What becomes of a request that the limit has no room for. `drop`: no answer. `delay`: it waits for room, so long and with so many
+ * others at most. `degrade`: it passes, and the upstream is told. `challenge`: whoever asks is sent to that page. `block` is `deny`,
+ * said of a limit with a `block`.
+ */
+export type OnExceed =
+  | { readonly kind: 'deny' | 'drop' | 'degrade' | 'block' }
+  | { readonly kind: 'delay'; readonly delayMs: number; readonly queueMax: number }
+  | { readonly kind: 'challenge'; readonly url: string }
+
 /** A limit of the policy, checked and with every default filled in. */
 export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
@@ -49,6 +59,8 @@ export interface Limit {
   readonly mode: 'enforce' | 'shadow'
   /** Whoever exceeds the limit is shut out for this long; 0 for not. */
   readonly blockMs: number
+  /** Of a limit in shadow always `deny`, which then means nothing; never `delay` or `degrade` beside a block or a lease. */
+  readonly onExceed: OnExceed
   /** Units that a process takes at once, to decide from memory; 0 for none. Only `fixed_window` can have one. */
   readonly lease: number
   /** What becomes of a request when Redis does not answer in time. */

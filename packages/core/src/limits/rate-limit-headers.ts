@@ -73,7 +73,7 @@ export const retryAfterSeconds = (decision: Decision): number => Math.max(1, who
  */
 export function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
   const seconds = wholeSeconds(resetMs)
-  const refused = name === decision.deniedBy && decision.reason !== 'cost_exceeds_limit'
+  const refused = !decision.allowed && name === decision.deniedBy && decision.reason !== 'cost_exceeds_limit'
   return refused ? Math.min(seconds, retryAfterSeconds(decision)) : seconds
 }
 

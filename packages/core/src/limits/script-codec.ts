@@ -1,4 +1,5 @@
 import type { Decision, LimitState } from './decision.ts'
+import { blockMsMaxOf, refuses } from './exceeding.ts'
 import type { Limit, PeriodBoundaries } from './limit.ts'
 import { type Charge, costOf, type LimitRequest, type ScopeValues, type Settleable } from './limit-store.ts'
 import { decisionOf, verdicts } from './verdict.ts'
@@ -37,11 +38,10 @@ export interface CallParts {
 const windowTexts = new WeakMap<Limit, string>()
 const periodTexts = new WeakMap<Limit, WeakMap<PeriodBoundaries, string>>()
 
-/** A shadow limit shuts nobody out. */
-const blockMsOf = ({ mode, blockMs }: Limit) => (mode === 'enforce' ? blockMs : 0)
+/** As decide.lua has them: 0 refuses, 1 lets pass, 2 refuses and has blocks that others set. */
+const modeOf = (limit: Limit) => (refuses(limit) ? (limit.onExceed.kind === 'delay' ? 2 : 0) : 1)
 
-const headText = (limit: Limit) =>
-  `["${limit.algorithm}",${limit.mode === 'enforce' ? 0 : 1},${blockMsOf(limit)},${limit.size}`
+const headText = (limit: Limit) => `["${limit.algorithm}",${modeOf(limit)},${blockMsMaxOf(limit)},${limit.size}`
 
 function windowText(limit: Limit, ms: number): string {
   const known = windowTexts.get(limit)
@@ -78,7 +78,7 @@ function positionOf(positions: Map<string, number>, text: string): number {
   return position
 }
 
-/** The limits that a decision charged: all but the shadow limits that would have refused. */
+/** The limits that an admission charged: all but those that had no room for it and let it pass. */
 export const chargedLimits = ({ limits }: LimitRequest, { refusedBits }: Charge): readonly Limit[] =>
   refusedBits === 0 ? limits : limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
 
@@ -109,7 +109,7 @@ class CallWriter {
     let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${costText(request, request.limits, asked)}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
-      if (blockMsOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
+      if (blockMsMaxOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
     }
     return `${text}]`
   }

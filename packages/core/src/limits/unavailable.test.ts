@@ -9,6 +9,7 @@ const limitWith = (name: string, onUnavailable: Limit['onUnavailable'], mode: Li
     applies: 'plan',
     mode,
     blockMs: 0,
+    onExceed: { kind: 'deny' },
     lease: 0,
     onUnavailable,
     thresholds: [],

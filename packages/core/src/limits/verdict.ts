@@ -1,4 +1,5 @@
 import type { Decision, LimitState, Reason } from './decision.ts'
+import { admittedOver, refuses } from './exceeding.ts'
 import type { Limit } from './limit.ts'
 import { costOf, type LimitRequest } from './limit-store.ts'
 
@@ -16,7 +17,7 @@ const reasonOf = new Map<number, Reason>([
 /** What a script or the model found out about one request, before it is put in words. */
 export interface Verdict {
   readonly verdict: number
-  /** Limits that refused or, in shadow, would have; bit 0 is the request's first limit. */
+  /** Limits that refused, or had no room and let it pass; bit 0 is the request's first limit. */
   readonly bits: number
   readonly waitMs: number
   readonly atUs: number
@@ -33,8 +34,7 @@ function deniedBy(request: LimitRequest, { verdict, bits }: Verdict): string {
   const refusing = firstOf(
     request,
     bits,
-    (limit) =>
-      limit.mode === 'enforce' && (verdict !== verdicts.refusedForGood || limit.capacity < costOf(limit, request)),
+    (limit) => refuses(limit) && (verdict !== verdicts.refusedForGood || limit.capacity < costOf(limit, request)),
   )
   if (refusing === undefined) throw new Error(`verdict ${verdict} with bits ${bits} names no limit`)
   return refusing
@@ -46,12 +46,15 @@ export function decisionOf(request: LimitRequest, found: Verdict): Decision {
   const reason = reasonOf.get(verdict)
   if (reason === undefined) throw new Error(`unknown verdict ${verdict} in the reply of decide.lua`)
   const allowed = reason === 'ok'
+  const told = allowed
+    ? admittedOver(request.limits, bits)
+    : { reason, deniedBy: deniedBy(request, found), shadowedBy: '' }
   return {
     allowed,
-    reason,
-    deniedBy: allowed ? '' : deniedBy(request, found),
+    reason: told.reason,
+    deniedBy: told.deniedBy,
     refusedBits: bits,
-    shadowedBy: allowed && bits !== 0 ? (firstOf(request, bits, ({ mode }) => mode === 'shadow') ?? '') : '',
+    shadowedBy: told.shadowedBy,
     charged: verdict === verdicts.allowed && !request.peek ? 'yes' : 'no',
     retryAfterMs: waitMs,
     atUs,

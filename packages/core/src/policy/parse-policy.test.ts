@@ -63,6 +63,7 @@ endpoints: { ops: { url: "https://ops.example.com/hook?a=1", secretEnv: OPS } }
     applies: 'plan',
     mode: 'enforce',
     blockMs: 0,
+    onExceed: { kind: 'deny' },
     lease: 0,
     onUnavailable: 'allow',
     thresholds: [],
@@ -298,4 +299,31 @@ subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45
     { path: '/search', template: 'GET /%73earch', cost: 1, costFrom: { kind: 'json', pointer: '/a/0' } },
     { path: '/b', template: 'GET /b', cost: 1, costFrom: { kind: 'header', name: 'x-cost' } },
   ])
+})
+
+test('what a limit does beyond its size is read with its defaults, and stays in the versions of subjects', () => {
+  const policy = parsed(`version: 1
+plans: { p: { limits: [d, g, b] } }
+limits:
+  d: { algorithm: token_bucket, size: 10, window: 1s, onExceed: delay }
+  e: { algorithm: token_bucket, size: 10, window: 1s, onExceed: { delay: 250ms, queue: 7 } }
+  g: { algorithm: fixed_window, size: 10, window: 1s, onExceed: degrade }
+  b: { algorithm: fixed_window, size: 10, window: 1s, block: 10m, onExceed: block }
+  c: { algorithm: fixed_window, size: 10, window: 1s, block: 10m, onExceed: { challenge: "https://Example.com/ü?a=1" } }
+  n: { algorithm: fixed_window, size: 10, window: 1s }
+subjects: { acme: { plan: p, limits: { d: { size: 99 }, g: { mode: shadow }, b: { block: 1m } } } }
+`)
+  const all = new Map([...policy.limits].map(([name, { onExceed }]) => [name, onExceed]))
+  expect(Object.fromEntries(all)).toEqual({
+    d: { kind: 'delay', delayMs: 5_000, queueMax: 100 },
+    e: { kind: 'delay', delayMs: 250, queueMax: 7 },
+    g: { kind: 'degrade' },
+    b: { kind: 'block' },
+    c: { kind: 'challenge', url: 'https://example.com/%C3%BC?a=1' },
+    n: { kind: 'deny' },
+  })
+  const own = policy.subjects.get('acme')?.ownLimits
+  expect(own?.get('d')).toMatchObject({ size: 99, onExceed: { kind: 'delay' } })
+  expect(own?.get('g')).toMatchObject({ mode: 'shadow', onExceed: { kind: 'deny' } })
+  expect(own?.get('b')).toMatchObject({ blockMs: 60_000, onExceed: { kind: 'block' } })
 })

@@ -9,15 +9,14 @@ import {
 } from '../limits/limit.ts'
 import { isWithinBounds } from './limit-bounds.ts'
 import { durationRule, type Fields, readSettings, readSpan, settingKeys, unitsMax } from './limit-settings.ts'
-import { limitKeyNamesNotBuilt, refuseLimitKeys } from './not-built.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { nameRule, parseDurationMs, parseName } from './policy-values.ts'
+import { readOnExceed } from './read-on-exceed.ts'
 import { checkReplaced, namesReplaced, type Replacing, readReplaces } from './read-replaces.ts'
 import { isOfOneSubject, readScope } from './read-scope.ts'
 
 const limitKeys = [
-  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', 'replaces', ...settingKeys],
-  ...limitKeyNamesNotBuilt,
+  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', 'onExceed', 'replaces', ...settingKeys],
 ]
 /** Shorter, and people stop reading; longer is never. */
 const cooldownMsMin = 10_000
@@ -65,7 +64,6 @@ function readLimit(
 ): Limit | undefined {
   const fields = reader.fields(place, 'a limit', limitKeys, ['algorithm', 'size'])
   if (fields === undefined) return undefined
-  refuseLimitKeys(reader, fields)
   const field = <T>(key: string, read: (field: Field) => T | undefined, otherwise: T | undefined) => {
     const found = fields.get(key)
     return found === undefined ? otherwise : read(found)
@@ -87,8 +85,10 @@ function readLimit(
   const replaces = field('replaces', (at) => readReplaces(reader, at, name), undefined)
   if (replaces !== undefined) notes(replaces)
   const lease = field('lease', (at) => readLease(reader, at, algorithm, fields), 0)
+  const onExceed = field('onExceed', (at) => readOnExceed(reader, at, fields), { kind: 'deny' })
   if (algorithm === undefined || span === undefined || by === undefined || applies === undefined) return undefined
   if (settings === undefined || lease === undefined || cooldownMs === undefined) return undefined
+  if (onExceed === undefined) return undefined
   const limit: Limit = {
     name,
     algorithm,
@@ -97,6 +97,7 @@ function readLimit(
     applies,
     lease,
     cooldownMs,
+    onExceed,
     ...settings,
     ...namesReplaced(replaces),
   }

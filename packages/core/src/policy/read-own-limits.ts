@@ -5,6 +5,7 @@ import { noOwnLimits, type OwnLimits, type Plan, type Route } from './policy.ts'
 import type { Field, PolicyReader } from './policy-reader.ts'
 import { namesForAll } from './read-limit-names.ts'
 import type { Limits } from './read-limits.ts'
+import { onExceedOfOwn } from './read-on-exceed.ts'
 import { isOfOneSubject } from './read-scope.ts'
 import { didYouMean } from './suggest.ts'
 
@@ -67,7 +68,9 @@ export class OwnLimitsReader {
     const capacity = limit.capacity === limit.size ? undefined : limit.capacity
     const settings = readSettings(reader, fields, limit, { ...limit, capacity })
     if (settings === undefined) return undefined
-    const version: Limit = { ...limit, ...settings }
+    const own = onExceedOfOwn(reader, fields, limit, settings.mode)
+    if (own === undefined) return undefined
+    const version: Limit = { ...limit, ...settings, onExceed: own }
     return isWithinBounds(reader, place, fields, version) ? this.#sharedVersion(version) : undefined
   }
 

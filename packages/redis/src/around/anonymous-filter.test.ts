@@ -10,6 +10,7 @@ function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequ
   const limit = (name: string, size: number, kind: 'subject' | 'ip') => ({
     ...{ name, size, capacity: size, algorithm: 'fixed_window' as const, applies: 'plan' as const, by: [{ kind }] },
     ...{ span: { kind: 'window' as const, ms: 60_000 }, mode: 'enforce' as const, blockMs: 0, lease: 0 },
+    onExceed: { kind: 'deny' as const },
     ...{ onUnavailable: 'allow' as const, thresholds: [], cooldownMs: 0 },
   })
   return {

@@ -9,7 +9,14 @@ const startMs = 1_790_000_040_000
 
 const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   ...{ name: 'minute', algorithm: 'fixed_window', size: 2, capacity: overrides.size ?? 2, applies: 'plan' },
-  ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
+  ...{
+    span: { kind: 'window', ms: 60_000 },
+    by: [{ kind: 'subject' }],
+    mode: 'enforce',
+    blockMs: 0,
+    onExceed: { kind: 'deny' },
+    lease: 0,
+  },
   ...{ onUnavailable: 'allow', thresholds: [], cooldownMs: 0, ...overrides },
 })
 
@@ -180,8 +187,21 @@ test('a limit of size 0 refuses whatever costs anything, and nobody is asked', a
   const others = [
     buildRequest([shut], { cost: 0 }),
     buildRequest([{ ...shut, mode: 'shadow' }]),
+    buildRequest([{ ...shut, onExceed: { kind: 'degrade' } }]),
     buildRequest([shut], { idempotency: { key: 'k', id: 'i' } }),
   ]
   for (const request of others) await store.decide(request)
+  expect(asked()).toBe(4)
+})
+
+test('what a limit degraded is no refusal to be remembered, and beside one it does not make the wait another', async () => {
+  const { store, asked, use } = open()
+  const soft = buildLimit({ name: 'soft', size: 1, onExceed: { kind: 'degrade' } })
+  await use(buildRequest([soft]), 3)
   expect(asked()).toBe(3)
+  const hard = buildLimit({ name: 'hard', size: 1 })
+  await use(buildRequest([hard]), 2)
+  const before = asked()
+  const again = await store.decide(buildRequest([hard, soft]))
+  expect([again.allowed, again.deniedBy, asked() - before]).toEqual([false, 'hard', 0])
 })

@@ -1,4 +1,5 @@
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
@@ -123,10 +124,10 @@ class DenyCachingStore implements DenyCache {
   }
 }
 
-/** A limit of size 0 that is enforced: whatever costs anything is refused by it for good, so nobody need be asked. */
+/** A limit of size 0 that refuses: whatever costs anything is refused by it for good, so nobody need be asked. */
 function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefined {
   if (cost === 0 || idempotency !== undefined) return undefined
-  for (const limit of limits) if (limit.size === 0 && limit.mode === 'enforce') return limit
+  for (const limit of limits) if (limit.size === 0 && refuses(limit)) return limit
   return undefined
 }
 
@@ -153,14 +154,14 @@ const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>
 
 /** Otherwise the answer is another: that the cost can never be admitted. */
 const fitsAll = (limits: readonly Limit[], cost: number) =>
-  limits.every(({ mode, capacity }) => mode === 'shadow' || cost <= capacity)
+  limits.every((limit) => !refuses(limit) || cost <= limit.capacity)
 
 const isSame = ({ keys }: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])
 
 /** Whether the wait is the whole wait: another limit of this caller may be used up for longer than the one that is shared. */
 const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
-  limits.every((one) => one === denial.limit || one.mode === 'shadow') || isSame(denial, limits, scope)
+  limits.every((one) => one === denial.limit || !refuses(one)) || isSame(denial, limits, scope)
 
 /** The one limit that the refusal and its wait come from, if there is just one. */
 function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limit | undefined {
@@ -170,10 +171,8 @@ function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limi
   const limit = limits[at]
   // Whoever is blocked by one limit may be over another without a bit of its own, and would have to wait for that too.
   const roomOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
-  const othersHaveRoom = limits.every(
-    ({ name, mode }, other) => other === at || mode === 'shadow' || roomOf(name) >= cost,
-  )
-  return limit?.mode === 'enforce' && (reason === 'limit' || othersHaveRoom) ? limit : undefined
+  const othersHaveRoom = limits.every((one, other) => other === at || !refuses(one) || roomOf(one.name) >= cost)
+  return limit !== undefined && refuses(limit) && (reason === 'limit' || othersHaveRoom) ? limit : undefined
 }
 
 /** The refusal as it stands now. What is not known of other callers' counts is left out. */

@@ -13,7 +13,14 @@ const startMs = 1_790_000_040_000
 
 const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   ...{ name: 'leased', algorithm: 'fixed_window', size: 100, capacity: overrides.size ?? 100, applies: 'plan' },
-  ...{ span: { kind: 'window', ms: minuteMs }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 10 },
+  ...{
+    span: { kind: 'window', ms: minuteMs },
+    by: [{ kind: 'subject' }],
+    mode: 'enforce',
+    blockMs: 0,
+    onExceed: { kind: 'deny' },
+    lease: 10,
+  },
   ...{ onUnavailable: 'allow', thresholds: [], cooldownMs: 0, ...overrides },
 })
 

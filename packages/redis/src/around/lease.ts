@@ -1,5 +1,6 @@
 import { checkLimitRequest } from '@weir/core/limits/check-limit-request.ts'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
@@ -19,7 +20,7 @@ import { LeasedUnits, type Taken } from './leased-units.ts'
  * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
  * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
  *
- * Put to Redis as they are: limits in shadow or with a block, requests with an idempotency key or to be settled (their
+ * Put to Redis as they are: limits in shadow, that degrade, with a block or with pauses, requests with an idempotency key or to be settled (their
  * markers are in Redis), and
  * what is not fixed_window. Looking takes no lease; it may find too little where deciding would still put pieces together.
  */
@@ -49,8 +50,8 @@ export interface Leasing extends LimitStore {
 export const createLeasing = (inner: LimitStore, options: LeasingOptions = {}): Leasing =>
   new LeasingStore(inner, options)
 
-const isLeased = ({ lease, algorithm, mode, blockMs }: Limit) =>
-  lease > 0 && algorithm === 'fixed_window' && mode === 'enforce' && blockMs === 0
+const isLeased = (limit: Limit) =>
+  limit.lease > 0 && limit.algorithm === 'fixed_window' && refuses(limit) && blockMsMaxOf(limit) === 0
 
 function someLeased(limits: readonly Limit[]): boolean {
   for (const limit of limits) if (limit.lease > 0) return true

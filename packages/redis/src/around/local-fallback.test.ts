@@ -10,7 +10,14 @@ const startMs = 1_790_000_040_000
 
 const buildLimit = (overrides: Partial<Limit> = {}): Limit => ({
   ...{ name: 'minute', algorithm: 'fixed_window', size: 10, capacity: overrides.size ?? 10, applies: 'plan' },
-  ...{ span: { kind: 'window', ms: 60_000 }, by: [{ kind: 'subject' }], mode: 'enforce', blockMs: 0, lease: 0 },
+  ...{
+    span: { kind: 'window', ms: 60_000 },
+    by: [{ kind: 'subject' }],
+    mode: 'enforce',
+    blockMs: 0,
+    onExceed: { kind: 'deny' },
+    lease: 0,
+  },
   ...{ onUnavailable: 'local', thresholds: [], cooldownMs: 0, ...overrides },
 })
 
@@ -165,4 +172,11 @@ test('keeps no more counts than the bound, a log counting for its stamps', async
   expect(await admitted(by('a', small), 1)).toBe(1)
   await admitted(by('f', buildLimit({ algorithm: 'sliding_log', size: 90 })), 1)
   expect(await admitted(by('e', small), 1)).toBe(1)
+})
+
+test('a limit that degrades lets pass what is above its share, and says so', async () => {
+  const { store } = open(2)
+  const request = buildRequest([buildLimit({ size: 2, onExceed: { kind: 'degrade' } })])
+  expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', deniedBy: '' })
+  expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', deniedBy: 'minute' })
 })

@@ -96,7 +96,7 @@ class LocalFallbackStore implements LocalFallback {
     }
     if (decision.allowed) {
       this.#counters.admitted += 1
-      return found
+      return { ...found, deniedBy: decision.deniedBy }
     }
     this.#counters.refused += 1
     const { reason, deniedBy } = decision

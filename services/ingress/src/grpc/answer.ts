@@ -1,6 +1,8 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
+import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { degradedBy } from '../exceeded.ts'
 import type { Verdict } from '../gate.ts'
 import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
@@ -24,7 +26,11 @@ export function answerOf(
   }
   setVerdictHeaders(target, verdict, words)
   const statuses = Array.from({ length: descriptors }, (_, at) => statusOf(verdict, question, at))
-  if (verdict.decision.allowed) return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers }
+  if (verdict.decision.allowed) {
+    const limit = degradedBy(verdict.decision)
+    const told = limit === '' ? {} : { requestHeadersToAdd: [{ key: 'x-weir-degraded', value: limit }] }
+    return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers, ...told }
+  }
   const problem = denialProblem(target, verdict)
   target.header('content-type', 'application/problem+json')
   return {
@@ -54,12 +60,13 @@ function statusOf({ decision, limits = [] }: Verdict, question: Question | undef
   for (const [position, limit] of limits.entries()) {
     const of = question?.of[position]
     if (limit.mode === 'shadow' || (of !== undefined && !of.includes(at))) continue
-    const isRefusing = !allowed && (refusedBits & (1 << position)) !== 0
+    const mayRefuse = !allowed && refuses(limit)
+    const isRefusing = mayRefuse && (refusedBits & (1 << position)) !== 0
     // Of a decision made without Redis, or from memory, some limits have no state.
     const isWhole = decision.limits.length === limits.length
     const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
     // A refusal by a block names only the blocks.
-    const isShort = !allowed && state !== undefined && state.remaining < wantedOf(limit, question)
+    const isShort = mayRefuse && state !== undefined && state.remaining < wantedOf(limit, question)
     isOver ||= isRefusing || isShort
     if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
       tightest = { limit, state }

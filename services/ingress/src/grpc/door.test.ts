@@ -55,6 +55,7 @@ interface Answer {
   readonly overallCode: string
   readonly statuses: readonly { readonly code: string; readonly limitRemaining: number }[]
   readonly responseHeadersToAdd: readonly { readonly key: string; readonly value: string }[]
+  readonly requestHeadersToAdd: readonly { readonly key: string; readonly value: string }[]
   readonly rawBody: Buffer
 }
 
@@ -362,4 +363,35 @@ it('the door tells of its health', async () => {
   const { call } = await open()
   const health = await call<{ status: string }>('grpc.health.v1.Health', 'check', { service: '' })
   expect(health.status).toBe('SERVING')
+})
+
+it('a limit that degrades admits and is told to the upstream, one that delays refuses at once, beside each other or alone', async () => {
+  const text = messagingOnly
+    .replace(
+      'routes:',
+      `routes:
+  - { match: "DESCRIPTOR /beyond/soft/:who", limits: [soft] }
+  - { match: "DESCRIPTOR /beyond/slow/:who", limits: [slow] }`,
+    )
+    .replace(
+      'limits:\n',
+      `limits:
+  soft: { algorithm: fixed_window, size: 1, window: 1h, by: [attribute:soft], onExceed: degrade }
+  slow: { algorithm: fixed_window, size: 1, window: 1h, by: [attribute:slow], onExceed: { delay: 60s } }
+`,
+    )
+  const { ask, records } = await open({}, text)
+  const both = [descriptor('soft=a'), descriptor('slow=a')]
+  expect((await ask('beyond', [descriptor('soft=a')])).requestHeadersToAdd).toEqual([])
+  const degraded = await ask('beyond', both)
+  expect(degraded).toMatchObject({ overallCode: 'OK', statuses: [{ code: 'OK' }, { code: 'OK' }] })
+  expect(degraded.requestHeadersToAdd).toMatchObject([{ key: 'x-weir-degraded', value: 'soft' }])
+  const refused = await ask('beyond', both)
+  expect(refused.statuses).toMatchObject([{ code: 'OK' }, { code: 'OVER_LIMIT' }])
+  expect(refused.requestHeadersToAdd).toEqual([])
+  expect(records.map(({ outcome, reason, denied_by }) => [outcome, reason, denied_by])).toEqual([
+    ['allow', 'ok', ''],
+    ['allow', 'limit', 'soft'],
+    ['deny', 'limit', 'slow'],
+  ])
 })

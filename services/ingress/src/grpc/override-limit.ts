@@ -32,7 +32,15 @@ export function overrideLimit({ limit }: Descriptor): Limit | undefined {
   const made: Limit = {
     ...{ name: `_override-${unitNames[unit]}`, algorithm: 'fixed_window', size, capacity: size },
     ...{ span: { kind: 'window', ms }, by: [{ kind: 'attribute', name: overrideAttribute }], applies: 'plan' },
-    ...{ mode: 'enforce', blockMs: 0, lease: 0, onUnavailable: 'allow', thresholds: [], cooldownMs: 0 },
+    ...{
+      mode: 'enforce',
+      blockMs: 0,
+      onExceed: { kind: 'deny' },
+      lease: 0,
+      onUnavailable: 'allow',
+      thresholds: [],
+      cooldownMs: 0,
+    },
   }
   kept.set(id, made)
   return made

@@ -6,6 +6,7 @@ const methodsOf: Readonly<Record<string, string>> = {
   '/v1/check': 'POST',
   '/v1/check/batch': 'POST',
   '/v1/settle': 'POST',
+  '/v1/pause': 'POST',
   '/openapi.json': 'GET, HEAD',
 }
 

@@ -8,6 +8,7 @@ import {
   unauthenticatedState,
 } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { onExceedOf } from '../exceeded.ts'
 import type { Verdict } from '../gate.ts'
 
 /** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */
@@ -47,6 +48,9 @@ function setOlderHeaders(
 }
 
 const draftType = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
+
+/** Names the page that lets people in again, on refusals by a limit with a challenge. */
+export const challengeHeader = 'weir-challenge'
 
 /** What a refused request gets to read. Sets the headers that go with its status. */
 export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
@@ -91,6 +95,9 @@ export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
       'violated-policies': deniedBy === '' ? [] : [deniedBy],
     }
   }
+  const onExceed = onExceedOf(decision, verdict.limits)
+  const challenge = onExceed?.kind === 'challenge' ? { challenge: onExceed.url } : undefined
+  if (challenge !== undefined) reply.header(challengeHeader, challenge.challenge)
   return {
     type: draftType('quota-exceeded'),
     title: 'Quota exceeded',
@@ -100,5 +107,6 @@ export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
         ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
         : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
     'violated-policies': [deniedBy],
+    ...challenge,
   }
 }

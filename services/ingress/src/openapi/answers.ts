@@ -16,7 +16,7 @@ const problemTypes = [
   ],
   ...['cost-exceeds-limit', 'cost-unreadable', 'no-upstream', 'upstream-timeout', 'upstream-unreachable'],
   ...['upstream-busy', 'headers-too-large', 'internal'],
-  ...['unknown-decision', 'conflict', 'settlement-unavailable'],
+  ...['unknown-decision', 'conflict', 'settlement-unavailable', 'limits-unavailable'],
 ].map((word) => (word.startsWith('https:') ? word : `urn:weir:problem:${word}`))
 
 const count = { type: 'integer', minimum: 0 }
@@ -41,6 +41,7 @@ export const schemas = {
       detail: { type: 'string' },
       'violated-policies': { type: 'array', items: { type: 'string' }, description: 'Names of limits.' },
       scope: { type: 'string' },
+      challenge: { type: 'string', description: 'Of quota-exceeded: the page that lets people in again.' },
       settled_cost: { ...count, description: 'Of a conflict: the cost that the decision was settled to.' },
     },
   },
@@ -54,7 +55,21 @@ export const schemas = {
       reason: { type: 'string', enum: [...reasons] },
       denied_by: { type: 'string', description: 'Name of the first limit that refused, or empty.' },
       retry_after_ms: count,
+      on_exceed: {
+        ...{ type: 'string', enum: ['drop', 'degrade', 'block', 'delay', 'challenge'] },
+        description: 'What the policy wants done beyond denied_by; absent for deny, and where nothing was exceeded.',
+      },
+      challenge: { type: 'string', description: 'With on_exceed challenge: the page.' },
       limits: { type: 'array', items: limitState },
+    },
+  },
+  Paused: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['limit', 'retry_after_ms'],
+    properties: {
+      limit: { type: 'string' },
+      retry_after_ms: { ...count, description: 'Until the pause ends that stands now.' },
     },
   },
   Settled: {
@@ -108,6 +123,9 @@ const verdictHeaders = {
   'X-RateLimit-Remaining': { schema: count, description: 'Dialect x-ratelimit.' },
   'X-RateLimit-Reset': { schema: count, description: 'Dialect x-ratelimit: seconds since the epoch.' },
 }
+const challenge = {
+  'Weir-Challenge': { schema: { type: 'string' }, description: 'By a limit with a challenge: the page for people.' },
+}
 const noStore = { 'Cache-Control': { required: true, schema: { type: 'string', const: 'no-store' } } }
 const retryAfter = { 'Retry-After': { schema: { type: 'integer', minimum: 1 } } }
 const authenticate = { 'WWW-Authenticate': { required: true, schema: { type: 'string' } } }
@@ -115,6 +133,7 @@ const authenticate = { 'WWW-Authenticate': { required: true, schema: { type: 'st
 const forGateways = {
   'X-Limit-Status': { schema: { type: 'integer' }, description: 'With deny_status: the status without it.' },
   'X-Weir-Problem': { schema: { type: 'string' }, description: 'With deny_status: the problem, in ASCII.' },
+  'Weir-On-Exceed': { schema: { type: 'string', const: 'drop' }, description: 'The client is to get no answer.' },
 }
 
 type Headers = Readonly<Record<string, object>>
@@ -143,7 +162,7 @@ const ours = { 431: problem('The headers are too large.'), 500: problem('A fault
 
 const refused = {
   401: problem('No valid credential.', { ...verdictHeaders, ...authenticate }),
-  429: problem('A limit refused, or too many wrong credentials.', { ...verdictHeaders, ...retryAfter }),
+  429: problem('A limit refused, or too many wrong credentials.', { ...verdictHeaders, ...retryAfter, ...challenge }),
   503: problem('Not checked, not recorded, or too many wait for the upstream.', { ...verdictHeaders, ...retryAfter }),
 }
 
@@ -173,6 +192,14 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
     409: problem('It was settled to another cost.'),
     503: problem('Not finished: repeat the request.', retryAfter),
   },
+  '/v1/pause': {
+    200: json('The limit refuses this subject until then.', 'Paused', {}),
+    ...malformed,
+    ...strangers,
+    ...ours,
+    403: problem('A credential of a subject names another, or a token lacks the scope check.'),
+    503: problem('Redis did not answer. Ask again.', retryAfter),
+  },
   '/v1/authorize': {
     200: {
       description: 'Allowed.',
@@ -181,7 +208,7 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
         ...verdictHeaders,
         'X-Envoy-Auth-Headers-To-Remove': { schema: { type: 'string' }, description: 'X-Weir-Credential, for Envoy.' },
         ...Object.fromEntries(
-          ['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id', 'X-Weir-Credential'].map((name) => [
+          ['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id', 'X-Weir-Credential', 'X-Weir-Degraded'].map((name) => [
             name,
             { required: true, schema: { type: 'string' } },
           ]),
@@ -198,6 +225,7 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
       ...verdictHeaders,
       ...retryAfter,
       ...forGateways,
+      ...challenge,
     }),
   },
 }
@@ -214,6 +242,15 @@ const ownProxyResponses = Object.fromEntries(
   Object.entries({
     ...refused,
     ...ours,
+    303: {
+      description: 'A limit with a challenge refused a request for a page.',
+      headers: {
+        ...noStore,
+        ...verdictHeaders,
+        ...challenge,
+        Location: { required: true, schema: { type: 'string' } },
+      },
+    },
     400: problem('The request or its cost cannot be read in one way only.', verdictHeaders),
     404: problem('No upstream for this host.', verdictHeaders),
     408: problem('The request did not come in time.', verdictHeaders),

@@ -10,7 +10,7 @@ import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
-import { sendCaller, sendRefusal } from './authorize/gateway-reply.ts'
+import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.ts'
 import { originalRequest } from './authorize/original-request.ts'
 
 const doorPath = '/v1/authorize'
@@ -49,6 +49,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const who = { ip: ports.identifier.addressOf(view, origin), route, method }
     const refuse = (verdict: Verdict) => {
       setVerdictHeaders(reply, verdict, ports)
+      setOnExceed(reply, verdict)
       return sendRefusal(reply, options, denialProblem(reply, verdict))
     }
     const found = ports.identifier.identify(view, origin)
@@ -66,7 +67,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
     })
     if (!verdict.decision.allowed) return refuse(verdict)
     setVerdictHeaders(reply, verdict, ports)
-    return sendCaller(reply, caller)
+    return sendCaller(reply, caller, verdict)
   }
 
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {

@@ -9,6 +9,8 @@ import { asItComes, batchSchema, readBatch, readCheck } from './check/check-body
 /** 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which nobody else is served. */
 const batchBodyBytesMax = 262_144
 
+const noWaiting = badCheck('A check of a batch does not wait: leave out wait, or ask on its own.')
+
 /** What one check of a batch came to, as JSON. */
 const resultText = (checked: Checked) =>
   checked.kind === 'problem' ? JSON.stringify({ problem: checked.problem }) : verdictText(checked.verdict)
@@ -28,11 +30,12 @@ export function addCheckBatchRoute(
     const { view, asker } = askedBy(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badCheck(batch.wrong))
-    const asked = { gate, view, nowMs: ports.clock.nowMs() }
+    const asked = { gate, view, nowMs: ports.clock.nowMs(), client: undefined }
     // Each in a promise from its beginning: one that throws must not leave behind others that nobody waits for.
     const checked = batch.value.checks.map(async (body) => {
       const read = readCheck(body)
       if ('wrong' in read) return { kind: 'problem', problem: badCheck(read.wrong) } as const
+      if (read.value.wait !== undefined) return { kind: 'problem', problem: noWaiting } as const
       return answerCheck(asked, asker, read.value)
     })
     const results = (await Promise.all(checked)).map(resultText)

@@ -29,7 +29,7 @@ export function addCheckRoute(
       sendProblem(reply, badCheck(read.wrong))
       return
     }
-    const checked = answerCheck({ gate, view, nowMs: ports.clock.nowMs() }, asker, read.value)
+    const checked = answerCheck({ gate, view, nowMs: ports.clock.nowMs(), client: reply.raw }, asker, read.value)
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })

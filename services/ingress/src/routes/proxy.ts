@@ -10,7 +10,8 @@ import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/lis
 import { createPassOn } from './proxy/pass-on.ts'
 import { writeProblem } from './proxy/problems.ts'
 import { readTarget } from './proxy/read-target.ts'
-import { answerProblem, createServe } from './proxy/serve.ts'
+import { answerProblem } from './proxy/refuse.ts'
+import { createServe } from './proxy/serve.ts'
 
 export interface ProxyPorts extends Ports {
   /** Gives back what requests were charged that the upstream failed. */

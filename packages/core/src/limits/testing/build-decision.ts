@@ -6,8 +6,9 @@ export function limit(given: Partial<Limit>): Limit {
   const span = { kind: 'window', ms: 60_000 } as const
   const by = [{ kind: 'subject' }] as const
   const plain = { applies: 'plan', mode: 'enforce', onUnavailable: 'allow', thresholds: [] } as const
+  const onExceed = { kind: 'deny' } as const
   const numbers = { size: 100, capacity: 100, blockMs: 0, lease: 0, cooldownMs: 0 }
-  return { name: 'minute', algorithm: 'fixed_window', span, by, ...numbers, ...plain, ...given }
+  return { name: 'minute', algorithm: 'fixed_window', span, by, onExceed, ...numbers, ...plain, ...given }
 }
 
 /** That limit with 13 units used and 40.001 s to go, but for what is given. */

@@ -1,5 +1,7 @@
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
+import { degradedBy, onExceedOf } from '../../exceeded.ts'
+import type { Verdict } from '../../gate.ts'
 import type { Caller } from '../../http/identify.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
@@ -11,6 +13,7 @@ import type { GatewayOptions } from './gateway-options.ts'
 export function sendCaller(
   reply: FastifyReply,
   { subject, keyId, carriedIn }: Extract<Caller, { kind: 'known' }>,
+  { decision }: Verdict,
 ): FastifyReply {
   const name = carriedIn?.kind === 'header' ? carriedIn.name : ''
   // A gateway that names subjects by one of these gives it to its upstream as we say it.
@@ -20,7 +23,7 @@ export function sendCaller(
   return reply
     .code(200)
     .headers({ 'x-weir-subject': subject.id, 'x-weir-plan': subject.plan.name, 'x-weir-key-id': keyId })
-    .headers({ 'x-weir-credential': credential, 'cache-control': 'no-store' })
+    .headers({ 'x-weir-credential': credential, 'x-weir-degraded': degradedBy(decision), 'cache-control': 'no-store' })
     .send()
 }
 
@@ -33,6 +36,11 @@ export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions,
   reply.header('x-limit-status', problem.status).header('x-weir-problem', asciiJson(problem))
   const isTranslated = problem.status < 500 && problem.status !== 401
   return sendProblem(reply, isTranslated ? { ...problem, status: denyStatus } : problem)
+}
+
+/** Of a limit that drops: we answer a question, and the gateway alone can leave its client without an answer. */
+export function setOnExceed(reply: FastifyReply, { decision, limits }: Verdict): void {
+  if (onExceedOf(decision, limits)?.kind === 'drop') reply.header('weir-on-exceed', 'drop')
 }
 
 /** For a header: everything beyond ASCII, which a `detail` may quote, is escaped. */

@@ -1,12 +1,16 @@
+import type { ServerResponse } from 'node:http'
 import { jsonText } from '@weir/contracts/json-text.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { parseDurationMs } from '@weir/core/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { onExceedOf } from '../../exceeded.ts'
 import type { Gate, Verdict } from '../../gate.ts'
 import { findKey } from '../../http/identify.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
@@ -29,7 +33,16 @@ export function verdictText({ id, decision, limits = [] }: Verdict): string {
   for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
     states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
   }
-  return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs},"limits":[${states}]}`
+  const beyond = deniedBy === '' ? '' : beyondText(decision, limits)
+  return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
+}
+
+/** What the policy wants done beyond the limit, for whoever asks to do it. */
+function beyondText(decision: Decision, limits: readonly Limit[]): string {
+  const onExceed = onExceedOf(decision, limits)
+  if (onExceed === undefined || onExceed.kind === 'deny') return ''
+  const page = onExceed.kind === 'challenge' ? `,"challenge":${jsonText(onExceed.url)}` : ''
+  return `,"on_exceed":"${onExceed.kind}"${page}`
 }
 
 /** Of such a text; Fastify would call it plain text. */
@@ -43,13 +56,26 @@ export const badCheck = (detail: string): Problem => ({
   detail,
 })
 
+/** Longer, and whoever waits has given up. */
+const waitMsMax = 60_000
+
+const tooLongToWait = badCheck('wait is a duration of at most 60s, such as 5s.')
 const tooLongToSettle = badCheck('settle is a duration of at most 24h, such as 15m.')
 
 const problem = (found: Problem) => ({ kind: 'problem', problem: found }) as const
 
+/** What a check is answered with. */
+export interface CheckParts {
+  readonly gate: Gate
+  readonly view: PolicyView
+  readonly nowMs: number
+  /** The answer that a check with `wait` waits for; undefined where none waits. */
+  readonly client: ServerResponse | undefined
+}
+
 /** Decides one check. Asks the store before it returns: what is called in one turn goes to Redis together. */
 export function answerCheck(
-  { gate, view, nowMs }: { readonly gate: Gate; readonly view: PolicyView; readonly nowMs: number },
+  { gate, view, nowMs, client }: CheckParts,
   asker: Asker,
   body: CheckBody,
 ): Checked | Promise<Checked> {
@@ -66,6 +92,8 @@ export function answerCheck(
   if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
   const settleMs = body.settle === undefined ? undefined : parseDurationMs(body.settle)
   if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return problem(tooLongToSettle)
+  const waitMs = body.wait === undefined ? undefined : parseDurationMs(body.wait)
+  if (body.wait !== undefined && (waitMs === undefined || waitMs > waitMsMax)) return problem(tooLongToWait)
   const verdict = gate.decide({
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
@@ -73,6 +101,8 @@ export function answerCheck(
     named: view.attributeScopes(body.attributes ?? {}),
     idempotencyKey: body.idempotency_key,
     settleMs,
+    client: waitMs === undefined ? undefined : client,
+    waitMs,
   })
   return verdict.then(decided)
 }
@@ -109,11 +139,16 @@ const ownSubjectOnly: Problem = {
   type: problemType('forbidden'),
   title: 'Forbidden',
   status: 403,
-  detail: 'This credential may check its own subject only.',
+  detail: 'This credential may ask about its own subject only.',
 }
 
-/** Whom the check is about. A subject's credential speaks for itself, a token for anybody. */
-function whoIsAsked({ policy }: PolicyView, asker: Asker, { subject: id, key: text }: CheckBody, nowMs: number): Who {
+/** Whom a question is about. A subject's credential speaks for itself, a token for anybody. */
+export function whoIsAsked(
+  { policy }: PolicyView,
+  asker: Asker,
+  { subject: id, key: text }: Pick<CheckBody, 'subject' | 'key'>,
+  nowMs: number,
+): Who {
   if (asker.kind === 'subject') {
     return text !== undefined || (id !== undefined && id !== asker.subject.id) ? problem(ownSubjectOnly) : asker
   }

@@ -12,6 +12,7 @@ export interface CheckBody {
   readonly attributes?: Readonly<Record<string, string | number>>
   readonly idempotency_key?: string
   readonly settle?: string
+  readonly wait?: string
 }
 
 /** Checks of one batch at most: four calls of the decision script, and an answer of some 50 kB. */
@@ -49,6 +50,11 @@ export const checkSchema = {
     settle: {
       ...{ type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' },
       description: 'For so long, 24h at most, the cost can be corrected by /v1/settle: 15m.',
+    },
+    wait: {
+      ...{ type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' },
+      description:
+        'Where limits refuse it now, it waits so long for room, 60s at most: 5s. Not in a batch, and never a peek.',
     },
   },
 } as const

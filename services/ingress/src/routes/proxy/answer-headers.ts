@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { connectionNamed } from './request-headers.ts'
 
-/** What an upstream says of its own connection, and the name of our records. */
+/** What an upstream says of its own connection, the name of our records, and where we send people. */
 const withheld = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'te', 'transfer-encoding', 'upgrade'],
-  'weir-decision',
+  ...['weir-decision', 'weir-challenge'],
 ])
 /** What only Weir speaks. Of limits in every dialect, because beside ours another would be read as ours. */
 const isOurs = (name: string) =>

@@ -20,6 +20,8 @@ export interface Admitted extends Arrival {
   readonly route: Route
   readonly caller: Extract<Caller, { kind: 'known' }>
   readonly decisionId: string
+  /** The limit that it passed without room; empty for none. */
+  readonly degradedBy: string
   /** On a route with `refundOn`. */
   readonly charged: ChargedDecision | undefined
   /** What we say on the answer, names and values in turns. */

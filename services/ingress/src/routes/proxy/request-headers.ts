@@ -9,13 +9,15 @@ import { isTrustedProxy } from '../../http/identity/peer.ts'
 interface ToldCaller {
   readonly caller: Extract<Caller, { kind: 'known' }>
   readonly decisionId: string
+  /** The limit that had no room for the request; empty for none. */
+  readonly degradedBy: string
 }
 
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
 const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
 /** Answered or made anew here. */
 const ours = ['expect', 'proxy-authorization', 'weir-decision', 'x-forwarded-for', 'x-forwarded-host']
-const alsoOurs = ['x-forwarded-proto', 'forwarded']
+const alsoOurs = ['x-forwarded-proto', 'forwarded', 'weir-degraded']
 /** By these a framework serves another method or path than the one that was decided on. */
 const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-rewrite-url']
 /** The word of a proxy on the caller; of anybody else nobody should believe them. */
@@ -71,6 +73,7 @@ export function headersForUpstream(request: IncomingMessage, identity: Identity,
   addForwarding(forwarded, request, fromProxy)
   forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name, 'weir-decision', told.decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
+  if (told.degradedBy !== '') forwarded.push('weir-degraded', told.degradedBy)
   return forwarded
 }
 

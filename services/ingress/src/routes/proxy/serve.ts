@@ -1,14 +1,14 @@
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
-import type { Problem } from '@weir/runtime/problem.ts'
-import type { Gate, Verdict } from '../../gate.ts'
+import { degradedBy } from '../../exceeded.ts'
+import type { Gate } from '../../gate.ts'
 import { readCost } from '../../http/read-cost.ts'
-import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
+import { setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
-import { writeProblem } from './problems.ts'
 import { readJsonCost } from './read-json-cost.ts'
+import { answerProblem, collector, refuse, startHeaders } from './refuse.ts'
 
 /** The whole of it: identify, decide, record, and only then pass on. */
 export function createServe(
@@ -36,7 +36,7 @@ export function createServe(
     const { subject, keyId } = caller
     const named = view.requestScopes(headers, url)
     const known = { ...asked, view, subject, keyId, cost, named }
-    const verdict = await gate.decide({ ...known, peek: false, idempotencyKey: undefined })
+    const verdict = await gate.decide({ ...known, peek: false, idempotencyKey: undefined, client: arrival.response })
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
     const ownHeaders = startHeaders(arrival, isClosing, false)
     setVerdictHeaders(collector(ownHeaders), verdict, ports)
@@ -46,6 +46,7 @@ export function createServe(
       route,
       caller,
       decisionId: verdict.id ?? '',
+      degradedBy: degradedBy(verdict.decision),
       charged: verdict.charged,
       ownHeaders,
       readBody,
@@ -53,39 +54,8 @@ export function createServe(
   }
 }
 
-/** A request that ends here, with a problem and no decision. */
-export function answerProblem(arrival: Arrival, isClosing: boolean, problem: Problem): void {
-  writeProblem(arrival.response, problem, startHeaders(arrival, isClosing, true))
-}
-
-function refuse(arrival: Arrival, isClosing: boolean, verdict: Verdict, ports: Ports): void {
-  const headers = startHeaders(arrival, isClosing, true)
-  const target = collector(headers)
-  setVerdictHeaders(target, verdict, ports)
-  const problem = denialProblem(target, verdict)
-  writeProblem(arrival.response, problem, headers)
-}
-
-/**
- * Where our headers of an answer begin: with whether its connection ends. A client that waits for 100 and is refused may
- * send its body or its next request, and nobody could tell which.
- */
-function startHeaders({ request, protocol }: Arrival, isClosing: boolean, isRefusal: boolean): string[] {
-  const closes = (isClosing && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
-  return closes ? ['connection', 'close'] : []
-}
-
 /** The cost that a body says, with the very bytes that were read: those are sent on. */
 async function readBodyCost({ request, mayContinue }: Arrival, { costFrom }: Route) {
   mayContinue()
   return readJsonCost(request, costFrom?.kind === 'json' ? costFrom.pointer : '')
-}
-
-/** Collects headers as names and values in turns, which Node writes fastest. */
-function collector(headers: string[]) {
-  return {
-    header(name: string, value: string | number) {
-      headers.push(name, `${value}`)
-    },
-  }
 }

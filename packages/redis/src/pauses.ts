@@ -1,0 +1,45 @@
+import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import { readPauseScript } from './decide-script.ts'
+import { blockKey } from './keys.ts'
+import { serverFinder } from './limit-connection.ts'
+import { within } from './within.ts'
+
+/** Pausing may wait longer than a decision, but its caller waits too. */
+const answerMsDefault = 1_000
+
+/** Makes limits refuse for a while whatever room they have, in every process. */
+export interface Pauses {
+  /**
+   * Of a limit with `onExceed: delay`, which alone listens to it. A pause that stands is only ever lengthened. Resolves to the
+   * milliseconds until its end, or to undefined when Redis did not answer: it may stand or not, and asking again is safe.
+   */
+  pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined>
+}
+
+export interface PausesOptions {
+  readonly redis: Redis | ClusterConnection
+  readonly answerMs?: number
+  /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
+  readonly now?: () => number | undefined
+}
+
+/** Over all processes that share the Redis. */
+export function createPauses({ redis, answerMs = answerMsDefault, now = () => undefined }: PausesOptions): Pauses {
+  const { source } = readPauseScript()
+  const serverOf = serverFinder(redis)
+  const set = async (key: string, ms: number) => {
+    const nowMs = now()
+    const time = nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))
+    return Number(await serverOf(key).eval(source, 1, key, time, ms))
+  }
+  return {
+    async pause(limit, scope, ms) {
+      if (!Number.isSafeInteger(ms) || ms < 1 || ms > pauseMsMax) throw new RangeError(`a pause of ${ms} ms`)
+      return await within(answerMs, set(blockKey(limit, scope), ms))
+    },
+  }
+}

@@ -1,0 +1,35 @@
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
+
+/** Requests beyond a limit since the start, by what was done in the end. Those that were kept waiting are counted as `delay` beside that. */
+export type ExceededCounts = Readonly<Record<OnExceed['kind'], number>>
+
+/**
+ * What the policy wants done with a request that found no room: the word of the limit that the decision names. Undefined where
+ * there was room, or where something else refused.
+ */
+export function onExceedOf(
+  { allowed, reason, deniedBy }: Decision,
+  limits: readonly Limit[] | undefined,
+): OnExceed | undefined {
+  if (deniedBy === '' || (!allowed && reason !== 'limit' && reason !== 'blocked')) return undefined
+  return limits?.find(({ name }) => name === deniedBy)?.onExceed
+}
+
+/** The limit that a request passed although it had no room for it; empty for none. */
+export const degradedBy = ({ allowed, deniedBy }: Decision): string => (allowed ? deniedBy : '')
+
+/** Counts what is done with requests beyond a limit. Of a limit that delays a refusal is one: nobody waits any more. */
+export function createExceeded() {
+  const counts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
+  return {
+    counts,
+    noteWaiting(): void {
+      counts.delay += 1
+    },
+    note(decision: Decision, limits: readonly Limit[]): void {
+      const { kind = undefined } = onExceedOf(decision, limits) ?? {}
+      if (kind !== undefined) counts[kind === 'delay' ? 'deny' : kind] += 1
+    },
+  }
+}

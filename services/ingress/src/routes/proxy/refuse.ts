@@ -1,0 +1,63 @@
+import type { ServerResponse } from 'node:http'
+import type { Problem } from '@weir/runtime/problem.ts'
+import { onExceedOf } from '../../exceeded.ts'
+import type { Verdict } from '../../gate.ts'
+import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
+import type { Arrival } from './arrival.ts'
+import { writeProblem } from './problems.ts'
+
+/** A request that ends here, with a problem and no decision. */
+export function answerProblem(arrival: Arrival, isClosing: boolean, problem: Problem): void {
+  writeProblem(arrival.response, problem, startHeaders(arrival, isClosing, true))
+}
+
+/** A request that was refused and recorded: it is answered, sent to a page for people, or left without an answer. */
+export function refuse(arrival: Arrival, isClosing: boolean, verdict: Verdict, words: VerdictWords): void {
+  const onExceed = onExceedOf(verdict.decision, verdict.limits)
+  if (onExceed?.kind === 'drop') {
+    hangUp(arrival.response)
+    return
+  }
+  const headers = startHeaders(arrival, isClosing, true)
+  const target = collector(headers)
+  setVerdictHeaders(target, verdict, words)
+  if (onExceed?.kind === 'challenge' && isForPage(arrival)) {
+    // No Retry-After, which here would bid the browser wait before it goes there.
+    headers.push(challengeHeader, onExceed.url, 'location', onExceed.url)
+    arrival.response.writeHead(303, [...headers, 'cache-control', 'no-store', 'content-length', '0'])
+    arrival.response.end()
+    return
+  }
+  const problem = denialProblem(target, verdict)
+  writeProblem(arrival.response, problem, headers)
+}
+
+/**
+ * Where our headers of an answer begin: with whether its connection ends. A client that waits for 100 and is refused may
+ * send its body or its next request, and nobody could tell which.
+ */
+export function startHeaders({ request, protocol }: Arrival, isClosing: boolean, isRefusal: boolean): string[] {
+  const closes = (isClosing && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
+  return closes ? ['connection', 'close'] : []
+}
+
+/** Collects headers as names and values in turns, which Node writes fastest. */
+export function collector(headers: string[]) {
+  return {
+    header(name: string, value: string | number) {
+      headers.push(name, `${value}`)
+    },
+  }
+}
+
+/** Closes the connection without an answer. Answers to requests that were sent before this one go out first. */
+function hangUp(response: ServerResponse): void {
+  if (response.socket !== null) response.socket.destroy()
+  else response.once('socket', (socket) => socket.destroy())
+}
+
+/** A browser's request for a page, which can be sent elsewhere; what a script fetches cannot. */
+function isForPage({ request: { method, headers }, protocol }: Arrival): boolean {
+  if ((method !== 'GET' && method !== 'HEAD') || protocol !== undefined) return false
+  return (headers.accept ?? '').split(',').some((one) => /^\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*$)|$)/i.test(one))
+}
