@@ -129,3 +129,27 @@ test('CHANGELOG.md has a place for what is not released yet', () => {
   const headings = readMarkdown(document('CHANGELOG.md')).headings.map(({ text }) => text)
   expect(headings).toContain('Unreleased')
 })
+
+describe('packages/client/README.md', () => {
+  const readme = document('packages/client/README.md')
+
+  test('shows every example as it is, in ten lines or so', () => {
+    const examples = tree.filter(({ path }) => path.startsWith('packages/client/examples/'))
+    expect(examples).toHaveLength(4)
+    for (const { path, text } of examples) {
+      // Its first line says what it is for, which is what stands around it there.
+      const code = text.slice(text.indexOf('\n') + 1)
+      expect([path, readme.text.includes(`\`\`\`js\n${code}\`\`\``)]).toEqual([path, true])
+      expect([path, code.split('\n').filter((line) => line !== '').length <= 11]).toEqual([path, true])
+    }
+  })
+
+  test('has every error code that the client throws', () => {
+    const union =
+      /WeirClientErrorCode =((?:\s+\| '\w+')+)/.exec(textOf('packages/client/src/client-error.ts'))?.[1] ?? ''
+    const codes = [...union.matchAll(/'(\w+)'/g)].map(([, code = '']) => code)
+    expect(codes.length).toBeGreaterThan(5)
+    const rows = readMarkdown(readme).rows.flatMap(({ cells: [first = ''] }) => first.match(/\w+/g) ?? [])
+    expect(codes.filter((code) => !rows.includes(code))).toEqual([])
+  })
+})

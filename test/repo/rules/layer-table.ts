@@ -25,6 +25,9 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 
+  // Shipped alone, to whoever calls Weir: it has nothing of ours.
+  '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
+
   '@weir/ingress': {
     packages: [...shared, '@weir/kafka', '@weir/redis'],
     libraries: [

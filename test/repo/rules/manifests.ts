@@ -25,6 +25,9 @@ export function checkDeclared(tree: readonly SourceFile[]): Finding[] {
   })
 }
 
+/** Types are used by whoever imports what they describe. */
+const described = (name: string) => name.replace(/^@types\//, '')
+
 /** Every declared library is imported, and those that only tests import are declared as such. */
 export function checkUsed(tree: readonly SourceFile[]): Finding[] {
   const packages = findPackages(tree)
@@ -38,12 +41,12 @@ export function checkUsed(tree: readonly SourceFile[]): Finding[] {
       const running = namesIn(files.filter(({ path }) => isTests || !isTestPath(path)))
       const all = namesIn(files)
       const unused = [
-        ...Object.keys(home.dependencies).filter((name) => !running.has(name)),
-        ...Object.keys(home.devDependencies).filter((name) => !all.has(name)),
+        ...Object.keys(home.dependencies).filter((name) => !running.has(described(name))),
+        ...Object.keys(home.devDependencies).filter((name) => !all.has(described(name))),
       ]
       const path = `${home.folder}/package.json`
       return unused.map((name) => {
-        const what = all.has(name)
+        const what = all.has(described(name))
           ? `only tests import ${name}: it belongs to devDependencies`
           : `nothing imports ${name}`
         return { path, line: 0, rule, what }

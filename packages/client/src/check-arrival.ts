@@ -1,0 +1,84 @@
+import type { CheckRequest } from './check-request.ts'
+import type { CheckResult } from './check-result.ts'
+import type { WeirClient } from './create-client.ts'
+import { durationMs } from './duration.ts'
+import { type Refusal, refusalOf } from './refusal.ts'
+
+/** Of a request, what is read when `ask` does not say otherwise. */
+export interface Arrival {
+  readonly method?: string | undefined
+  readonly ip?: string | undefined
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/** Where a request's result is put: `request.weir`. Mix it into your framework's request type to read it. */
+export interface WithWeir {
+  weir?: CheckResult | undefined
+}
+
+/** What is asked for a request; undefined lets it pass unasked. */
+export type Asked = CheckRequest | undefined
+
+/** What becomes of a request. */
+export type Fate =
+  | { readonly kind: 'pass'; readonly result: CheckResult | undefined }
+  | { readonly kind: 'refuse'; readonly refusal: Refusal }
+  | { readonly kind: 'drop' }
+
+const withoutKey: CheckResult = {
+  ...{ allowed: false, reason: 'unauthorized', id: undefined, deniedBy: '', retryAfterMs: 0 },
+  ...{ onExceed: undefined, challenge: undefined, limits: [], headers: {} },
+}
+
+/** `METHOD /path`, without the query. */
+export const routeOf = (method: string | undefined, url: string | undefined): string =>
+  `${method ?? 'GET'} ${(url ?? '/').split('?')[0]}`
+
+/**
+ * The API key that a request carries, as Weir's own doors read it: `Authorization: Bearer KEY`, else `X-API-Key`. Empty
+ * without one; a check whose `key` is empty is answered with 401 and not asked.
+ */
+export function callerKey({ headers }: Pick<Arrival, 'headers'>): string {
+  const { authorization, 'x-api-key': apiKey } = headers
+  const [, bearer] = typeof authorization === 'string' ? (/^Bearer +(\S+)$/i.exec(authorization) ?? []) : []
+  return bearer ?? (typeof apiKey === 'string' ? apiKey : '')
+}
+
+/** What a response tells of its connection. */
+export interface Leaving {
+  once(event: 'close', listener: () => void): unknown
+  removeListener(event: 'close', listener: () => void): unknown
+}
+
+/** Asks Weir about a request and says what becomes of it. Who leaves while the check waits, leaves Weir's queue too. */
+export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
+  if (asked === undefined) return { kind: 'pass', result: undefined }
+  if (asked.key === '') return { kind: 'refuse', refusal: refusalOf(withoutKey) }
+  const result = durationMs(asked.wait ?? 0) === 0 ? await client.check(asked) : await wait(client, asked, response)
+  if (result?.allowed) return { kind: 'pass', result }
+  if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
+  return { kind: 'refuse', refusal: refusalOf(result) }
+}
+
+async function wait(client: WeirClient, asked: CheckRequest, response: Leaving): Promise<CheckResult | undefined> {
+  const left = new AbortController()
+  const leave = () => left.abort()
+  response.once('close', leave)
+  try {
+    return await client.check(asked, { signal: left.signal })
+  } catch (error) {
+    if (!left.signal.aborted) throw error
+    return undefined // There is nobody left to answer.
+  } finally {
+    response.removeListener('close', leave)
+  }
+}
+
+/** Notes the result on the request: as `weir`, and for the code behind as the header that Weir's proxy would send. */
+export function note(request: Arrival & WithWeir, result: CheckResult | undefined): void {
+  request.weir = result
+  const headers: Record<string, string | string[] | undefined> = request.headers
+  // Whoever sends it himself must not be believed.
+  delete headers['weir-degraded']
+  if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy
+}

@@ -1,0 +1,107 @@
+/** One limit as a decision left it. */
+export interface LimitState {
+  readonly name: string
+  readonly size: number
+  readonly used: number
+  readonly remaining: number
+  /** Until all of it is free again, if nothing more is used. */
+  readonly resetMs: number
+}
+
+/** Why a check came out as it did. Later versions of Weir may have more. */
+export type Reason =
+  | 'ok'
+  | 'limit'
+  | 'blocked'
+  | 'unauthorized'
+  | 'unavailable'
+  | 'cost_exceeds_limit'
+  | 'journal_full'
+  | (string & {})
+
+/** What the limit's `onExceed` says is done beyond it; undefined for a plain denial and where nothing was exceeded. */
+export type OnExceed = 'drop' | 'degrade' | 'challenge' | 'delay' | 'block' | (string & {})
+
+/** What Weir decided. A refusal is a result like any other. */
+export interface CheckResult {
+  readonly allowed: boolean
+  readonly reason: Reason
+  /** Of the record; undefined for a peek, and where Weir could not be asked. */
+  readonly id: string | undefined
+  /** The first limit that refused, or empty. */
+  readonly deniedBy: string
+  /** Waiting so long admits, as far as these limits are concerned; 0 when allowed. */
+  readonly retryAfterMs: number
+  readonly onExceed: OnExceed | undefined
+  /** Where whoever is refused can prove to be a person, if the limit says so. */
+  readonly challenge: string | undefined
+  readonly limits: readonly LimitState[]
+  /** To pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with a refusal. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+
+const limitState = (state: Fields): LimitState => ({
+  name: textOf(state.name) ?? '',
+  size: numberOf(state.size),
+  used: numberOf(state.used),
+  remaining: numberOf(state.remaining),
+  resetMs: numberOf(state.reset_ms),
+})
+
+/** Those that tell of limits, in whichever dialect the ingress speaks. */
+const passedOn = /^(?:x-)?ratelimit(?:-|$)|^weir-decision$/
+
+function headersOf(answer: Readonly<Record<string, string | readonly string[] | undefined>>): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const name in answer) {
+    const value = answer[name]
+    if (value !== undefined && passedOn.test(name)) headers[name] = typeof value === 'string' ? value : value.join(', ')
+  }
+  return headers
+}
+
+/** An answer of the check API; undefined for what is none. Unknown members are left out, so that newer servers are read too. */
+export function readResult(
+  value: unknown,
+  answer: Readonly<Record<string, string | readonly string[] | undefined>>,
+): CheckResult | undefined {
+  if (!isFields(value) || typeof value.allowed !== 'boolean') return undefined
+  const { allowed } = value
+  const reason = textOf(value.reason) ?? ''
+  const retryAfterMs = numberOf(value.retry_after_ms)
+  const headers = headersOf(answer)
+  // Waiting helps neither a wrong key nor a cost that never fits.
+  if (!allowed && reason !== 'unauthorized' && reason !== 'cost_exceeds_limit') {
+    headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
+  }
+  return {
+    ...{ allowed, reason, retryAfterMs, headers },
+    id: textOf(value.id),
+    deniedBy: textOf(value.denied_by) ?? '',
+    onExceed: textOf(value.on_exceed),
+    challenge: textOf(value.challenge),
+    limits: Array.isArray(value.limits) ? value.limits.filter(isFields).map(limitState) : [],
+  }
+}
+
+/** An outage may be over in a second; a shorter wait would have everybody ask again at once. */
+const unavailableRetryMs = 1_000
+
+/** What stands for an answer while Weir cannot be asked. */
+export const unaskedResult = (allowed: boolean): CheckResult => ({
+  allowed,
+  reason: 'unavailable',
+  id: undefined,
+  deniedBy: '',
+  retryAfterMs: allowed ? 0 : unavailableRetryMs,
+  onExceed: undefined,
+  challenge: undefined,
+  limits: [],
+  headers: allowed ? {} : { 'retry-after': String(unavailableRetryMs / 1_000) },
+})

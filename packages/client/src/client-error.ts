@@ -1,0 +1,49 @@
+/** What went wrong, for programs. packages/client/README.md says of each what to do. */
+export type WeirClientErrorCode =
+  | 'unauthorized'
+  | 'forbidden'
+  | 'bad_request'
+  | 'throttled'
+  | 'conflict'
+  | 'not_found'
+  | 'unavailable'
+  | 'unexpected_answer'
+  | 'refused'
+  | 'queue_full'
+  | 'timeout'
+  | 'closed'
+
+/** What Weir said itself, by RFC 9457; `type` is listed in its documentation of errors. */
+export interface Problem {
+  readonly type: string
+  readonly title: string
+  readonly status: number
+  readonly detail: string
+  readonly [extension: string]: unknown
+}
+
+interface Details {
+  readonly problem?: Problem | undefined
+  readonly retryAfterMs?: number | undefined
+  readonly cause?: unknown
+}
+
+/** Everything that this library throws, except the reason of an AbortSignal, which is thrown as it is. */
+export class WeirClientError extends Error {
+  override readonly name = 'WeirClientError'
+  readonly code: WeirClientErrorCode
+  /** Weir's own words, where it said any. */
+  readonly problem: Problem | undefined
+  /** Before that it is no use to try again; undefined where nobody knows. */
+  readonly retryAfterMs: number | undefined
+  /** What a web framework answers for an error that nobody catches: the fault is not the caller's. */
+  readonly statusCode: 500 | 503
+
+  constructor(code: WeirClientErrorCode, message: string, { problem, retryAfterMs, cause }: Details = {}) {
+    super(message, cause === undefined ? {} : { cause })
+    this.code = code
+    this.problem = problem
+    this.retryAfterMs = retryAfterMs
+    this.statusCode = code === 'unavailable' || code === 'timeout' || code === 'queue_full' ? 503 : 500
+  }
+}

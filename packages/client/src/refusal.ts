@@ -1,0 +1,58 @@
+import type { CheckResult } from './check-result.ts'
+import type { Problem } from './client-error.ts'
+
+/** What a refused request is answered with: the same as behind Weir's own proxy. */
+export interface Refusal {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly problem: Problem
+}
+
+const registered = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
+
+/** The answer for a refusal, as problem+json by RFC 9457. */
+export function refusalOf(result: CheckResult): Refusal {
+  const problem = problemOf(result)
+  const headers: Record<string, string> = {
+    ...result.headers,
+    'content-type': 'application/problem+json',
+    'cache-control': 'no-store',
+  }
+  if (problem.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (result.challenge !== undefined) headers['weir-challenge'] = result.challenge
+  return { status: problem.status, headers, problem }
+}
+
+function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Problem {
+  const seconds = headers['retry-after'] ?? '1'
+  switch (reason) {
+    case 'unauthorized':
+      return {
+        ...{ type: 'urn:weir:problem:unauthorized', title: 'Unauthorized', status: 401 },
+        detail: 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".',
+      }
+    case 'cost_exceeds_limit':
+      return {
+        ...{ type: 'urn:weir:problem:cost-exceeds-limit', title: 'Cost exceeds limit', status: 429 },
+        detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
+        'violated-policies': [deniedBy],
+      }
+    case 'unavailable':
+    case 'journal_full':
+      return {
+        ...{ type: registered('temporary-reduced-capacity'), title: 'Temporarily reduced capacity', status: 503 },
+        detail: `The request could not be ${reason === 'unavailable' ? 'checked' : 'recorded'}. Try again in ${seconds} s.`,
+        'violated-policies': deniedBy === '' ? [] : [deniedBy],
+      }
+    default:
+      return {
+        ...{ type: registered('quota-exceeded'), title: 'Quota exceeded', status: 429 },
+        detail:
+          reason === 'blocked'
+            ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
+            : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
+        'violated-policies': [deniedBy],
+        ...(challenge === undefined ? {} : { challenge }),
+      }
+  }
+}

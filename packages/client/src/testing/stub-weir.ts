@@ -1,0 +1,68 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** One question that the stub was asked. */
+export interface Asked {
+  readonly path: string
+  readonly body: Readonly<Record<string, unknown>>
+  readonly headers: IncomingMessage['headers']
+  readonly socket: Socket
+}
+
+type Answer = (asked: Asked, response: ServerResponse) => void | Promise<void>
+
+/** What answers like Weir's api listener, as far as a test says. */
+export interface StubWeir extends AsyncDisposable {
+  readonly url: string
+  readonly asked: readonly Asked[]
+  /** From now on. */
+  answerWith(answer: Answer): void
+}
+
+/** A decision as the check API words it. */
+export const decision = (fields: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> => ({
+  ...{ id: '0199', allowed: true, reason: 'ok', denied_by: '', retry_after_ms: 0 },
+  limits: [{ name: 'minute', size: 10, used: 1, remaining: 9, reset_ms: 60_000 }],
+  ...fields,
+})
+
+/** A refusal by the limit `minute`. */
+export const refusal = (retryAfterMs: number, fields: Readonly<Record<string, unknown>> = {}) =>
+  decision({ allowed: false, reason: 'limit', denied_by: 'minute', retry_after_ms: retryAfterMs, ...fields })
+
+/** Answers with JSON, as 200 unless told. */
+export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    ratelimit: '"minute";r=9;t=60',
+    'weir-decision': '0199',
+  })
+  response.end(JSON.stringify(value))
+}
+
+/** A stub on a port of its own; it allows everything until told otherwise. */
+export async function openStubWeir(): Promise<StubWeir> {
+  let answer: Answer = (_, response) => sendJson(response, decision())
+  const asked: Asked[] = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const part of request) text += part
+    const one = { path: request.url ?? '', body: JSON.parse(text), headers: request.headers, socket: request.socket }
+    asked.push(one)
+    await answer(one, response)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    answerWith(next) {
+      answer = next
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((done) => server.close(done))
+    },
+  }
+}

@@ -1,0 +1,179 @@
+import type { CheckRequest } from './check-request.ts'
+import type { CheckResult } from './check-result.ts'
+import { WeirClientError } from './client-error.ts'
+import type { WeirClient } from './create-client.ts'
+
+/** One call that wants its turn. */
+export interface Turn {
+  /** Calls go in the order of their numbers; one that comes a second time has its old one. */
+  readonly number: number
+  readonly request: CheckRequest
+  /** By `performance.now()`; after it the turn is lost. */
+  readonly endsAtMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+interface Waiter extends Turn {
+  /** Ends its check when it leaves. */
+  readonly left: AbortController
+  isAsked: boolean
+  admit(result: CheckResult): void
+  fail(error: unknown): void
+}
+
+/** Checks under way while there is plenty of room: at a millisecond each, thousands of calls a second. */
+const checksAtOnceMax = 8
+/** Units left that are plenty. With fewer, several checks of one process would go before those of others that wait for room. */
+const plenty = 2 * checksAtOnceMax
+/** The longest `wait` that Weir takes. */
+const waitMsMax = 60_000
+/** A refusal that says 0 was over when it arrived; without a pause the next would follow at once. */
+const restMsMin = 5
+
+/**
+ * A line of calls that Weir admits one after the other. Of a process that waits only the first in line asks, and leaves the
+ * waiting to Weir, whose queue is fair: so processes take turns, however many calls each has in line.
+ */
+export class Turns {
+  readonly #client: WeirClient
+  readonly #lengthMax: number
+  readonly #line: Waiter[] = []
+  /** How many in line may ask at once: the first alone, but where the last answer left plenty of room. */
+  #atOnce = 1
+  #asking = 0
+  #restsUntilMs = 0
+  #pausedUntilMs = 0
+  #timer: NodeJS.Timeout | undefined
+  /** Older servers do not know `wait`; then it is waited here. */
+  #serverWaits = true
+
+  constructor(client: WeirClient, lengthMax: number) {
+    this.#client = client
+    this.#lengthMax = lengthMax
+  }
+
+  /** Nobody is admitted for so long. Never shortens a pause. */
+  pause(forMs: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + forMs)
+  }
+
+  /** What is left of a pause. */
+  pausedMs(): number {
+    return Math.max(0, this.#pausedUntilMs - performance.now())
+  }
+
+  /** Waits for the turn. Throws `queue_full`, `timeout`, `refused` where waiting does not help, or the signal's reason. */
+  async take(turn: Turn, isSecond: boolean): Promise<CheckResult> {
+    turn.signal?.throwIfAborted()
+    if (!isSecond && this.#line.length >= this.#lengthMax) {
+      throw new WeirClientError('queue_full', `${this.#lengthMax} calls wait already`)
+    }
+    const left = new AbortController()
+    const { promise, resolve, reject } = Promise.withResolvers<CheckResult>()
+    const waiter: Waiter = { ...turn, left, isAsked: false, admit: resolve, fail: reject }
+    const giveUp = () => this.#fail(waiter, late())
+    const timer = setTimeout(giveUp, Math.max(0, turn.endsAtMs - performance.now()))
+    const abort = () => this.#fail(waiter, turn.signal?.reason)
+    turn.signal?.addEventListener('abort', abort, { once: true })
+    this.#line.splice(this.#placeOf(turn), 0, waiter)
+    this.#serve()
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+      turn.signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  #placeOf({ number }: Turn): number {
+    const after = this.#line.findIndex((one) => one.number > number)
+    return after === -1 ? this.#line.length : after
+  }
+
+  #leave(waiter: Waiter): void {
+    const at = this.#line.indexOf(waiter)
+    if (at !== -1) this.#line.splice(at, 1)
+  }
+
+  #fail(waiter: Waiter, error: unknown): void {
+    this.#leave(waiter)
+    waiter.fail(error)
+    waiter.left.abort(error)
+    this.#serve()
+  }
+
+  /** Lets ask who may. Called whenever that may have changed. */
+  #serve(): void {
+    clearTimeout(this.#timer)
+    if (this.#line.length === 0) return
+    const restMs = Math.max(this.#restsUntilMs, this.#pausedUntilMs) - performance.now()
+    if (restMs > 0) {
+      this.#timer = setTimeout(() => this.#serve(), Math.ceil(restMs))
+      return
+    }
+    for (const waiter of this.#line) {
+      if (this.#asking >= this.#atOnce) return
+      if (!waiter.isAsked) void this.#ask(waiter)
+    }
+  }
+
+  async #ask(waiter: Waiter): Promise<void> {
+    waiter.isAsked = true
+    this.#asking += 1
+    const leftMs = waiter.endsAtMs - performance.now()
+    const waitMs = waiter === this.#line[0] && this.#serverWaits ? Math.min(Math.max(1, leftMs), waitMsMax) : 0
+    try {
+      const wait = waitMs === 0 ? {} : { wait: Math.ceil(waitMs) }
+      this.#answered(
+        waiter,
+        await this.#client.check({ ...waiter.request, ...wait }, { signal: waiter.left.signal }),
+        waitMs,
+      )
+    } catch (error) {
+      // Perhaps only `wait` is unknown. If the check is refused without it too, it is the check that is wrong.
+      const isMalformed = error instanceof WeirClientError && error.code === 'bad_request'
+      if (isMalformed) this.#serverWaits = waitMs === 0
+      if (!isMalformed || waitMs === 0) this.#fail(waiter, error)
+    } finally {
+      waiter.isAsked = false
+      this.#asking -= 1
+      this.#serve()
+    }
+  }
+
+  #answered(waiter: Waiter, result: CheckResult, waitedMs: number): void {
+    if (result.allowed) {
+      this.#atOnce = hasPlenty(result) ? checksAtOnceMax : 1
+      // What was admitted just before the pause is asked again after it: sent then, it would come on top of the limit.
+      if (this.pausedMs() > 0) return
+      this.#leave(waiter)
+      waiter.admit(result)
+      return
+    }
+    this.#atOnce = 1
+    const { reason, retryAfterMs } = result
+    if (reason === 'cost_exceeds_limit' || reason === 'unauthorized') {
+      this.#fail(waiter, refused(result))
+    } else if (performance.now() + retryAfterMs >= waiter.endsAtMs) {
+      this.#fail(waiter, late(retryAfterMs))
+    } else if (waitedMs > 0 || !this.#serverWaits) {
+      this.#restsUntilMs = performance.now() + Math.max(restMsMin, retryAfterMs)
+    }
+  }
+}
+
+/** Whether an admission leaves so much room that nobody can be waiting for it. */
+const hasPlenty = ({ limits }: CheckResult) => limits.every(({ remaining }) => remaining >= plenty)
+
+/** A refusal as an error, for callers that do not wait. */
+export const refused = ({
+  reason,
+  deniedBy,
+  retryAfterMs,
+}: Pick<CheckResult, 'reason' | 'deniedBy' | 'retryAfterMs'>) =>
+  new WeirClientError('refused', `refused by the limit ${deniedBy === '' ? '(none)' : deniedBy}: ${reason}`, {
+    retryAfterMs,
+  })
+
+const late = (retryAfterMs?: number) =>
+  new WeirClientError('timeout', 'the turn did not come in time', { retryAfterMs })

@@ -1,0 +1,155 @@
+import { createServer, type RequestListener } from 'node:http'
+import express from 'express'
+import fastify from 'fastify'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { type Asked, callerKey, type WithWeir } from './check-arrival.ts'
+import { createClient, type WeirClient } from './create-client.ts'
+import { decision, openStubWeir, refusal, type StubWeir, sendJson } from './testing/stub-weir.ts'
+import { weirExpress } from './weir-express.ts'
+import { weirFastify } from './weir-fastify.ts'
+
+let weir: StubWeir
+beforeEach(async () => {
+  weir = await openStubWeir()
+})
+afterEach(() => weir[Symbol.asyncDispose]())
+
+type Request = WithWeir & { headers: NodeJS.Dict<string | string[]>; url?: string }
+interface Options {
+  readonly client: WeirClient
+  ask?(request: Request): Asked
+}
+
+async function listen(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
+
+/** What the application behind the check sees of it. */
+const seen = ({ headers, weir: result }: Request) => ({
+  degraded: headers['weir-degraded'],
+  allowed: result?.allowed,
+})
+
+const frameworks = {
+  async fastify(options: Options) {
+    const app = fastify()
+    await app.register(weirFastify, options)
+    app.get('/things/:id', async (request: Request) => seen(request))
+    app.setErrorHandler((error: Error & { statusCode?: number }, _, reply) =>
+      reply.code(error.statusCode ?? 500).send({ error: error.message }),
+    )
+    onTestFinished(() => app.close())
+    return app.listen({ port: 0, host: '127.0.0.1' })
+  },
+  async express(options: Options) {
+    const app = express()
+    app.use(weirExpress(options))
+    app.get('/things/:id', (request, response) => {
+      response.json(seen(request))
+    })
+    const onError: express.ErrorRequestHandler = (error, _request, response, _next) => {
+      response.status(error.statusCode ?? 500).json({ error: error.message })
+    }
+    app.use(onError)
+    return listen(app)
+  },
+}
+
+describe.each(['fastify', 'express'] as const)('%s', (name) => {
+  async function get(options: Partial<Options> = {}, headers: Readonly<Record<string, string>> = {}) {
+    const client = createClient({ url: weir.url, key: 'secret' })
+    onTestFinished(() => client.close())
+    const url = await frameworks[name]({ client, ...options })
+    const answer = await fetch(`${url}/things/7?all=1`, { headers })
+    return { status: answer.status, headers: answer.headers, text: await answer.text() }
+  }
+
+  it('asks for the route and the address, and passes on what is allowed with its limits', async () => {
+    const { status, headers, text } = await get()
+    expect([status, JSON.parse(text)]).toEqual([200, { allowed: true }])
+    expect([headers.get('ratelimit'), headers.get('weir-decision')]).toEqual(['"minute";r=9;t=60', '0199'])
+    expect(weir.asked[0]?.body).toMatchObject({ route: 'GET /things/7', ip: expect.stringMatching(/127\.0\.0\.1$/) })
+  })
+
+  it.each([
+    [refusal(1_500), 429, { 'retry-after': '2' }, 'https://iana.org/assignments/http-problem-types#quota-exceeded'],
+    [
+      ...[refusal(900, { reason: 'blocked' }), 429, { 'retry-after': '1' }],
+      'https://iana.org/assignments/http-problem-types#quota-exceeded',
+    ],
+    [
+      ...[refusal(1_000, { reason: 'unavailable' }), 503, { 'retry-after': '1' }],
+      'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+    ],
+    [refusal(0, { reason: 'cost_exceeds_limit' }), 429, { 'retry-after': null }, 'urn:weir:problem:cost-exceeds-limit'],
+    [
+      ...[refusal(0, { reason: 'unauthorized' }), 401, { 'www-authenticate': 'Bearer', 'retry-after': null }],
+      'urn:weir:problem:unauthorized',
+    ],
+    [
+      ...[refusal(5, { on_exceed: 'challenge', challenge: 'https://c/' }), 429, { 'weir-challenge': 'https://c/' }],
+      'https://iana.org/assignments/http-problem-types#quota-exceeded',
+    ],
+  ] as const)('answers the refusal %j with %i', async (answer, status, headers, type) => {
+    weir.answerWith((_, response) => sendJson(response, answer))
+    const found = await get()
+    expect([found.status, found.headers.get('content-type')]).toEqual([status, 'application/problem+json'])
+    expect(found.headers.get('ratelimit')).toBe('"minute";r=9;t=60')
+    for (const [key, value] of Object.entries(headers)) expect([key, found.headers.get(key)]).toEqual([key, value])
+    expect(JSON.parse(found.text)).toMatchObject({ type, status })
+  })
+
+  it('closes the connection where the limit says drop', async () => {
+    weir.answerWith((_, response) => sendJson(response, refusal(1_000, { on_exceed: 'drop' })))
+    await expect(get()).rejects.toThrow('fetch failed')
+  })
+
+  it('tells the application of a degraded request, and believes no caller who says so', async () => {
+    expect(JSON.parse((await get({}, { 'weir-degraded': 'minute' })).text)).toEqual({ allowed: true })
+    const degraded = { reason: 'limit', denied_by: 'minute', on_exceed: 'degrade' }
+    weir.answerWith((_, response) => sendJson(response, decision(degraded)))
+    expect(JSON.parse((await get()).text)).toEqual({ allowed: true, degraded: 'minute' })
+  })
+
+  it('asks what the application says, or not at all', async () => {
+    await get({ ask: (request) => ({ key: callerKey(request), cost: 3 }) }, { authorization: 'Bearer abc' })
+    await get({ ask: (request) => ({ key: callerKey(request) }) }, { 'x-api-key': 'def' })
+    expect((await get({ ask: () => undefined })).status).toBe(200)
+    expect(weir.asked.map(({ body }) => body)).toEqual([{ key: 'abc', cost: 3 }, { key: 'def' }])
+  })
+
+  it('answers who sends no key with 401 and asks nobody', async () => {
+    const { status } = await get({ ask: (request) => ({ key: callerKey(request) }) })
+    expect([status, weir.asked.length]).toEqual([401, 0])
+  })
+
+  it('leaves errors to the application', async () => {
+    weir.answerWith((_, response) => sendJson(response, {}, 500))
+    const { status, text } = await get()
+    expect([status, text]).toEqual([503, expect.stringContaining('Weir answered /v1/check with 500')])
+    const broken = () => {
+      throw new Error('ask is broken')
+    }
+    expect(await get({ ask: broken })).toMatchObject({ status: 500, text: expect.stringContaining('ask is broken') })
+  })
+
+  it('takes a waiting check back when its caller leaves', async () => {
+    weir.answerWith(() => {})
+    const client = createClient({ url: weir.url, key: 'secret' })
+    onTestFinished(() => client.close())
+    const url = await frameworks[name]({ client, ask: () => ({ wait: '30s' }) })
+    const caller = new AbortController()
+    const answer = fetch(`${url}/things/7`, { signal: caller.signal })
+    await expect.poll(() => weir.asked.length).toBe(1)
+    caller.abort(new Error('left'))
+    await expect(answer).rejects.toThrow('left')
+    await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
+  })
+})

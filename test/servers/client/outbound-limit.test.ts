@@ -1,0 +1,139 @@
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
+import { type RunningStack, sha256, startStack } from '../../support/client/start-weir.ts'
+
+const callerProgram = join(import.meta.dirname, '../../support/client/caller.ts')
+const names = ['a', 'b', 'c']
+/** What the API of the test allows in any second. */
+const aSecondMax = 10
+
+/** The limits that the README tells people to write for such an API. */
+async function limitsOfReadme(): Promise<object> {
+  const readme = await readFile(join(import.meta.dirname, '../../../packages/client/README.md'), 'utf8')
+  const [, block = ''] = /```yaml\n(.*?)```/s.exec(readme) ?? []
+  return parse(block).limits
+}
+
+/** A subject per test. */
+const subjects = Object.fromEntries(
+  ['even', 'paused'].map((id) => [id, { plan: 'api', keys: [{ sha256: sha256(`${id}-key`) }] }]),
+)
+
+let weir: RunningStack
+beforeAll(async () => {
+  weir = await startStack({
+    version: 1,
+    plans: { api: { limits: ['outbound'] } },
+    limits: await limitsOfReadme(),
+    subjects,
+  })
+}, 180_000)
+afterAll(() => weir?.close())
+
+interface Arrival {
+  readonly atMs: number
+  readonly from: string
+  readonly status: number
+}
+
+/** An API that allows ten calls in any second, and answers the eleventh with 429; `answer` may say something else first. */
+async function openApi(answer: (nth: number) => Readonly<Record<string, string>> | undefined = () => undefined) {
+  const arrivals: Arrival[] = []
+  const api = createServer((request, response) => {
+    const atMs = performance.now()
+    const inASecond = arrivals.filter((one) => one.atMs > atMs - 1_000).length
+    const headers = answer(arrivals.length)
+    const status = headers === undefined && inASecond < aSecondMax ? 200 : 429
+    arrivals.push({ atMs, status, from: request.url?.split('/')[1] ?? '' })
+    response.writeHead(status, headers).end()
+  })
+  await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
+  onTestFinished(() => {
+    api.closeAllConnections()
+    api.close()
+  })
+  const address = api.address()
+  return { arrivals, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}` }
+}
+
+/** Starts a process per name, lets them begin together, and waits for what their calls came to. */
+async function callFromEach(apiUrl: string, key: string, calls: number): Promise<(number | string)[]> {
+  const running = names.map((name) => {
+    const child = spawnBound([process.execPath, callerProgram, name, String(calls)], {
+      stdio: 'pipe',
+      env: { PATH: process.env.PATH, WEIR_URL: weir.ingress.api, WEIR_KEY: key, API_URL: apiUrl },
+    })
+    const seen = { text: '', hasEnded: false }
+    child.stdout?.on('data', (part: Buffer) => (seen.text += part))
+    child.stderr?.on('data', (part: Buffer) => (seen.text += part))
+    child.once('close', () => {
+      seen.hasEnded = true
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    return { child, seen }
+  })
+  await waitUntil(() => running.every(({ seen }) => seen.text.startsWith('ready')), { deadlineMs: 60_000 })
+  for (const { child } of running) child.stdin?.end()
+  await waitUntil(() => running.every(({ seen }) => seen.hasEnded), { deadlineMs: 100_000 })
+  return running.flatMap(({ seen }) => {
+    const [, line] = /^ready\n(\[.*\])\n$/.exec(seen.text) ?? []
+    expect([line === undefined, line === undefined ? seen.text : '']).toEqual([false, ''])
+    return JSON.parse(line ?? '[]')
+  })
+}
+
+/** The most calls that came in any second. */
+function mostInASecond(arrivals: readonly Arrival[]): number {
+  return Math.max(
+    ...arrivals.map(({ atMs }) => arrivals.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1_000).length),
+  )
+}
+
+/** The shortest time in which eleven calls came. */
+const elevenMs = (arrivals: readonly Arrival[]) =>
+  Math.min(...arrivals.slice(aSecondMax).map(({ atMs }, at) => atMs - (arrivals[at]?.atMs ?? 0)))
+
+/** How much the shares of the processes differ in the first so many calls. */
+function unfairness(arrivals: readonly Arrival[], first: number): number {
+  const counts = names.map((name) => arrivals.slice(0, first).filter(({ from }) => from === name).length)
+  return (Math.max(...counts) - Math.min(...counts)) / first
+}
+
+test('three processes with a hundred calls each share ten a second: no second has an eleventh, all succeed, in turn', async () => {
+  const { arrivals, url } = await openApi()
+  const outcomes = await callFromEach(url, 'even-key', 100)
+  const seconds = ((arrivals.at(-1)?.atMs ?? 0) - (arrivals[0]?.atMs ?? 0)) / 1_000
+  const shares = [100, 200, 300].map((first) => unfairness(arrivals, first))
+  process.stdout.write(
+    `300 calls in ${seconds.toFixed(1)} s, at most ${mostInASecond(arrivals)} in a second, eleven in ${elevenMs(arrivals).toFixed(0)} ms, shares apart by ${shares.map((one) => `${(100 * one).toFixed(1)} %`).join(', ')}\n`,
+  )
+  expect(outcomes.filter((one) => one !== 200)).toEqual([])
+  expect(arrivals).toHaveLength(300)
+  expect(mostInASecond(arrivals)).toBeLessThanOrEqual(aSecondMax)
+  for (const share of shares) expect(share).toBeLessThanOrEqual(0.1)
+})
+
+test('a 429 of the API pauses all three, for as long as it says', async () => {
+  const pauseMs = 2_000
+  const { arrivals, url } = await openApi((nth) =>
+    nth === 20 ? { 'retry-after': String(pauseMs / 1_000) } : undefined,
+  )
+  const outcomes = await callFromEach(url, 'paused-key', 20)
+  expect(outcomes.filter((one) => one !== 200)).toEqual([])
+  expect(arrivals).toHaveLength(61)
+  const refused = arrivals.find(({ status }) => status === 429)
+  const sinceMs = arrivals.map(({ atMs }) => atMs - (refused?.atMs ?? 0)).filter((ms) => ms > 0)
+  // What was on its way when the API said it; nobody can call that back. A call of each other process at most.
+  const onTheirWay = sinceMs.filter((ms) => ms < pauseMs / 2).length
+  process.stdout.write(
+    `${onTheirWay} calls were on their way; the next came after ${sinceMs[onTheirWay]?.toFixed(0)} ms\n`,
+  )
+  expect(onTheirWay).toBeLessThanOrEqual(2)
+  expect(sinceMs[onTheirWay]).toBeGreaterThanOrEqual(pauseMs - 1)
+  expect(mostInASecond(arrivals)).toBeLessThanOrEqual(aSecondMax)
+})

@@ -1,0 +1,52 @@
+import { createServer } from 'node:http'
+import { createClient, refusalOf } from '@weir/client'
+import { systemClock } from '@weir/core/clock.ts'
+import type { Reason } from '@weir/core/limits/decision.ts'
+import { decision, limit, state } from '@weir/core/limits/testing/build-decision.ts'
+import { denialProblem, setVerdictHeaders } from '@weir/ingress/http/verdict-reply.ts'
+import { verdictText } from '@weir/ingress/routes/check/answer-check.ts'
+import { expect, onTestFinished, test } from 'vitest'
+
+const refused = (reason: Reason, retryAfterMs: number, deniedBy = 'minute') => ({
+  id: '01234567-89ab-7cde-8123-456789abcdef',
+  decision: decision({
+    allowed: false,
+    reason,
+    deniedBy,
+    retryAfterMs,
+    charged: 'no',
+    limits: [state({ remaining: 0 })],
+  }),
+  limits: [limit({})],
+})
+
+test.each([
+  refused('limit', 1_200),
+  refused('limit', 0),
+  refused('blocked', 60_000),
+  refused('unavailable', 1_000),
+  refused('unavailable', 1_000, ''),
+  refused('journal_full', 2_000, ''),
+  refused('cost_exceeds_limit', 0),
+])('a refusal is answered in the words and headers of the proxy: %j', async (verdict) => {
+  const headers: Record<string, string> = {}
+  const target = {
+    header(name: string, value: string | number) {
+      headers[name] = String(value)
+    },
+  }
+  setVerdictHeaders(target, verdict, { clock: systemClock })
+  const api = createServer((_, response) => response.writeHead(200, headers).end(verdictText(verdict)))
+  await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
+  const address = api.address()
+  const client = createClient({ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, key: 'k' })
+  onTestFinished(async () => {
+    await client.close()
+    api.close()
+  })
+  const refusal = refusalOf(await client.check())
+  const { 'content-type': type, 'cache-control': cache, ...others } = refusal.headers
+  const proxied = denialProblem(target, verdict)
+  expect([refusal.problem, others]).toEqual([proxied, headers])
+  expect([refusal.status, type, cache]).toEqual([proxied.status, 'application/problem+json', 'no-store'])
+})
