@@ -13,6 +13,8 @@ export interface Sent {
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
+  /** The address it comes from, one of 127.0.0.0/8. */
+  readonly from?: string
 }
 
 /** An answer that takes longer is none. */
@@ -21,14 +23,17 @@ const deadlineMs = 20_000
 /** Clients come from an address that is no proxy's; all of 127.0.0.0/8 is this machine. */
 const clientAddress = '127.0.0.5'
 
-/** One request over a connection of its own, from `clientAddress`. */
-export function send(origin: string, { method = 'GET', path = '/', headers = {}, body }: Sent): Promise<Answer> {
+/** One request over a connection of its own, from `clientAddress` if it does not say another. */
+export function send(
+  origin: string,
+  { method = 'GET', path = '/', headers = {}, body, from = clientAddress }: Sent,
+): Promise<Answer> {
   const length = body === undefined ? {} : { 'content-length': String(body.length) }
   return new Promise((resolve, reject) => {
     const asked = request(
       origin,
       {
-        ...{ method, path, agent: false, localAddress: clientAddress, maxHeaderSize: 65_536 },
+        ...{ method, path, agent: false, localAddress: from, maxHeaderSize: 65_536 },
         headers: { ...headers, ...length },
         signal: AbortSignal.timeout(deadlineMs),
       },

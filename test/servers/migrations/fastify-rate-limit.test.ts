@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { type GuideServers, openGuideServers, untilWindowHasRoom } from '../../support/migrations/open-servers.ts'
+import { playTraffic, type Step, statusesOf } from '../../support/migrations/play-traffic.ts'
+import { startGuideProgram } from '../../support/migrations/start-program.ts'
+
+const guide = 'fastify-rate-limit'
+const hourMs = 60 * 60_000
+/** The headers of draft 6 are those that `enableDraftSpec` has. */
+const dialect = { WEIR_RATELIMIT_HEADERS: 'draft6' }
+
+let servers: GuideServers
+beforeAll(async () => {
+  servers = await openGuideServers()
+}, 180_000)
+afterAll(() => servers?.close())
+
+const get = (path: string, key: string) => ({ path, headers: { 'x-api-key': key } })
+
+const traffic: readonly Step[] = [
+  { what: 'silver, one by one', times: 7, sent: get('/things', 'key-of-silver'), inTurn: true },
+  { what: 'silver, a burst', times: 30, sent: get('/things', 'key-of-silver') },
+  { what: 'gold, a burst', times: 55, sent: get('/things', 'key-of-gold') },
+  { what: 'silver searches', times: 9, sent: get('/search', 'key-of-silver') },
+  { what: 'gold searches', times: 6, sent: get('/search', 'key-of-gold'), inTurn: true },
+  { what: 'monitor', times: 70, sent: get('/things', 'key-of-monitor') },
+  { what: 'monitor searches', times: 10, sent: get('/search', 'key-of-monitor') },
+  { what: 'health of a client beyond its limit', times: 10, sent: get('/health', 'key-of-silver') },
+]
+const expected = {
+  'silver, one by one': { 200: 7 },
+  'silver, a burst': { 200: 13, 429: 17 },
+  'gold, a burst': { 200: 40, 429: 15 },
+  'silver searches': { 200: 5, 429: 4 },
+  'gold searches': { 200: 5, 429: 1 },
+  monitor: { 200: 70 },
+  'monitor searches': { 200: 10 },
+  'health of a client beyond its limit': { 200: 10 },
+}
+
+test('the guide from @fastify/rate-limit: before and after answer the same traffic over two processes with the same counts', async () => {
+  const start = async (program: string, environment: Readonly<Record<string, string>>) => {
+    const { origin, close } = await startGuideProgram(`${guide}/${program}.mjs`, environment)
+    onTestFinished(close)
+    return origin
+  }
+  const redis = { REDIS_URL: servers.redisUrl }
+  const before = await playTraffic([await start('before', redis), await start('before', redis)], traffic)
+  expect(statusesOf(before)).toEqual(expected)
+  expect(before[0]?.remaining).toEqual([19, 18, 17, 16, 15, 14, 13])
+
+  const weir = await servers.startWeir(`${guide}/weir.yaml`, { environment: dialect })
+  onTestFinished(() => weir.close())
+  const token = { WEIR_URL: weir.api, WEIR_KEY: 'token-of-the-app' }
+  const after = [await start('after', token), await start('after', token)]
+  await untilWindowHasRoom(hourMs)
+  expect(await playTraffic(after, traffic)).toEqual(before)
+  const unknown = [{ what: 'a key that nobody has', times: 2, sent: get('/things', 'made-up') }]
+  expect(statusesOf(await playTraffic(after, unknown))).toEqual({ 'a key that nobody has': { 401: 2 } })
+})
+
+test('the ingress as a proxy needs no plugin for the same counts', async () => {
+  const upstream = await startPlainUpstream()
+  onTestFinished(() => upstream.close())
+  const replace: [string, string] = ['http://127.0.0.1:3000', upstream.url]
+  const weir = await servers.startWeir(`${guide}/proxy.yaml`, { replace, environment: dialect })
+  onTestFinished(() => weir.close())
+  await untilWindowHasRoom(hourMs)
+  expect(statusesOf(await playTraffic([weir.proxy], traffic))).toEqual(expected)
+})
