@@ -3,29 +3,28 @@ import { createClient, weirExpress } from '@weir/client'
 import express from 'express'
 
 const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY })
-const limited = weirExpress({
-  client,
-  ask: (request) => ({
-    route: `${request.method} ${request.baseUrl}${request.path}`,
-    ip: request.ip,
-    ...(request.body?.user === undefined ? {} : { attributes: { user: request.body.user } }),
-  }),
-})
 
+// By address: unless told otherwise it asks about the route and the address.
+const hour = weirExpress({ client })
+// By user.
+const login = weirExpress({
+  client,
+  ask: (request) => ({ route: 'POST /login', attributes: { user: request.body.user } }),
+})
 // What is settled to 0 before its answer leaves was never charged.
-const giveBack = (response) => client.settle({ id: response.get('Weir-Decision'), cost: 0 })
+const giveBack = (request) => client.settle({ id: request.weir.id, cost: 0 })
 
 const app = express()
-app.use('/api', limited)
+app.use('/api', hour)
 app.get('/api/things', (_request, response) => response.send('things'))
 app.get('/api/health', (_request, response) => response.send('well'))
-app.get('/api/broken', async (_request, response) => {
-  await giveBack(response)
+app.get('/api/broken', async (request, response) => {
+  await giveBack(request)
   response.status(500).send('broken')
 })
-app.post('/login', express.json(), limited, async (request, response) => {
+app.post('/login', express.json(), login, async (request, response) => {
   const isRight = request.body.password === 'right'
-  if (isRight) await giveBack(response)
+  if (isRight) await giveBack(request)
   response.status(isRight ? 200 : 401).send(isRight ? 'welcome' : 'wrong password')
 })
 app.listen(Number(process.env.PORT), '127.0.0.1')

@@ -1,11 +1,11 @@
 // The same API limited by Weir: PORT=3000 WEIR_URL=http://127.0.0.1:8081 WEIR_KEY=token-of-the-app node after.mjs
-import { createClient, weirFastify } from '@weir/client'
+import { callerKey, createClient, weirFastify } from '@weir/client'
 import fastify from 'fastify'
 
 const app = fastify()
 await app.register(weirFastify, {
   client: createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, onUnavailable: 'allow' }),
-  ask: (request) => ({ key: request.headers['x-api-key'], route: `${request.method} ${request.routeOptions.url}` }),
+  ask: (request) => ({ key: callerKey(request), route: `${request.method} ${request.url.split('?')[0]}` }),
 })
 
 app.get('/things', async () => 'things')

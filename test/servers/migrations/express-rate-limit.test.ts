@@ -1,9 +1,12 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type GuideServers, openGuideServers, untilWindowHasRoom } from '../../support/migrations/open-servers.ts'
 import { playTraffic, type Step, statusesOf } from '../../support/migrations/play-traffic.ts'
 import { startGuideProgram } from '../../support/migrations/start-program.ts'
+import { readMetric } from '../../support/read-metric.ts'
+import type { RunningIngress } from '../../support/start-ingress.ts'
 
 const guide = 'express-rate-limit'
 const hourMs = 60 * 60_000
@@ -55,21 +58,10 @@ const expected = {
   'bob knows it': { 429: 1 },
 }
 
-async function startBefore() {
-  const before = await startGuideProgram(`${guide}/before.mjs`, {})
-  onTestFinished(() => before.close())
-  return before.origin
-}
+const startBefore = () => startGuideProgram(`${guide}/before.mjs`, {})
 
-async function openAfter() {
-  const weir = await servers.startWeir(`${guide}/weir.yaml`)
-  onTestFinished(() => weir.close())
-  return async () => {
-    const environment = { WEIR_URL: weir.api, WEIR_KEY: 'key-of-the-shop' }
-    const after = await startGuideProgram(`${guide}/after.mjs`, environment)
-    onTestFinished(() => after.close())
-    return after.origin
-  }
+async function startAfter(weir: RunningIngress) {
+  return startGuideProgram(`${guide}/after.mjs`, { WEIR_URL: weir.api, WEIR_KEY: 'key-of-the-shop' })
 }
 
 /** An Express app without any limiter, as far as its statuses go. */
@@ -87,9 +79,10 @@ test('the guide from express-rate-limit: before and after answer the same traffi
   const before = await playTraffic([await startBefore()], traffic)
   expect(statusesOf(before)).toEqual(expected)
 
-  const startAfter = await openAfter()
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
+  const after = await startAfter(weir)
   await untilWindowHasRoom(hourMs)
-  expect(await playTraffic([await startAfter()], traffic)).toEqual(before)
+  expect(await playTraffic([after], traffic)).toEqual(before)
 })
 
 test('two processes of the guide count each by itself before, and together after', async () => {
@@ -97,17 +90,23 @@ test('two processes of the guide count each by itself before, and together after
   const before = await playTraffic([await startBefore(), await startBefore()], traffic)
   expect(statusesOf(before)).toEqual({ 'a burst of 60 over both': { 200: 40, 429: 20 } })
 
-  const startAfter = await openAfter()
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
+  const processes = [await startAfter(weir), await startAfter(weir)]
   await untilWindowHasRoom(hourMs)
-  const [after] = await playTraffic([await startAfter(), await startAfter()], traffic)
+  const [after] = await playTraffic(processes, traffic)
   expect(after?.statuses).toEqual({ 200: 20, 429: 40 })
   expect(after?.remaining).toEqual(Array.from({ length: 20 }, (_, at) => 19 - at))
 })
 
 test('the ingress as a proxy needs no middleware for the same counts by address', async () => {
   const replace: [string, string] = ['http://127.0.0.1:3000', await startUnlimited()]
-  const weir = await servers.startWeir(`${guide}/proxy.yaml`, { replace })
-  onTestFinished(() => weir.close())
+  const weir = await servers.startWeir({ policy: `${guide}/proxy.yaml`, replace })
   await untilWindowHasRoom(hourMs)
-  expect(statusesOf(await playTraffic([weir.proxy], byAddress))).toEqual(expectedByAddress)
+  const failures = 1 + byAddress.findIndex(({ what }) => what === 'failures of that address')
+  const first = await playTraffic([weir.proxy], byAddress.slice(0, failures))
+  // The proxy gives back after it has answered.
+  const isGivenBack = async () => (await readMetric(weir.ops, 'weir_corrections_total')) === 5
+  expect(await waitUntil(isGivenBack, { deadlineMs: 10_000 })).toBe(true)
+  const rest = await playTraffic([weir.proxy], byAddress.slice(failures))
+  expect(statusesOf([...first, ...rest])).toEqual(expectedByAddress)
 })

@@ -38,19 +38,16 @@ const expected = {
   'health of a client beyond its limit': { 200: 10 },
 }
 
+const start = (program: 'before' | 'after', environment: Readonly<Record<string, string>>) =>
+  startGuideProgram(`${guide}/${program}.mjs`, environment)
+
 test('the guide from @fastify/rate-limit: before and after answer the same traffic over two processes with the same counts', async () => {
-  const start = async (program: string, environment: Readonly<Record<string, string>>) => {
-    const { origin, close } = await startGuideProgram(`${guide}/${program}.mjs`, environment)
-    onTestFinished(close)
-    return origin
-  }
-  const redis = { REDIS_URL: servers.redisUrl }
+  const redis = { REDIS_URL: await servers.startRedis() }
   const before = await playTraffic([await start('before', redis), await start('before', redis)], traffic)
   expect(statusesOf(before)).toEqual(expected)
   expect(before[0]?.remaining).toEqual([19, 18, 17, 16, 15, 14, 13])
 
-  const weir = await servers.startWeir(`${guide}/weir.yaml`, { environment: dialect })
-  onTestFinished(() => weir.close())
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml`, environment: dialect })
   const token = { WEIR_URL: weir.api, WEIR_KEY: 'token-of-the-app' }
   const after = [await start('after', token), await start('after', token)]
   await untilWindowHasRoom(hourMs)
@@ -63,8 +60,7 @@ test('the ingress as a proxy needs no plugin for the same counts', async () => {
   const upstream = await startPlainUpstream()
   onTestFinished(() => upstream.close())
   const replace: [string, string] = ['http://127.0.0.1:3000', upstream.url]
-  const weir = await servers.startWeir(`${guide}/proxy.yaml`, { replace, environment: dialect })
-  onTestFinished(() => weir.close())
+  const weir = await servers.startWeir({ policy: `${guide}/proxy.yaml`, replace, environment: dialect })
   await untilWindowHasRoom(hourMs)
   expect(statusesOf(await playTraffic([weir.proxy], traffic))).toEqual(expected)
 })

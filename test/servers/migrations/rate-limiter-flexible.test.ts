@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type GuideServers, openGuideServers, untilWindowHasRoom } from '../../support/migrations/open-servers.ts'
 import { playTraffic, type Step, statusesOf } from '../../support/migrations/play-traffic.ts'
 import { startGuideProgram } from '../../support/migrations/start-program.ts'
@@ -35,19 +35,16 @@ const expected = {
   'carl, one point more': { 429: 3 },
 }
 
+const start = (program: 'before' | 'after', environment: Readonly<Record<string, string>>) =>
+  startGuideProgram(`${guide}/${program}.mjs`, environment)
+
 test('the guide from rate-limiter-flexible: before and after answer the same traffic over two processes with the same counts', async () => {
-  const start = async (program: string, environment: Readonly<Record<string, string>>) => {
-    const { origin, close } = await startGuideProgram(`${guide}/${program}.mjs`, environment)
-    onTestFinished(close)
-    return origin
-  }
-  const redis = { REDIS_URL: servers.redisUrl }
+  const redis = { REDIS_URL: await servers.startRedis() }
   const before = await playTraffic([await start('before', redis), await start('before', redis)], traffic)
   expect(statusesOf(before)).toEqual(expected)
   expect(before[0]?.remaining).toEqual([700, 400, 100])
 
-  const weir = await servers.startWeir(`${guide}/weir.yaml`)
-  onTestFinished(() => weir.close())
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
   const own = { WEIR_URL: weir.api, WEIR_KEY: 'key-of-answers' }
   const after = [await start('after', own), await start('after', own)]
   await untilWindowHasRoom(dayMs)

@@ -5,17 +5,12 @@ import { join, resolve } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { onTestFinished } from 'vitest'
 
 const project = resolve(import.meta.dirname, '../../..')
 
 /** A busy machine may take many times the half second that it usually takes. */
 const startDeadlineMs = 30_000
-
-/** A program of a guide, running as a reader would run it. */
-export interface GuideProgram {
-  readonly origin: string
-  close(): Promise<void>
-}
 
 /** Below docs/migrations. */
 export const guideFile = (name: string): string => join(project, 'docs/migrations', name)
@@ -28,11 +23,11 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** Runs a program of docs/migrations as it is, on a port of its own, beside the libraries as if they had been installed there. */
-export async function startGuideProgram(
-  name: string,
-  environment: Readonly<Record<string, string>>,
-): Promise<GuideProgram> {
+/**
+ * Runs a program of docs/migrations as it is until the test ends, on a port of its own, beside the libraries as if they
+ * had been installed there. Answers its origin.
+ */
+export async function startGuideProgram(name: string, environment: Readonly<Record<string, string>>): Promise<string> {
   const [port = 0] = await freePorts(1)
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-guide-'))
   await symlink(join(project, 'test/node_modules'), join(dir, 'node_modules'))
@@ -46,17 +41,15 @@ export async function startGuideProgram(
   })
   await log.close()
   const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  const close = async () => {
+  onTestFinished(async () => {
     child.kill('SIGKILL')
     await ended
     await rm(dir, { recursive: true, force: true })
-  }
+  })
   const alive = () => child.exitCode === null && child.signalCode === null
   const up = await waitUntil(async () => !alive() || accepts(port), { deadlineMs: startDeadlineMs })
   if (up !== true || !alive()) {
-    const said = await readFile(logFile, 'utf8')
-    await close()
-    throw new Error(`docs/migrations/${name} did not start:\n${said}`)
+    throw new Error(`docs/migrations/${name} did not start:\n${await readFile(logFile, 'utf8')}`)
   }
-  return { origin: `http://127.0.0.1:${port}`, close }
+  return `http://127.0.0.1:${port}`
 }
