@@ -20,6 +20,8 @@ interface WeirOptions {
 
 /** A Kafka of a test file's own, because other tests have policies of their own in theirs. */
 export interface GuideServers {
+  /** Brokers of the Kafka, in which nothing but what the guides did is recorded. */
+  readonly kafka: string
   /** A Redis that nobody has counted in, until the test ends. */
   startRedis(): Promise<string>
   /** An ingress with a policy of docs/migrations and such a Redis, until the test ends. */
@@ -37,6 +39,7 @@ export async function openGuideServers(): Promise<GuideServers> {
     return redis
   }
   return {
+    kafka: kafka.address,
     startRedis: async () => (await openRedis()).address,
     async startWeir({ policy, replace: [old, next] = ['version: 1', 'version: 1'], environment }) {
       const text = await readFile(guideFile(policy), 'utf8')
