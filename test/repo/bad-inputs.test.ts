@@ -121,6 +121,15 @@ describe('manifests', () => {
     ])
   })
 
+  test('a program of the documents uses what the tests declare, and nothing else', () => {
+    const shown = { 'test/package.json': manifest('@weir/test', { pino: 'catalog:' }), 'docs/a/a.mjs': "import 'yaml'" }
+    expect(whats(checkDeclared(treeOf(shown)))).toEqual([
+      'yaml is imported, and declared not at all in test/package.json',
+    ])
+    expect(whats(checkUsed(treeOf(shown)))).toEqual(['nothing imports pino'])
+    expect(checkUsed(treeOf({ ...shown, 'docs/a/b.mjs': "import 'pino'" }))).toEqual([])
+  })
+
   test('a version outside the catalog, an inexact one and an unused one are found', () => {
     const catalog = { 'pnpm-workspace.yaml': 'catalog:\n  yaml: ^2.0.0\n  pino: 1.0.0\n  vitest: 5.0.0' }
     expect(whats(checkCatalog(withPackage({ yaml: '2.0.0', weir: 'catalog:' }, catalog)))).toEqual([

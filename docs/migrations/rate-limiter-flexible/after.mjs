@@ -8,11 +8,9 @@ createServer(async ({ headers }, response) => {
   const user = headers['x-user'] ?? 'nobody'
   const [guessed, spent] = [Number(headers['x-guessed']), Number(headers['x-spent'])]
   const decision = await client.check({ cost: guessed, attributes: { user }, settle: '15m' })
+  response.setHeaders(new Map(Object.entries(decision.headers)))
   if (decision.reason === 'unavailable') return response.writeHead(503).end('Weir is away')
-  if (!decision.allowed) {
-    return response.writeHead(429, { 'Retry-After': Math.ceil(decision.retryAfterMs / 1000) }).end('too much')
-  }
-  response.setHeader('X-RateLimit-Remaining', decision.limits[0].remaining)
+  if (!decision.allowed) return response.writeHead(429).end('too much')
   if (spent !== guessed) await client.settle({ id: decision.id, cost: spent })
   response.end('an answer')
 }).listen(Number(process.env.PORT), '127.0.0.1')

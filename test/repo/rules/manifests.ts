@@ -5,12 +5,19 @@ import { type Finding, isTestPath, lineAt, type SourceFile } from './source-file
 
 const rule = 'manifests'
 
+/** The package whose libraries a file uses. Programs that documents show are run by tests, beside the libraries of those. */
+function homeOf(path: string, packages: readonly WorkspacePackage[]): WorkspacePackage | undefined {
+  if (path.endsWith('.ts')) return packageOf(path, packages)
+  const isShown = path.startsWith('docs/') && path.endsWith('.mjs')
+  return isShown ? packages.find(({ folder }) => folder === 'test') : undefined
+}
+
 /** Every import of a library is named in the package.json of the package that holds the file. */
 export function checkDeclared(tree: readonly SourceFile[]): Finding[] {
   const packages = findPackages(tree)
   const tools = packages.find(({ folder }) => folder === '')?.devDependencies ?? {}
   return tree.flatMap((file) => {
-    const home = file.path.endsWith('.ts') ? packageOf(file.path, packages) : undefined
+    const home = homeOf(file.path, packages)
     if (home === undefined) return []
     const running = { ...home.dependencies, [home.name]: '' }
     // The root's tools (vitest) are there for every test.
@@ -34,7 +41,7 @@ export function checkUsed(tree: readonly SourceFile[]): Finding[] {
   return packages
     .filter(({ folder }) => folder !== '')
     .flatMap((home) => {
-      const files = tree.filter(({ path }) => path.endsWith('.ts') && packageOf(path, packages) === home)
+      const files = tree.filter(({ path }) => homeOf(path, packages) === home)
       const namesIn = (some: readonly SourceFile[]) =>
         new Set(some.flatMap((file) => parseSource(file).imports.map(({ from }) => packageNameOf(from))))
       const isTests = home.folder === 'test'

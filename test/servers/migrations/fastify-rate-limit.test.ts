@@ -52,8 +52,25 @@ test('the guide from @fastify/rate-limit: before and after answer the same traff
   const after = [await start('after', token), await start('after', token)]
   await untilWindowHasRoom(hourMs)
   expect(await playTraffic(after, traffic)).toEqual(before)
-  const unknown = [{ what: 'a key that nobody has', times: 2, sent: get('/things', 'made-up') }]
-  expect(statusesOf(await playTraffic(after, unknown))).toEqual({ 'a key that nobody has': { 401: 2 } })
+})
+
+test('a key that nobody has is refused, and a path that no route has is counted, where the plugin did neither', async () => {
+  const steps = [
+    { what: 'a key that nobody has', times: 3, sent: get('/things', 'made-up') },
+    { what: 'a path that no route has', times: 23, sent: get('/nothing', 'key-of-silver') },
+  ]
+  const before = await start('before', { REDIS_URL: await servers.startRedis() })
+  expect(statusesOf(await playTraffic([before], steps))).toEqual({
+    'a key that nobody has': { 200: 3 },
+    'a path that no route has': { 404: 23 },
+  })
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
+  const after = await start('after', { WEIR_URL: weir.api, WEIR_KEY: 'token-of-the-app' })
+  await untilWindowHasRoom(hourMs)
+  expect(statusesOf(await playTraffic([after], steps))).toEqual({
+    'a key that nobody has': { 401: 3 },
+    'a path that no route has': { 404: 20, 429: 3 },
+  })
 })
 
 test('the ingress as a proxy needs no plugin for the same counts', async () => {

@@ -50,3 +50,21 @@ test('the guide from rate-limiter-flexible: before and after answer the same tra
   await untilWindowHasRoom(dayMs)
   expect(await playTraffic(after, traffic)).toEqual(before)
 })
+
+test('a refusal uses nothing up in Weir, and in the library what was left', async () => {
+  const steps = [
+    { what: 'more than ever fits', times: 1, sent: answer('dora', 1_001) },
+    { what: 'what fits', times: 1, sent: answer('dora', 1) },
+  ]
+  const before = await start('before', { REDIS_URL: await servers.startRedis() })
+  expect(statusesOf(await playTraffic([before], steps))).toEqual({
+    'more than ever fits': { 429: 1 },
+    'what fits': { 429: 1 },
+  })
+  const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
+  const after = await start('after', { WEIR_URL: weir.api, WEIR_KEY: 'key-of-answers' })
+  expect(statusesOf(await playTraffic([after], steps))).toEqual({
+    'more than ever fits': { 429: 1 },
+    'what fits': { 200: 1 },
+  })
+})
