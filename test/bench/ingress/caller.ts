@@ -13,20 +13,23 @@ export interface Asking {
   readonly messageOf?: (connection: number) => object
 }
 
-/** Of the bench's own Redis and its own policy; these open nothing else. */
-const token = 'bench-token-that-opens-nothing-but-this-run'
+/** May check anybody. Of the bench's own Redis and its own policy; it opens nothing else. */
+export const token = 'bench-token-that-opens-nothing-but-this-run'
 const keyOf = (caller: number) => `bench-key-of-caller-${caller}`
 
 const sha256 = (secret: string) => createHash('sha256').update(secret).digest('hex')
 
 export const tokenSha256 = sha256(token)
 
+/** What every check asks about. */
+export const checkedRoute = 'GET /v1/things'
+
 /** A check of the caller's limits. Other servers than Weir look at the subject alone. */
 export const askCheck: Asking = {
   method: 'POST',
   path: '/v1/check',
   headersOf: () => ({ 'content-type': 'application/json', authorization: `Bearer ${token}` }),
-  bodyOf: (caller) => JSON.stringify({ subject: `caller-${caller}`, route: 'GET /v1/things' }),
+  bodyOf: (caller) => JSON.stringify({ subject: `caller-${caller}`, route: checkedRoute }),
 }
 
 /** The same as Envoy asks, from this machine. */

@@ -18,7 +18,10 @@ export interface Contestant {
   readonly label: string
   readonly origin: string
   readonly asking: Asking
+  /** Of the process that is asked. */
   readonly pid: number
+  /** Of another that works for it, whose CPU time is the server's as well. */
+  readonly behindPid?: number
   readonly usesRedis: boolean
   readonly usesKafka: boolean
   /** Waits until what the requests left to do is done, so that its CPU time counts. */
@@ -67,9 +70,11 @@ export interface Plain {
   readonly asking: Asking
   readonly redis?: string
   readonly upstream?: string
+  /** Origin of an ingress that it asks. */
+  readonly weir?: string
 }
 
-export async function startPlain({ label, file, asking, redis, upstream }: Plain): Promise<Contestant> {
+export async function startPlain({ label, file, asking, redis, upstream, weir }: Plain): Promise<Contestant> {
   const [port = 0] = await freePorts(1)
   const origin = `http://127.0.0.1:${port}`
   const program = await startProgram({
@@ -78,6 +83,7 @@ export async function startPlain({ label, file, asking, redis, upstream }: Plain
       ...['--port', String(port)],
       ...(redis === undefined ? [] : ['--redis', redis]),
       ...(upstream === undefined ? [] : ['--upstream', upstream]),
+      ...(weir === undefined ? [] : ['--weir', weir]),
     ],
     env: {},
     ready: () => answers(origin, asking),
@@ -132,6 +138,26 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
   }
 }
 
+/** A server that asks an ingress by @weir/client, and that ingress. */
+async function startAsking(label: string, servers: SharedServers, dir: string): Promise<Contestant> {
+  const policy = policyText(2, servers.upstream)
+  const behind = await startWeir({ label: 'weir', asking: askCheck, recorded: true, policy }, servers, dir)
+  try {
+    const asked = await startPlain({ label, file: 'weir-client', asking: askCheck, weir: behind.origin })
+    return {
+      ...behind,
+      ...{ label, origin: asked.origin, pid: asked.pid, behindPid: behind.pid },
+      async close() {
+        await asked.close()
+        await behind.close()
+      },
+    }
+  } catch (error) {
+    await behind.close()
+    throw error
+  }
+}
+
 /** By the names that the report's ratios are made of. */
 export type Name = keyof ReturnType<typeof starters>
 
@@ -153,6 +179,7 @@ function starters(servers: SharedServers, dir: string) {
     checkThree: weir('weir check, three limits', askCheck, true, 3),
     grpc: weir('weir gRPC, three limits', askGrpc, true, 3),
     authorize: weir('weir authorize', askAuthorize, true),
+    client: () => startAsking('Fastify, weirFastify, weir', servers, dir),
     httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),
     limitedProxy: plain('http-proxy, rate-limit', 'http-proxy', askProxy, { redis, upstream }),
     proxy: weir('weir proxy', askProxy, true),

@@ -13,7 +13,7 @@ export interface Pids {
 /** One contestant's part of a round. CPU in microseconds per request; 0 where it does not use that server. */
 export interface Measured extends Load {
   readonly serverCpuUs: number
-  /** Of the server's, what the thread that runs JavaScript used. */
+  /** Of the server's, what the thread that runs JavaScript used in the process that is asked. */
   readonly mainThreadCpuUs: number
   readonly redisCpuUs: number
   readonly kafkaCpuUs: number
@@ -21,9 +21,10 @@ export interface Measured extends Load {
 
 /** Loads one contestant, waits until it has recorded everything, and tells what all of it cost. */
 export async function measure(contestant: Contestant, pids: Pids, seconds: number): Promise<Measured> {
+  const { pid, behindPid } = contestant
   const readCpu = () => ({
-    server: processCpuSeconds(contestant.pid),
-    mainThread: mainThreadCpuSeconds(contestant.pid),
+    server: processCpuSeconds(pid) + (behindPid === undefined ? 0 : processCpuSeconds(behindPid)),
+    mainThread: mainThreadCpuSeconds(pid),
     redis: contestant.usesRedis ? processCpuSeconds(pids.redis) : 0,
     kafka: contestant.usesKafka ? processCpuSeconds(pids.kafka) : 0,
   })

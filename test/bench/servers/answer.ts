@@ -47,13 +47,15 @@ export interface Arguments {
   readonly port: number
   readonly redisUrl: string
   readonly upstreamUrl: string
+  readonly weirUrl: string
 }
 
-/** `--port N --redis URL --upstream URL`, the same for all of these servers. */
+/** `--port N --redis URL --upstream URL --weir URL`, the same for all of these servers. */
 export function readArguments(): Arguments {
   const text = { type: 'string' } as const
-  const { values } = parseArgs({ options: { port: text, redis: text, upstream: text } })
-  return { port: Number(values.port), redisUrl: values.redis ?? '', upstreamUrl: values.upstream ?? '' }
+  const { values } = parseArgs({ options: { port: text, redis: text, upstream: text, weir: text } })
+  const { port, redis = '', upstream = '', weir = '' } = values
+  return { port: Number(port), redisUrl: redis, upstreamUrl: upstream, weirUrl: weir }
 }
 
 /** The ingress keeps idle connections as long. */
