@@ -7,7 +7,8 @@ import { readMarkdown } from './rules/markdown.ts'
 
 const folder = 'docs/migrations'
 const guides = tree.map(({ path }) => path).filter((path) => /^docs\/migrations\/(?!README)[^/]+\.md$/.test(path))
-const policies = tree.map(({ path }) => path).filter((path) => path.startsWith(`${folder}/`) && path.endsWith('.yaml'))
+const isPolicy = (path: string) => /^docs\/migrations\/.+\/(?:weir|proxy|shadow)\.yaml$/.test(path)
+const policies = tree.map(({ path }) => path).filter(isPolicy)
 
 /** Where the libraries declare their options: a file of the package, and the types in it. */
 const declared: Readonly<Record<string, { readonly file: string; readonly types: RegExp }>> = {
