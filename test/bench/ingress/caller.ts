@@ -24,6 +24,8 @@ export const tokenSha256 = sha256(token)
 /** What every check asks about. */
 export const checkedRoute = 'GET /v1/things'
 
+const limitNames = ['minute', 'day', 'hour']
+
 /** A check of the caller's limits. Other servers than Weir look at the subject alone. */
 export const askCheck: Asking = {
   method: 'POST',
@@ -48,6 +50,34 @@ export const askGrpc: Asking = {
   }),
 }
 
+/** The same three limits as `envoyproxy/ratelimit` is asked for them: a descriptor each. */
+export const askReference: Asking = {
+  ...askGrpc,
+  messageOf: (caller) => ({
+    domain: 'bench',
+    descriptors: limitNames.map((span) => ({
+      entries: [
+        { key: 'subject', value: `caller-${caller}` },
+        { key: 'span', value: span },
+      ],
+    })),
+  }),
+}
+
+/** Its configuration: as many as no run uses up. */
+export const referenceConfig = (): string =>
+  JSON.stringify({
+    domain: 'bench',
+    descriptors: [
+      {
+        key: 'subject',
+        descriptors: limitNames.map((unit) => ({
+          ...{ key: 'span', value: unit, rate_limit: { unit, requests_per_unit: 1_000_000_000 } },
+        })),
+      },
+    ],
+  })
+
 /** What an API's client sends, with a key of its own. */
 export const askProxy: Asking = {
   method: 'GET',
@@ -65,8 +95,6 @@ export const askAuthorize: Asking = {
     'x-original-uri': askProxy.path,
   }),
 }
-
-const limitNames = ['minute', 'day', 'hour']
 
 /** Every caller has so many limits that no run uses up: two windows around a quota by the calendar. */
 export function policyText(limits: 2 | 3, upstreamUrl: string): string {

@@ -2,7 +2,18 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { type Asking, askAuthorize, askCheck, askGrpc, askProxy, policyText, tokenSha256 } from './caller.ts'
+import { startReferenceServer } from '../../support/envoy-ratelimit/reference-server.ts'
+import {
+  type Asking,
+  askAuthorize,
+  askCheck,
+  askGrpc,
+  askProxy,
+  askReference,
+  policyText,
+  referenceConfig,
+  tokenSha256,
+} from './caller.ts'
 import { answersGrpc } from './drive-grpc.ts'
 import { startProgram } from './start-program.ts'
 
@@ -38,7 +49,7 @@ const settleDeadlineMs = 10_000
 
 /** One request as the load sends it, a second at most. */
 async function answers(origin: string, { method, path, headersOf, bodyOf, messageOf }: Asking): Promise<boolean> {
-  if (messageOf !== undefined) return answersGrpc(new URL(origin).host, messageOf(0))
+  if (messageOf !== undefined) return answersGrpc(origin, messageOf(0))
   try {
     const response = await fetch(`${origin}${path}`, {
       method,
@@ -158,6 +169,14 @@ async function startAsking(label: string, servers: SharedServers, dir: string): 
   }
 }
 
+/** `envoyproxy/ratelimit` itself, which records nothing. */
+async function startReference(label: string, { redis }: SharedServers): Promise<Contestant> {
+  const files = { 'bench.yaml': referenceConfig() }
+  const server = await startReferenceServer({ redisUrl: redis, prefix: 'reference:', files })
+  const { pid, close } = server
+  return { ...nothing, label, origin: `http://${server.grpc}`, asking: askReference, pid, close, usesRedis: true }
+}
+
 /** By the names that the report's ratios are made of. */
 export type Name = keyof ReturnType<typeof starters>
 
@@ -178,6 +197,7 @@ function starters(servers: SharedServers, dir: string) {
     unrecorded: weir('weir check, unrecorded', askCheck, false),
     checkThree: weir('weir check, three limits', askCheck, true, 3),
     grpc: weir('weir gRPC, three limits', askGrpc, true, 3),
+    reference: () => startReference('envoyproxy/ratelimit, three limits', servers),
     authorize: weir('weir authorize', askAuthorize, true),
     client: () => startAsking('Fastify, weirFastify, weir', servers, dir),
     httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),

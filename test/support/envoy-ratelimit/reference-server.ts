@@ -10,6 +10,7 @@ import { referenceProgram } from './reference-program.ts'
 export interface ReferenceServer {
   /** `host:port` of its gRPC door. */
   readonly grpc: string
+  readonly pid: number
   /** Ends it and removes its folder. */
   close(): Promise<void>
 }
@@ -63,6 +64,7 @@ export async function startReferenceServer({ redisUrl, prefix, files }: Referenc
   }
   return {
     grpc: `127.0.0.1:${grpcPort}`,
+    pid: child.pid ?? 0,
     async close() {
       child.kill('SIGKILL')
       await ended
