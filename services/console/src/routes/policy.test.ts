@@ -33,7 +33,7 @@ describe('a policy file', () => {
   it('that is wrong is refused with all its problems at their places', async () => {
     const { applyFile, store } = openConsole()
     const answer = await applyFile(
-      'version: 1\nplans: { free: { limits: [minut] } }\nlimits:\n  minute: { algorithm: fixed_window, size: 0, window: 1m }\n',
+      'version: 1\nplans: { free: { limits: [minut] } }\nlimits:\n  minute: { algorithm: fixed_window, size: -1, window: 1m }\n',
     )
     expect(answer.statusCode).toBe(422)
     const { problems } = answer.json()
