@@ -29,6 +29,8 @@ export const listenerOptions = (logger: FastifyBaseLogger) => ({
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,
+  // A stop has a deadline of its own, and may wait for its last answers until then.
+  pluginTimeout: 0,
 })
 
 /** Every error that Fastify itself finds (bad JSON, a body too large) as a problem; what is our fault is logged. */

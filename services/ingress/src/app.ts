@@ -19,8 +19,10 @@ import { noTelling } from './written-corrections.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
-/** At a stop, who waits for room may have it for so long; half of what the stop may take, because then they are served yet. */
-const drainMs = 10_000
+/** At a stop, who waits for room may have it for so long; less than half of what the stop may take, because then they are served yet. */
+const drainMs = 8_000
+/** At a stop, connections whose last answer went out later than the stop began are hung up on within this. */
+const sweepMs = 100
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
 /** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
@@ -32,6 +34,8 @@ export interface Apps {
   readonly grpc: GrpcDoor
   readonly settling: Pick<Settling, 'counters'>
   readonly gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>
+  /** Stops listening for HTTP at once, lets who waits have room for a while, and ends with the last answer. */
+  close(): Promise<void>
 }
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
@@ -69,10 +73,23 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   await addAuthorizeRoute(api, ports, gate)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
   for (const app of [proxy, api]) {
-    app.addHook('preClose', () => gate.delays.drain(drainMs))
+    // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
+    app.addHook('preClose', async () => void gate.delays.drain(drainMs))
     app.addHook('onClose', () => gate.denials.close())
   }
   const mayAsk = createCallerCheck(ports, adminTokenSha256)
   const grpc = createGrpcDoor(ports, gate, mayAsk, logger)
-  return { proxy, api, grpc, settling, gate }
+  return { proxy, api, grpc, settling, gate, close: () => closeBoth([proxy, api]) }
+}
+
+/** Node hangs up on idle connections once, when the stop begins; those that are idle later would keep it open for their 75 s. */
+async function closeBoth(apps: readonly FastifyInstance[]): Promise<void> {
+  const sweep = setInterval(() => {
+    for (const { server } of apps) server.closeIdleConnections()
+  }, sweepMs)
+  try {
+    await Promise.all(apps.map((app) => app.close()))
+  } finally {
+    clearInterval(sweep)
+  }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request } from 'node:http'
+import { Agent, createServer, type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { systemClock } from '@weir/core/clock.ts'
@@ -24,6 +24,7 @@ const policyText = (port: number) => `
 version: 1
 plans:
   open: { limits: [] }
+  keyed: { limits: [by-key] }
 ${names
   .slice(0, -1)
   .map((name) => `  ${name}: { limits: [${name}] }`)
@@ -36,9 +37,11 @@ limits:
   degraded: { algorithm: fixed_window, size: 1, window: 1d, onExceed: degrade }
   challenged: { algorithm: fixed_window, size: 1, window: 1d, onExceed: { challenge: "${page}" } }
   blocked: { algorithm: fixed_window, size: 1, window: 1d, block: 10m, onExceed: block }
+  by-key: { algorithm: fixed_window, size: 1, window: 1d, by: [key], onExceed: delay }
   many-scopes: { algorithm: fixed_window, size: 1, window: 1d, by: [subject, route], onExceed: delay }
 upstreams: { here: { url: "http://127.0.0.1:${port}" } }
 subjects:
+  keyed: { plan: keyed }
 ${names.map((name) => `  ${name}: { plan: ${name}, keys: [{ sha256: "${sha256(name)}" }] }`).join('\n')}
 `
 
@@ -228,6 +231,7 @@ test('a limit that delays can be paused: it refuses until then, longer but never
   expect((await post('/v1/check', { subject: 'slow' })).json()).toMatchObject({ reason: 'blocked', denied_by: 'slow' })
   const own = await post('/v1/pause', { limit: 'slow', for: '60s' }, 'slow')
   expect(own.json()).toEqual({ limit: 'slow', retry_after_ms: 60_000 })
+  expect((await post('/v1/pause', { limit: 'slow', for: '61m' }, 'slow')).json().detail).toContain('at most 1h')
   expect((await ask('slow'))?.status).toBe(429)
   expect((await ask('delayed'))?.status).toBe(200)
 })
@@ -237,6 +241,8 @@ test.each([
   [{ subject: 'denied', limit: 'denied', for: '30s' }, 400, 'The limit denied has no `onExceed: delay`'],
   [{ subject: 'slow', limit: 'many-scopes', for: '30s' }, 400, 'counts by more than subject and key'],
   [{ subject: 'slow', limit: 'slow', for: '32d' }, 400, 'at most 31d'],
+  [{ subject: 'slow', limit: 'delayed', for: '30s' }, 400, 'The limit delayed does not apply to slow.'],
+  [{ subject: 'keyed', limit: 'by-key', for: '30s' }, 400, 'counts by key: give key'],
   [{ subject: 'slow', limit: 'slow' }, 400, "must have required property 'for'"],
   [{ subject: 'nobody', limit: 'slow', for: '1s' }, 400, 'The policy has no subject "nobody"'],
   [{ limit: 'slow', for: '1s' }, 400, 'Give subject or key.'],
@@ -256,3 +262,41 @@ test('nobody pauses for another, and a stranger for nobody', async () => {
     ...[503, '1', 'urn:weir:problem:limits-unavailable'],
   ])
 })
+
+test.each(['proxy', 'api'] as const)(
+  'a stop serves who waits at the %s, and is over although the client would keep its connection',
+  async (door) => {
+    const { proxy, api, close, gate } = await openIngress()
+    await api.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = (door === 'proxy' ? proxy : api).server.address() as AddressInfo
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    onTestFinished(() => agent.destroy())
+    const send = async () => {
+      const headers = { authorization: 'Bearer delayed', 'content-type': 'application/json' }
+      const where = door === 'proxy' ? { method: 'GET' } : { method: 'POST', path: '/v1/check' }
+      const sent = request({ port, host: '127.0.0.1', agent, headers, ...where })
+      sent.end(door === 'proxy' ? undefined : JSON.stringify({ wait: '20s' }))
+      const [answer]: IncomingMessage[] = await once(sent, 'response')
+      return { status: answer?.statusCode, body: answer === undefined ? '' : await text(answer) }
+    }
+    await send()
+    const waiting = send()
+    await waitUntil(() => gate.delays.waiting === 1, { deadlineMs: 5_000 })
+    const closed = close()
+    const refused = await waitUntil(() => isRefused(port), { deadlineMs: 5_000 })
+    expect([refused, (await waiting).status]).toEqual([true, 200])
+    await closed
+  },
+)
+
+/** Whether nobody listens there any more. */
+const isRefused = (port: number) =>
+  new Promise<boolean>((done) => {
+    const socket = connect(port, '127.0.0.1')
+    socket
+      .once('error', () => done(true))
+      .once('connect', () => {
+        socket.destroy()
+        done(false)
+      })
+  })

@@ -4,6 +4,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore, ScopeValues, Settleable } from '@weir/core/limits/limit-store.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
 import { createAdmitOnce } from './admit-once.ts'
@@ -46,6 +47,8 @@ export interface Ask {
   readonly client?: ServerResponse | undefined
   /** To wait so long for room in any limit; without it, in those with `onExceed: delay`, as they say. */
   readonly waitMs?: number | undefined
+  /** Who asks by a policy that came into force while it waited; undefined for nobody any more. Without it, as before. */
+  readonly renew?: (view: PolicyView) => Promise<Pick<Ask, 'subject' | 'keyId'> | undefined>
 }
 
 /** What a door answers from. */
@@ -92,7 +95,7 @@ const unauthorized: Decision = {
 const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
 
 export interface GateParts {
-  readonly policy: Pick<LivePolicy, 'isStale'>
+  readonly policy: Pick<LivePolicy, 'isStale' | 'view'>
   readonly store: LimitStore
   readonly log: DecisionLog
   readonly clock: Clock
@@ -104,6 +107,8 @@ export interface GateParts {
 
 /** A request as it was put to the store, and what came of it. */
 interface Attempt {
+  /** Of the policy by which it was decided. */
+  readonly ask: Ask
   readonly request: LimitRequest
   readonly kept: Kept | undefined
   readonly decision: Decision
@@ -152,7 +157,7 @@ class DecidingGate implements Gate {
     if (!decision.allowed) {
       const mayWait = waited === undefined && ask.client !== undefined
       const limit = mayWait ? limitToWaitFor(decision, limits, ask.waitMs) : undefined
-      if (limit !== undefined) return this.#decideLater(ask, limits, limit, { request, kept, decision })
+      if (limit !== undefined) return this.#decideLater(ask, limits, limit, { ask, request, kept, decision })
       this.#exceeded.note(decision, limits)
       return decision.charged === 'unknown'
         ? this.#refuseUnsure(ask, request, decision)
@@ -169,7 +174,7 @@ class DecidingGate implements Gate {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
       return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
     }
-    return this.#takeBack(ask, tsMs, id, { request, kept, decision }, landed)
+    return this.#takeBack(ask, tsMs, id, { ask, request, kept, decision }, landed)
   }
 
   /** An admission that is not in the journal, or not yet: whoever asked is turned away and gets back what it was charged. */
@@ -211,20 +216,23 @@ class DecidingGate implements Gate {
     const { client, cost, waitMs } = ask
     if (client === undefined) throw new TypeError('nobody can wait without a client')
     const patient = { limits, scope: scopeOf(ask), cost, waitMs, client }
-    const again = () => this.#attempt(ask, limits)
+    const again = () => this.#attempt(ask)
     const joined = () => this.#exceeded.noteWaiting()
     const { attempt, decision } = await waitForRoom(this.delays, patient, { limit, first, again, joined })
     const { clock } = this.#parts
-    const { request, kept } = attempt ?? { request: requestOf(ask, limits, undefined, clock), kept: undefined }
-    return this.#decide(ask, { request, kept, decision })
+    const last = attempt ?? { ask, request: requestOf(ask, limits, undefined, clock), kept: undefined }
+    return this.#decide(last.ask, { ...last, decision })
   }
 
-  /** Whoever has waited is decided on as if it came now: dated, named and asked anew. */
-  async #attempt(ask: Ask, limits: readonly Limit[]): Promise<Attempt> {
+  /** Whoever has waited is decided on as if it came now: by the policy that is in force, dated, named and asked anew. */
+  async #attempt(before: Ask): Promise<Attempt> {
     const { policy, store, clock } = this.#parts
-    const kept = keptOf(ask, clock)
-    const request = requestOf(ask, limits, kept, clock)
-    return { request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
+    const ask = policy.view === before.view ? before : await renewed(before, policy.view)
+    const limits = limitsOf(ask ?? before)
+    const kept = keptOf(ask ?? before, clock)
+    const request = requestOf(ask ?? before, limits, kept, clock)
+    if (ask === undefined) return { ask: before, request, kept, decision: { ...unauthorized, isRemembered: false } }
+    return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
   }
 
   async refuseStranger(ask: Parameters<Gate['refuseStranger']>[0]): Promise<Verdict> {
@@ -238,6 +246,15 @@ class DecidingGate implements Gate {
     }
     return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
   }
+}
+
+/** The same wish by another policy; undefined if it knows the one who asks no more. */
+async function renewed(ask: Ask, view: PolicyView): Promise<Ask | undefined> {
+  if (ask.renew === undefined) return ask
+  const who = await ask.renew(view)
+  if (who === undefined || who.subject.id !== ask.subject.id) return undefined
+  const route = view.policy.routes.find(({ template }) => template === ask.route.template) ?? unmatchedRoute
+  return { ...ask, view, subject: who.subject, keyId: who.keyId, route }
 }
 
 /** Whoever was turned away is not to pay: the units are taken back where they were counted. */

@@ -86,13 +86,9 @@ await startService(
     registerGate(metrics, apps.gate, admissions)
     registerCorrections(metrics, apps.settling)
     const reusePort = config.sharePorts === 'yes'
-    for (const [app, host, port] of [
-      [apps.proxy, config.ingressHost, config.ingressPort],
-      [apps.api, config.apiHost, config.apiPort],
-    ] as const) {
-      await run.own('http', app, (server) => server.close())
-      await app.listen({ host, port, reusePort } as object)
-    }
+    await run.own('http', apps, (doors) => doors.close())
+    await apps.proxy.listen({ host: config.ingressHost, port: config.ingressPort, reusePort } as object)
+    await apps.api.listen({ host: config.apiHost, port: config.apiPort, reusePort } as object)
     await run.own('grpc', apps.grpc, (door) => door.close())
     await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
   },

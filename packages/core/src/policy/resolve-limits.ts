@@ -1,3 +1,4 @@
+import { refuses } from '../limits/exceeding.ts'
 import { type Limit, limitsPerDecisionMax } from '../limits/limit.ts'
 import {
   noOwnLimits,
@@ -61,11 +62,14 @@ function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: O
   return [...byName.values()]
 }
 
-/** Without the limits that others among them replace. One in shadow is only tried out, and replaces only what is tried out too. */
+/**
+ * Without the limits that others among them replace. One that refuses nobody (in shadow, or degrading)
+ * replaces only its like.
+ */
 export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
   const namesOf = (replacing: readonly Limit[]) => new Set(replacing.flatMap(({ replaces }) => replaces ?? []))
   const byAny = namesOf(limits)
   if (byAny.size === 0) return limits
-  const byEnforced = namesOf(limits.filter(({ mode }) => mode === 'enforce'))
-  return limits.filter(({ name, mode }) => !(mode === 'shadow' ? byAny : byEnforced).has(name))
+  const byRefusing = namesOf(limits.filter(refuses))
+  return limits.filter((limit) => !(refuses(limit) ? byRefusing : byAny).has(limit.name))
 }

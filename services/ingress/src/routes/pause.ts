@@ -1,5 +1,6 @@
 import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import { explainLimits } from '@weir/core/policy/explain-limits.ts'
 import type { Subject } from '@weir/core/policy/policy.ts'
 import { parseDurationMs } from '@weir/core/policy/policy-values.ts'
 import { didYouMean } from '@weir/core/policy/suggest.ts'
@@ -47,6 +48,9 @@ const pauseSchema = {
 const ajv = new Ajv({ allErrors: true })
 const isPauseBody = ajv.compile<PauseBody>(pauseSchema)
 
+/** The longest that somebody else's API asks its callers to wait; longer is a decision for whoever has a token. */
+const ownPauseMsMax = 3_600_000
+
 /** While Redis is away. */
 const unavailableRetrySeconds = 1
 
@@ -73,10 +77,15 @@ export function addPauseRoute(
     if (who.kind === 'problem') return sendProblem(reply, who.problem)
     if (who.kind === 'stranger') return sendProblem(reply, badCheck('key is no valid key.'))
     const { subject, keyId } = who
+    if (asker.kind === 'subject' && ms > ownPauseMsMax)
+      return sendProblem(reply, badCheck('A subject pauses its own limits for at most 1h.'))
     const limit = findLimit(view, subject, body.limit)
+    if (!('wrong' in limit) && keyId === '' && limit.by.some(({ kind }) => kind === 'key'))
+      return sendProblem(reply, badCheck(`The limit ${limit.name} counts by key: give key in the place of subject.`))
     if ('wrong' in limit) return sendProblem(reply, badCheck(limit.wrong))
     const scope = { subject: subject.id, keyId, ip: '', route: '', method: '' }
     const leftMs = await ports.pauses?.pause(limit, scope, ms)
+    request.log.info({ subject: subject.id, limit: limit.name, ms, paused: leftMs !== undefined }, 'pause')
     if (leftMs === undefined) return sendProblem(reply.header('retry-after', unavailableRetrySeconds), unavailable)
     return reply.header('cache-control', 'no-store').send({ limit: limit.name, retry_after_ms: leftMs })
   })
@@ -91,7 +100,9 @@ function findLimit({ policy }: PolicyView, subject: Subject, name: string): Limi
   if (limit.onExceed.kind !== 'delay')
     return { wrong: `The limit ${name} has no \`onExceed: delay\`, and cannot be paused.` }
   const isSaid = limit.by.every(({ kind }) => kind === 'subject' || kind === 'key')
-  return isSaid
-    ? limit
-    : { wrong: `The limit ${name} counts by more than subject and key, and cannot be paused for one.` }
+  if (!isSaid) return { wrong: `The limit ${name} counts by more than subject and key, and cannot be paused for one.` }
+  if (explainLimits(policy, subject, undefined).every((one) => one.limit.name !== name)) {
+    return { wrong: `The limit ${name} does not apply to ${subject.id}.` }
+  }
+  return limit
 }

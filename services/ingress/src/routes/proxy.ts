@@ -33,9 +33,9 @@ export function createProxy(ports: ProxyPorts, gate: Gate, log: Logger, bounds?:
   let isClosing = false
 
   const start = (arrival: Arrival) => {
-    serve(arrival, isClosing).catch((error: unknown) => {
+    serve(arrival, () => isClosing).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
-      answerProblem(arrival, isClosing, internal)
+      answerProblem(arrival, () => isClosing, internal)
     })
   }
   const door: ProxyDoor = {

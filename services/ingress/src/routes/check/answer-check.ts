@@ -103,8 +103,26 @@ export function answerCheck(
     settleMs,
     client: waitMs === undefined ? undefined : client,
     waitMs,
+    renew: async (live) => renewed(live, { ...who, isNamed: !view.policy.subjects.get(who.subject.id) }, body, nowMs),
   })
   return verdict.then(decided)
+}
+
+/** Whom the check is about by another policy than the one it came under. */
+function renewed(
+  live: PolicyView,
+  who: { readonly subject: Subject; readonly keyId: string; readonly isNamed: boolean },
+  body: CheckBody,
+  nowMs: number,
+) {
+  const key = body.key === undefined ? undefined : findKey(live.policy, body.key, nowMs)
+  if (body.key !== undefined) return key === undefined ? undefined : { subject: key.subject, keyId: key.id }
+  const { subject: before, keyId, isNamed } = who
+  const subject = live.policy.subjects.get(before.id)
+  if (subject !== undefined) return { subject, keyId }
+  // One that a token names, and no policy: it has its plan as that is now.
+  const plan = isNamed ? live.policy.plans.get(before.plan.name) : undefined
+  return plan === undefined ? undefined : { subject: { ...before, plan }, keyId }
 }
 
 const decided = (verdict: Verdict) => ({ kind: 'verdict', verdict }) as const

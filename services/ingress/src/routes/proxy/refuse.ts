@@ -6,13 +6,16 @@ import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } 
 import type { Arrival } from './arrival.ts'
 import { writeProblem } from './problems.ts'
 
+/** Whether the process is stopping; asked when the answer is written, for a request may have waited long. */
+export type IsClosing = () => boolean
+
 /** A request that ends here, with a problem and no decision. */
-export function answerProblem(arrival: Arrival, isClosing: boolean, problem: Problem): void {
+export function answerProblem(arrival: Arrival, isClosing: IsClosing, problem: Problem): void {
   writeProblem(arrival.response, problem, startHeaders(arrival, isClosing, true))
 }
 
 /** A request that was refused and recorded: it is answered, sent to a page for people, or left without an answer. */
-export function refuse(arrival: Arrival, isClosing: boolean, verdict: Verdict, words: VerdictWords): void {
+export function refuse(arrival: Arrival, isClosing: IsClosing, verdict: Verdict, words: VerdictWords): void {
   const onExceed = onExceedOf(verdict.decision, verdict.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(arrival.response)
@@ -36,8 +39,8 @@ export function refuse(arrival: Arrival, isClosing: boolean, verdict: Verdict, w
  * Where our headers of an answer begin: with whether its connection ends. A client that waits for 100 and is refused may
  * send its body or its next request, and nobody could tell which.
  */
-export function startHeaders({ request, protocol }: Arrival, isClosing: boolean, isRefusal: boolean): string[] {
-  const closes = (isClosing && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
+export function startHeaders({ request, protocol }: Arrival, isClosing: IsClosing, isRefusal: boolean): string[] {
+  const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
   return closes ? ['connection', 'close'] : []
 }
 

@@ -2,20 +2,21 @@ import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
 import { degradedBy } from '../../exceeded.ts'
 import type { Gate } from '../../gate.ts'
+import type { Caller } from '../../http/identify.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
 import { readJsonCost } from './read-json-cost.ts'
-import { answerProblem, collector, refuse, startHeaders } from './refuse.ts'
+import { answerProblem, collector, type IsClosing, refuse, startHeaders } from './refuse.ts'
 
 /** The whole of it: identify, decide, record, and only then pass on. */
 export function createServe(
   ports: Ports,
   gate: Gate,
   { passOn }: Pick<PassOn, 'passOn'>,
-): (arrival: Arrival, isClosing: boolean) => Promise<void> {
+): (arrival: Arrival, isClosing: IsClosing) => Promise<void> {
   return async function serve(arrival, isClosing) {
     const { request, target } = arrival
     const { view } = ports.policy
@@ -36,7 +37,10 @@ export function createServe(
     const { subject, keyId } = caller
     const named = view.requestScopes(headers, url)
     const known = { ...asked, view, subject, keyId, cost, named }
-    const verdict = await gate.decide({ ...known, peek: false, idempotencyKey: undefined, client: arrival.response })
+    const verdict = await gate.decide({
+      ...{ ...known, peek: false, idempotencyKey: undefined, client: arrival.response },
+      renew: async (live) => callerIn(await ports.identifier.identify(live, origin)),
+    })
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
     const ownHeaders = startHeaders(arrival, isClosing, false)
     setVerdictHeaders(collector(ownHeaders), verdict, ports)
@@ -53,6 +57,9 @@ export function createServe(
     })
   }
 }
+
+/** Who it is by another policy than the one that the request came under. */
+const callerIn = (caller: Caller) => (caller.kind === 'known' ? caller : undefined)
 
 /** The cost that a body says, with the very bytes that were read: those are sent on. */
 async function readBodyCost({ request, mayContinue }: Arrival, { costFrom }: Route) {

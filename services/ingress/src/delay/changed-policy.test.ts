@@ -1,0 +1,64 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { expect, test } from 'vitest'
+import { type Ask, createGate } from '../gate.ts'
+import { createMemoryDecisionLog } from '../memory-decision-log.ts'
+import { createLivePolicy } from '../policy-view.ts'
+import { DelayQueues } from './delay-queues.ts'
+import { createManualTime } from './testing/manual-time.ts'
+
+const policyOf = (subjects: string, plans = '{ free: { limits: [few] } }') =>
+  requirePolicy(
+    `
+version: 1
+plans: ${plans}
+limits: { few: { algorithm: sliding_log, size: 1, window: 1s, onExceed: { delay: 5s } } }
+subjects: ${subjects}
+`,
+    'weir.yaml',
+  )
+
+/** One request of the subject has its room, and another waits for it. */
+async function openWaiting() {
+  const time = createManualTime()
+  const clock = { nowMs: () => Date.parse('2026-11-22T12:00:10.000Z') + time.nowMs() }
+  const log = createMemoryDecisionLog()
+  const live = createLivePolicy(policyOf('{ acme: { plan: free } }'))
+  const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const gate = createGate({ policy: live, store, log, clock, delays: new DelayQueues(time) })
+  const { view } = live
+  const subject = view.policy.subjects.get('acme')
+  if (subject === undefined) throw new Error('no subject acme')
+  const renew: Ask['renew'] = async (now) => {
+    const found = now.policy.subjects.get('acme')
+    return found === undefined ? undefined : { subject: found, keyId: '' }
+  }
+  const asked = { view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false, renew }
+  const client = new ServerResponse(new IncomingMessage(new Socket()))
+  const ask = () => gate.decide({ ...asked, named: undefined, idempotencyKey: undefined, client })
+  await ask()
+  const waiting = ask()
+  await time.pass(0)
+  return { time, live, waiting, records: log.records, gate }
+}
+
+test('whoever is in the policy no more when its turn comes is refused', async () => {
+  const { time, live, waiting, records, gate } = await openWaiting()
+  expect(gate.delays.waiting).toBe(1)
+  live.replace(policyOf('{ other: { plan: free } }'))
+  await time.pass(2_000)
+  expect((await waiting).decision).toMatchObject({ allowed: false, reason: 'unauthorized' })
+  expect(records).toMatchObject([{ outcome: 'allow' }, { outcome: 'deny', reason: 'unauthorized', charged: 'no' }])
+})
+
+test('a turn is decided by the limits that are in force by then', async () => {
+  const { time, live, waiting, records } = await openWaiting()
+  live.replace(policyOf('{ acme: { plan: wide } }', '{ wide: { limits: [] } }'))
+  await time.pass(2_000)
+  expect(await waiting).toMatchObject({ decision: { allowed: true }, limits: [] })
+  expect(records.at(-1)).toMatchObject({ outcome: 'allow', plan: 'wide', limits: [] })
+})
