@@ -27,7 +27,7 @@ function openQueue(roomMs = 0) {
   })
   const join = (name: string, wish: Partial<Wish> = {}): Place | undefined => {
     const [subject = ''] = name
-    const place = queue.join({ subject, spacingMs, deadlineMs: 1e9, queueMax: 1_000, retryMs: 0, ...wish })
+    const place = queue.join({ subject, spacingMs, deadlineMs: 1e9, queueMax: 1_000, roomMs: 0, retryMs: 0, ...wish })
     void place?.turn().then((turn) => {
       told.push({ name, turn, atMs: time.nowMs() })
       if (turn === 'yours') place.done(true)
@@ -111,25 +111,25 @@ test('whoever is pushed back by others beyond their deadline is told then, not l
 
 test('a turn that finds no room goes back to the front and waits for room, or ends if that comes too late', async () => {
   const { time, queue, join, told, names } = openQueue()
-  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, retryMs: 0 })
+  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
   const first = place?.turn()
   join('a0')
   await time.pass(0)
   expect(await first).toBe('yours')
-  expect(place?.refused(400)).toBe(true)
+  expect(place?.refused({ roomMs: 400, retryMs: 400 })).toBe(true)
   const second = place?.turn()
   await time.pass(399)
   expect(names()).toEqual([])
   await time.pass(1)
   expect(await second).toBe('yours')
-  expect(place?.refused(700)).toBe(false)
+  expect(place?.refused({ roomMs: 700, retryMs: 700 })).toBe(false)
   await time.pass(700)
-  expect(told).toEqual([{ name: 'a0', turn: 'yours', atMs: 1_100 }])
+  expect(told).toEqual([{ name: 'a0', turn: 'yours', atMs: 500 }])
 })
 
 test('a turn that takes no room is followed by the next at once', async () => {
   const { time, queue, join, told } = openQueue()
-  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, retryMs: 0 })
+  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
   void place?.turn().then(() => place.done(false))
   join('a0')
   await time.pass(5)
@@ -150,6 +150,56 @@ test('whoever leaves makes room for those behind, and is told nothing but that',
   ])
 })
 
+test('whoever is given up for limits of its own moves nobody: the others go on a turn later, and newcomers hear of that', async () => {
+  const { time, queue, join, told } = openQueue()
+  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
+  join('a0')
+  await time.pass(0)
+  expect(place?.refused({ roomMs: spacingMs, retryMs: 86_400_000 })).toBe(false)
+  expect(queue.waitMs).toBe(2 * spacingMs)
+  await time.pass(1_000)
+  expect(told).toEqual([{ name: 'a0', turn: 'yours', atMs: spacingMs }])
+})
+
+test('whoever has to wait longer than the limit takes rests until then, and one who rests can be displaced like any other', async () => {
+  const { time, join, told, names } = openQueue()
+  for (const name of ['a0', 'a1', 'a2']) join(name, { retryMs: 450, queueMax: 4 })
+  join('b0', { queueMax: 4 })
+  expect(join('a3', { queueMax: 4 })).toBeUndefined()
+  join('c0', { queueMax: 4 })
+  await time.pass(2_000)
+  expect(names('over')).toEqual(['a2'])
+  expect(told.filter(({ turn }) => turn === 'yours')).toEqual([
+    { name: 'b0', turn: 'yours', atMs: 0 },
+    { name: 'c0', turn: 'yours', atMs: 100 },
+    { name: 'a0', turn: 'yours', atMs: 450 },
+    { name: 'a1', turn: 'yours', atMs: 550 },
+  ])
+})
+
+test('a stream of new subjects keeps nobody back: a round that has begun is closed', async () => {
+  const { time, join, names } = openQueue()
+  for (const name of ['a0', 'b0', 'c0']) join(name)
+  await time.pass(0)
+  join('a1')
+  for (const name of [...'defghijklm']) {
+    join(name)
+    await time.pass(spacingMs)
+  }
+  expect(names()).toEqual(['a0', 'b0', 'c0', 'a1', ...'defghij'.slice(0, 7)])
+})
+
+test('a place that was given up uses no turn of its subject, the first, one between, or all', async () => {
+  const { time, join, names } = openQueue(spacingMs)
+  const places = ['a0', 'a1', 'a2', 'a3'].map((name) => join(name))
+  for (let n = 0; n < 9; n += 1) join('b')?.leave()
+  for (const name of ['b0', 'b1', 'c0', 'c1']) join(name)
+  places[0]?.leave()
+  places[2]?.leave()
+  await time.pass(1_000)
+  expect(names()).toEqual(['a1', 'b0', 'c0', 'a3', 'b1', 'c1'])
+})
+
 test('the last who leaves ends the queue, and no timer is left', async () => {
   const { time, join, isEnded } = openQueue(500)
   join('a0')?.leave()
@@ -166,7 +216,7 @@ test('however many wait, there is one timer', () => {
 test('all queues together hold so many at most, and what is over makes room', async () => {
   const time = createManualTime()
   const queues = new DelayQueues(time, 3)
-  const wish = { subject: 'a', spacingMs, deadlineMs: 50, queueMax: 10, retryMs: 40 }
+  const wish = { subject: 'a', spacingMs, deadlineMs: 50, queueMax: 10, roomMs: 40, retryMs: 40 }
   const first = queues.join('k1', wish)
   const over = queues.join('k1', { ...wish, deadlineMs: 1_000 })?.turn()
   expect(queues.join('k2', wish)).toBeDefined()
@@ -182,7 +232,14 @@ test('drained, nobody new may wait, those who do have their turns until the grac
   const queues = new DelayQueues(time)
   const turns: string[] = []
   for (let n = 0; n < 10; n += 1) {
-    const place = queues.join('k', { subject: `s${n}`, spacingMs, deadlineMs: 1e9, queueMax: 100, retryMs: 100 })
+    const place = queues.join('k', {
+      subject: `s${n}`,
+      spacingMs,
+      deadlineMs: 1e9,
+      queueMax: 100,
+      roomMs: 100,
+      retryMs: 100,
+    })
     void place?.turn().then((turn) => {
       turns.push(`${turn} ${time.nowMs()}`)
       place.done(turn === 'yours')
@@ -192,7 +249,9 @@ test('drained, nobody new may wait, those who do have their turns until the grac
   void queues.drain(350).then(() => {
     isDrained = true
   })
-  expect(queues.join('other', { subject: 'x', spacingMs, deadlineMs: 1e9, queueMax: 100, retryMs: 1 })).toBeUndefined()
+  expect(
+    queues.join('other', { subject: 'x', spacingMs, deadlineMs: 1e9, queueMax: 100, roomMs: 1, retryMs: 1 }),
+  ).toBeUndefined()
   await time.pass(349)
   expect([turns, isDrained]).toEqual([['yours 100', 'yours 200', 'yours 300'], false])
   await time.pass(1)
@@ -211,7 +270,7 @@ test('a thousand whose time is over at once are told in pieces, so that others h
   let left = 0
   const queue = new DelayQueue(time, 60, { left: () => (left += 1), ended: () => {} })
   for (let n = 0; n < 1_000; n += 1) {
-    queue.join({ subject: `s${n}`, spacingMs: 0, deadlineMs: 60, queueMax: 10_000, retryMs: 0 })
+    queue.join({ subject: `s${n}`, spacingMs: 0, deadlineMs: 60, queueMax: 10_000, roomMs: 0, retryMs: 0 })
   }
   time.now = 61
   runs.pop()?.()

@@ -52,7 +52,7 @@ export class DelayQueues {
   /** Undefined for whoever may not wait: no place is left, or no turn would come in time. */
   join(key: string, wish: Wish): Place | undefined {
     if (this.#closesMs !== undefined || this.#waiting >= this.#waitingMax) return undefined
-    const queue = this.#queues.get(key) ?? this.#made(key, wish.retryMs)
+    const queue = this.#queues.get(key) ?? this.#made(key, wish.roomMs)
     const place = queue.join(wish)
     if (place === undefined) return undefined
     this.#queues.set(key, queue)

@@ -4,7 +4,7 @@ import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit, Span } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { limitKey } from '@weir/redis/keys.ts'
-import type { Place } from './delay-queue.ts'
+import type { Place, Room } from './delay-queue.ts'
 import type { DelayQueues } from './delay-queues.ts'
 
 /** Who may be kept waiting for room, and how. */
@@ -31,7 +31,13 @@ const spanMs = (span: Span) => (span.kind === 'window' ? span.ms : periodMs[span
 const isWaitedFor = (limit: Limit, waitMs: number | undefined) =>
   refuses(limit) && (waitMs !== undefined || limit.onExceed.kind === 'delay')
 
-/** The limit whose room would admit what was refused, if it is one to wait for. What may have been charged is settled first. */
+const refusingOf = ({ refusedBits }: Decision, limits: readonly Limit[]) =>
+  limits.filter((limit, at) => (refusedBits & (1 << at)) !== 0 && refuses(limit))
+
+/**
+ * The limit whose room would admit what was refused, if that and all others that refused it are some to wait for. What may have been
+ * charged is settled first.
+ */
 export function limitToWaitFor(
   decision: Decision,
   limits: readonly Limit[],
@@ -40,7 +46,18 @@ export function limitToWaitFor(
   const { allowed, reason, charged, deniedBy } = decision
   if (allowed || charged === 'unknown' || (reason !== 'limit' && reason !== 'blocked')) return undefined
   const limit = limits.find(({ name }) => name === deniedBy)
-  return limit !== undefined && isWaitedFor(limit, waitMs) ? limit : undefined
+  if (limit === undefined || !isWaitedFor(limit, waitMs)) return undefined
+  return refusingOf(decision, limits).every((one) => isWaitedFor(one, waitMs)) ? limit : undefined
+}
+
+/**
+ * When that limit has room, by a refusal. A refusal says how long all limits take that refuse, the longest of them: if others do, all
+ * that is known of this one is that it gives a turn's room in a turn's time.
+ */
+function roomOf(decision: Decision, limits: readonly Limit[], limit: Limit, spacingMs: number): Room {
+  const retryMs = decision.retryAfterMs
+  const isAlone = refusingOf(decision, limits).every((one) => one === limit)
+  return { retryMs, roomMs: isAlone ? retryMs : Math.min(retryMs, spacingMs) }
 }
 
 /** The limit for whose room others wait already: whoever comes now has to come after them. */
@@ -130,14 +147,23 @@ class Wait<A extends Attempt> {
   }
 
   #join(): Place | undefined {
-    const { scope, cost, client } = this.#patient
-    const { span, size, onExceed } = this.#limit
+    const { scope, client } = this.#patient
+    const { onExceed } = this.#limit
     if (isGone(client)) return undefined
     return this.#queues.join(this.#key, {
-      ...{ subject: scope.subject, deadlineMs: this.#deadlineMs, retryMs: this.#attempt?.decision.retryAfterMs ?? 0 },
-      spacingMs: (cost * spanMs(span)) / Math.max(1, size),
+      ...{ subject: scope.subject, deadlineMs: this.#deadlineMs, spacingMs: this.#spacingMs },
+      ...(this.#attempt === undefined ? { roomMs: 0, retryMs: 0 } : this.#roomAfter(this.#attempt)),
       queueMax: onExceed.kind === 'delay' ? onExceed.queueMax : queueMaxDefault,
     })
+  }
+
+  get #spacingMs(): number {
+    const { span, size } = this.#limit
+    return (this.#patient.cost * spanMs(span)) / Math.max(1, size)
+  }
+
+  #roomAfter({ decision }: A): Room {
+    return roomOf(decision, this.#patient.limits, this.#limit, this.#spacingMs)
   }
 
   async #takeTurns(place: Place): Promise<'decided' | 'over' | 'elsewhere'> {
@@ -156,7 +182,7 @@ class Wait<A extends Attempt> {
         this.#limit = next
         return 'elsewhere'
       }
-      if (!place.refused(decision.retryAfterMs)) return 'decided'
+      if (!place.refused(this.#roomAfter(attempt))) return 'decided'
     }
   }
 

@@ -32,14 +32,6 @@ export class SortedList<T> {
     if (this.#items[at] === item) this.#items.splice(at, 1)
   }
 
-  /** Those that would come before it, in their order. */
-  *before(item: T): Iterable<T> {
-    for (const other of this.#items) {
-      if (this.#compare(other, item) >= 0) return
-      yield other
-    }
-  }
-
   #placeOf(item: T): number {
     let [from, to] = [0, this.#items.length]
     while (from < to) {

@@ -15,13 +15,14 @@ import { createManualTime } from './testing/manual-time.ts'
 const policy = requirePolicy(
   `
 version: 1
-plans: { shared: { limits: [shared] }, own: { limits: [own] }, plain: { limits: [plain] }, both: { limits: [own, strict] } }
+plans: { shared: { limits: [shared] }, own: { limits: [own] }, plain: { limits: [plain] }, both: { limits: [own, strict] }, long: { limits: [shared, long] } }
 limits:
   shared: { algorithm: token_bucket, size: 10, window: 1s, burst: 1, by: [global], onExceed: { delay: 5s, queue: 100 } }
   own: { algorithm: sliding_log, size: 1, window: 100ms, onExceed: { delay: 1s, queue: 2 } }
   strict: { algorithm: sliding_log, size: 2, window: 700ms, onExceed: { delay: 60s } }
   plain: { algorithm: sliding_log, size: 1, window: 1s }
-subjects: { a: { plan: shared }, b: { plan: shared }, c: { plan: shared }, own: { plan: own }, plain: { plan: plain }, both: { plan: both } }
+  long: { algorithm: sliding_log, size: 1, window: 4s }
+subjects: { a: { plan: shared }, b: { plan: shared }, c: { plan: shared }, own: { plan: own }, plain: { plan: plain }, both: { plan: both }, long: { plan: long } }
 `,
   'weir.yaml',
 )
@@ -36,9 +37,15 @@ function openGate() {
   const log = createMemoryDecisionLog()
   const memory = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const asked: LimitRequest[] = []
+  /** Whose next request another process comes before: it takes all room. */
+  const quicker = { subject: '' }
   const store = {
-    decide: (request: LimitRequest) => {
+    decide: async (request: LimitRequest) => {
       asked.push(request)
+      if (request.scope.subject === quicker.subject) {
+        quicker.subject = ''
+        await memory.decide(request)
+      }
       return memory.decide(request)
     },
     refund: memory.refund.bind(memory),
@@ -58,7 +65,7 @@ function openGate() {
   }
   const outcomes = () =>
     answered.map(({ subject, atMs, verdict }) => `${subject} ${verdict.decision.allowed ? 'ok' : 'no'} ${atMs}`)
-  return { time, log, memory, asked, delays, gate, ask, outcomes, answered }
+  return { time, log, memory, asked, quicker, delays, gate, ask, outcomes, answered }
 }
 
 test('50 clients of three subjects are served evenly, one of each in turn, and each is recorded once, as what it came to', async () => {
@@ -99,7 +106,7 @@ test('whoever comes while others wait does not even ask, but has its turn among 
   await time.pass(0)
   expect(asked).toHaveLength(4)
   await time.pass(1_000)
-  expect(outcomes()).toEqual(['a ok 0', 'a ok 100', 'b ok 200', 'a ok 300', 'a ok 400'])
+  expect(outcomes()).toEqual(['a ok 0', 'a ok 100', 'a ok 200', 'b ok 300', 'a ok 400'])
 })
 
 test('without a client nobody waits, and a look never does', async () => {
@@ -206,4 +213,39 @@ test('what is refused for good, or cannot be decided, is not waited for', async 
   void ask('plain', { waitMs: 5_000 })
   expect((await ask('plain', { cost: 2, waitMs: 5_000 })).decision.reason).toBe('cost_exceeds_limit')
   expect(delays.waiting).toBe(0)
+})
+
+test('whoever is over a limit of its own that is not waited for does not wait, and keeps nobody else waiting', async () => {
+  const { time, ask, outcomes, delays } = openGate()
+  for (const id of ['long', 'long']) void ask(id)
+  await time.pass(0)
+  expect(delays.waiting).toBe(0)
+  for (const id of ['a', 'b']) void ask(id)
+  await time.pass(1_000)
+  expect(outcomes()).toEqual(['long ok 0', 'long no 0', 'a ok 100', 'b ok 200'])
+})
+
+test('whoever waits for a longer limit of its own too rests meanwhile, and the others have their turns', async () => {
+  const { time, ask, asked, outcomes } = openGate()
+  for (const id of ['long', 'long', 'a', 'b']) void ask(id, { waitMs: 10_000 })
+  await time.pass(3_999)
+  expect(outcomes()).toEqual(['long ok 0', 'a ok 100', 'b ok 200'])
+  expect(asked).toHaveLength(6)
+  await time.pass(1)
+  expect(outcomes().at(-1)).toBe('long ok 4000')
+})
+
+test('a longer limit that shows at a turn ends the wait of its own subject alone, and newcomers are told of a short one', async () => {
+  const { time, ask, outcomes, quicker } = openGate()
+  for (const id of ['a', 'a']) void ask(id)
+  await time.pass(50)
+  void ask('long', { waitMs: 2_000 })
+  void ask('b')
+  await time.pass(100)
+  quicker.subject = 'long'
+  await time.pass(50)
+  expect(outcomes()).toEqual(['a ok 0', 'a ok 100', 'long no 200'])
+  void ask('b', { waitMs: 200 })
+  await time.pass(1_000)
+  expect(outcomes().slice(3)).toEqual(['b ok 300', 'b ok 400'])
 })
