@@ -6,6 +6,7 @@ import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import type { Place, Room } from './delay-queue.ts'
 import type { DelayQueues } from './delay-queues.ts'
+import { isGone, watchClient } from './waiting-client.ts'
 
 /** Who may be kept waiting for room, and how. */
 export interface Patient {
@@ -127,15 +128,14 @@ class Wait<A extends Attempt> {
     let place = this.#join()
     if (place !== undefined) this.#how.joined()
     while (place !== undefined) {
-      const { leave } = place
-      client.once('close', leave).on('timeout', nothing)
+      const unwatch = watchClient(client, place.leave)
       try {
         const end = await this.#takeTurns(place)
         if (end === 'over') return { attempt: this.#attempt, decision: this.#refusalNow() }
         if (end === 'decided') break
       } finally {
         place.done(false)
-        client.off('close', leave).off('timeout', nothing)
+        unwatch()
       }
       place = this.#join()
     }
@@ -168,7 +168,7 @@ class Wait<A extends Attempt> {
 
   async #takeTurns(place: Place): Promise<'decided' | 'over' | 'elsewhere'> {
     for (;;) {
-      if ((await place.turn()) !== 'yours') return 'over'
+      if ((await place.turn()) !== 'yours' || isGone(this.#patient.client)) return 'over'
       const attempt = await this.#how.again()
       const { decision } = attempt
       this.#attempt = attempt
@@ -198,9 +198,6 @@ class Wait<A extends Attempt> {
     return { ...decision, retryAfterMs: Math.ceil(leftMs), limits }
   }
 }
-
-const nothing = () => {}
-const isGone = ({ destroyed, req }: ServerResponse) => destroyed || req.socket.destroyed
 
 const refusalBy = (limit: Limit, limits: readonly Limit[]): Decision => ({
   ...{ allowed: false, reason: 'limit', deniedBy: limit.name, refusedBits: 2 ** limits.indexOf(limit), shadowedBy: '' },

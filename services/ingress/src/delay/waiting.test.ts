@@ -135,6 +135,21 @@ test('a client that leaves frees its place at once, and is recorded as the refus
   expect(outcomes()).toEqual(['a ok 0', 'a no 50', 'b ok 100'])
 })
 
+test('whoever has left by the time of its turn, or with its connection alone, is not asked for', async () => {
+  const { time, ask, asked, outcomes, delays } = openGate()
+  const [unnoticed, behind] = [newClient(), newClient()]
+  void ask('a')
+  void ask('a', { client: unnoticed })
+  void ask('b', { client: behind })
+  await time.pass(50)
+  behind.req.socket.destroy()
+  await time.pass(0)
+  expect([delays.waiting, outcomes().at(-1)]).toEqual([1, 'b no 50'])
+  Object.defineProperty(unnoticed, 'destroyed', { value: true })
+  await time.pass(1_000)
+  expect([delays.waiting, asked.length, outcomes().at(-1)]).toEqual([0, 3, 'a no 100'])
+})
+
 test('a check waits for room in any limit as long as it says, and the refusal after that says when there will be some', async () => {
   const { time, ask, outcomes, answered } = openGate()
   for (const waitMs of [0, 1_500, 1_500, 500]) void ask('plain', { waitMs })

@@ -1,0 +1,84 @@
+import { once } from 'node:events'
+import { createServer, ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { isGone, watchClient } from './waiting-client.ts'
+
+interface Seen {
+  readonly answer: ServerResponse
+  readonly socket: Socket
+  readonly unwatch: () => void
+  told: number
+}
+
+/** A server that answers nobody and watches everybody. */
+async function open() {
+  const seen: Seen[] = []
+  const server = createServer((_, answer) => watch(answer, answer.req.socket))
+  server.on('upgrade', (request, _socket, head) => {
+    const { socket } = request
+    socket.on('error', () => undefined).unshift(head)
+    const answer = new ServerResponse(request)
+    answer.assignSocket(socket)
+    watch(answer, socket)
+  })
+  function watch(answer: ServerResponse, socket: Socket): void {
+    const one: Seen = { answer, socket, unwatch: watchClient(answer, () => (one.told += 1)), told: 0 }
+    seen.push(one)
+  }
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    for (const { socket } of seen) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const client = connect(port, '127.0.0.1').on('error', () => undefined)
+  onTestFinished(() => void client.destroy())
+  const see = (count: number) => waitUntil(async () => seen.length >= count, { deadlineMs: 5_000, everyMs: 1 })
+  const told = () => waitUntil(async () => seen.every((one) => one.told > 0), { deadlineMs: 5_000, everyMs: 1 })
+  return { client, seen, see, told }
+}
+
+const get = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
+const upgrade = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'
+
+test('every answer to requests in a row is told of the close, not only the one whose turn it is', async () => {
+  const { client, seen, see, told } = await open()
+  client.write(get.repeat(12))
+  await see(12)
+  expect(seen.some(({ answer }) => isGone(answer))).toBe(false)
+  client.destroy()
+  await told()
+  expect(seen.every(({ answer }) => isGone(answer))).toBe(true)
+})
+
+test.each(['destroy', 'end'] as const)(
+  'a client that asked for another protocol is noticed when it hangs up, by %s',
+  async (how) => {
+    const { client, seen, see, told } = await open()
+    client.write(upgrade)
+    await see(1)
+    client[how]()
+    await told()
+    expect(seen.map(({ answer }) => isGone(answer))).toEqual([true])
+  },
+)
+
+test('what a client sends ahead of the other protocol is still there after the wait, and nothing listens any more', async () => {
+  const { client, seen, see } = await open()
+  client.write(`${upgrade}one `)
+  await see(1)
+  client.write('two')
+  const [one] = seen
+  if (one === undefined) throw new Error('nobody came')
+  await waitUntil(async () => one.socket.readableLength === 7, { deadlineMs: 5_000, everyMs: 1 })
+  one.unwatch()
+  expect(['end', 'readable'].map((event) => one.socket.listenerCount(event))).toEqual([1, 0])
+  let said = ''
+  one.socket.on('data', (chunk: Buffer) => {
+    said += chunk.toString('latin1')
+  })
+  await waitUntil(async () => said.length >= 7, { deadlineMs: 5_000, everyMs: 1 })
+  expect([said, one.told, isGone(one.answer)]).toEqual(['one two', 0, false])
+})
