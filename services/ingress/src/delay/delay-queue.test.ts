@@ -213,14 +213,32 @@ test('however many wait, there is one timer', () => {
   expect(time.timers).toBe(1)
 })
 
+test('one subject cannot take the places of all queues: beyond half of them it has a quarter at most', () => {
+  const time = createManualTime()
+  const queues = new DelayQueues(time, 16)
+  const places: Place[] = []
+  const joined = (subject: string, wanted: number) => {
+    const before = places.length
+    for (let n = 0; n < wanted; n += 1) {
+      const wish = { subject, spacingMs, deadlineMs: 500, queueMax: 10, roomMs: 500, retryMs: 500 }
+      const place = queues.join(`k${subject}${n}`, wish)
+      if (place !== undefined) places.push(place)
+    }
+    return places.length - before
+  }
+  expect(['a', 'b', 'c', 'd'].map((subject) => joined(subject, 20))).toEqual([8, 4, 4, 0])
+  for (const place of places) place.leave()
+  expect([queues.waiting, queues.busyKeys, joined('d', 20)]).toEqual([0, 0, 8])
+})
+
 test('all queues together hold so many at most, and what is over makes room', async () => {
   const time = createManualTime()
   const queues = new DelayQueues(time, 3)
   const wish = { subject: 'a', spacingMs, deadlineMs: 50, queueMax: 10, roomMs: 40, retryMs: 40 }
   const first = queues.join('k1', wish)
-  const over = queues.join('k1', { ...wish, deadlineMs: 1_000 })?.turn()
-  expect(queues.join('k2', wish)).toBeDefined()
-  expect([queues.waiting, queues.busyKeys, queues.join('k3', wish)]).toEqual([3, 2, undefined])
+  const over = queues.join('k1', { ...wish, subject: 'b', deadlineMs: 1_000 })?.turn()
+  expect(queues.join('k2', { ...wish, subject: 'c' })).toBeDefined()
+  expect([queues.waiting, queues.busyKeys, queues.join('k3', { ...wish, subject: 'd' })]).toEqual([3, 2, undefined])
   first?.done(false)
   expect(queues.join('k3', wish)).toBeDefined()
   await time.pass(40)

@@ -1,7 +1,12 @@
 import { DelayQueue, type Place, type QueueTime, type Wish } from './delay-queue.ts'
+import { SubjectCounts } from './subject-counts.ts'
 
 /** Whoever waits holds a connection and some kilobytes, or a body of 64 kB that was read for its cost: a busy process has as many connections. */
 const waitingMaxDefault = 10_000
+/** Of all places: while fewer are taken, nobody is short of one, and a subject may have as many as its queues hold. */
+const plentyShare = 1 / 2
+/** Of all places, for one subject beyond that: it alone cannot take the rest, and a busy subject still has thousands. */
+const subjectShareMax = 1 / 4
 
 /** Real time; the timers keep a process alive until nobody waits. */
 const systemQueueTime: QueueTime = {
@@ -18,6 +23,7 @@ export class DelayQueues {
   readonly #waitingMax: number
   readonly #queues = new Map<string, DelayQueue>()
   #waiting = 0
+  readonly #places = new SubjectCounts()
   #closesMs: number | undefined
   #drained = () => {}
 
@@ -49,21 +55,28 @@ export class DelayQueues {
     return this.#queues.get(key)?.waitMs ?? 0
   }
 
-  /** Undefined for whoever may not wait: no place is left, or no turn would come in time. */
+  /** Undefined for whoever may not wait: no place is left, or none for its subject, or no turn would come in time. */
   join(key: string, wish: Wish): Place | undefined {
-    if (this.#closesMs !== undefined || this.#waiting >= this.#waitingMax) return undefined
+    if (this.#closesMs !== undefined || !this.#hasPlaceFor(wish.subject)) return undefined
     const queue = this.#queues.get(key) ?? this.#made(key, wish.roomMs)
     const place = queue.join(wish)
     if (place === undefined) return undefined
     this.#queues.set(key, queue)
     this.#waiting += 1
+    this.#places.add(wish.subject, 1)
     return place
+  }
+
+  #hasPlaceFor(subject: string): boolean {
+    if (this.#waiting < this.#waitingMax * plentyShare) return true
+    return this.#waiting < this.#waitingMax && this.#places.of(subject) < this.#waitingMax * subjectShareMax
   }
 
   #made(key: string, roomMs: number): DelayQueue {
     return new DelayQueue(this.#time, roomMs, {
-      left: () => {
+      left: (subject) => {
         this.#waiting -= 1
+        this.#places.add(subject, -1)
       },
       ended: () => {
         this.#queues.delete(key)
