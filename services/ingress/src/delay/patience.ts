@@ -188,9 +188,11 @@ class Wait<A extends Attempt> {
 
   /** The refusal that was last, as it stands by now; or one for whoever waited behind others alone. */
   #refusalNow(): Decision {
-    const decision = this.#attempt?.decision ?? refusalBy(this.#limit, this.#patient.limits)
+    const aheadMs = Math.max(1, this.#queues.waitMs(this.#key))
+    const decision = this.#attempt?.decision
+    if (decision === undefined) return refusalBy(this.#limit, this.#patient.limits, Math.ceil(aheadMs))
     const elapsedMs = this.#queues.nowMs() - this.#attemptMs
-    const leftMs = Math.max(1, this.#queues.waitMs(this.#key), decision.retryAfterMs - elapsedMs)
+    const leftMs = Math.max(aheadMs, decision.retryAfterMs - elapsedMs)
     const limits = decision.limits.map((state) => ({
       ...state,
       resetMs: Math.max(0, Math.ceil(state.resetMs - elapsedMs)),
@@ -199,7 +201,13 @@ class Wait<A extends Attempt> {
   }
 }
 
-const refusalBy = (limit: Limit, limits: readonly Limit[]): Decision => ({
-  ...{ allowed: false, reason: 'limit', deniedBy: limit.name, refusedBits: 2 ** limits.indexOf(limit), shadowedBy: '' },
-  ...{ charged: 'no', retryAfterMs: 0, atUs: 0, repeats: '', limits: [], isRemembered: true },
-})
+/** Others wait for all the room that this limit has; nothing is known of the other limits, so nothing is said of them. */
+function refusalBy(limit: Limit, limits: readonly Limit[], retryAfterMs: number): Decision {
+  const { name, capacity } = limit
+  const state = { name, size: capacity, used: capacity, remaining: 0, resetMs: retryAfterMs }
+  const refusedBits = 2 ** limits.indexOf(limit)
+  return {
+    ...{ allowed: false, reason: 'limit', deniedBy: name, refusedBits, shadowedBy: '', charged: 'no', retryAfterMs },
+    ...{ atUs: 0, repeats: '', limits: [state], isRemembered: true },
+  }
+}

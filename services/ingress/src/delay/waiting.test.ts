@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
@@ -158,6 +159,17 @@ test('a check waits for room in any limit as long as it says, and the refusal af
   await time.pass(1_000)
   expect(outcomes().at(-1)).toBe('plain ok 1000')
   expect(answered[1]?.verdict.decision).toMatchObject({ reason: 'limit', retryAfterMs: 1_000 })
+})
+
+test('whoever is refused because others wait is told of the limit that they wait for, and of no other', async () => {
+  const { time, ask, asked, log } = openGate()
+  for (const id of ['a', 'a', 'a']) void ask(id)
+  await time.pass(0)
+  const { decision, limits = [] } = await ask('long', { waitMs: 150 })
+  expect(asked).toHaveLength(3)
+  expect(decision.limits).toEqual([{ name: 'shared', size: 1, used: 1, remaining: 0, resetMs: 300 }])
+  expect([rateLimitState(decision, limits), decision.retryAfterMs]).toEqual(['"shared";r=0;t=1', 300])
+  expect(log.records.at(-1)).toMatchObject({ denied_by: 'shared', limits: [{ name: 'shared', remaining: 0 }] })
 })
 
 test('whoever is pushed back beyond its deadline is told when room is expected by then, and recorded once', async () => {
