@@ -18,7 +18,9 @@ async function open() {
   const server = createServer((_, answer) => watch(answer, answer.req.socket))
   server.on('upgrade', (request, _socket, head) => {
     const { socket } = request
-    socket.on('error', () => undefined).unshift(head)
+    socket.on('error', () => undefined)
+    // Even of nothing, this would make the stream read.
+    if (head.length > 0) socket.unshift(head)
     const answer = new ServerResponse(request)
     answer.assignSocket(socket)
     watch(answer, socket)
