@@ -16,18 +16,20 @@ const policyOf = (subjects: string, plans = '{ free: { limits: [few] } }') =>
     `
 version: 1
 plans: ${plans}
-limits: { few: { algorithm: sliding_log, size: 1, window: 1s, onExceed: { delay: 5s } } }
+limits:
+  few: { algorithm: sliding_log, size: 1, window: 1s, onExceed: { delay: 5s } }
+  roomy: { algorithm: sliding_log, size: 100, window: 1s }
 subjects: ${subjects}
 `,
     'weir.yaml',
   )
 
 /** One request of the subject has its room, and another waits for it. */
-async function openWaiting() {
+async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   const time = createManualTime()
   const clock = { nowMs: () => Date.parse('2026-11-22T12:00:10.000Z') + time.nowMs() }
   const log = createMemoryDecisionLog()
-  const live = createLivePolicy(policyOf('{ acme: { plan: free } }'))
+  const live = createLivePolicy(first)
   const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const gate = createGate({ policy: live, store, log, clock, delays: new DelayQueues(time) })
   const { view } = live
@@ -43,7 +45,7 @@ async function openWaiting() {
   await ask()
   const waiting = ask()
   await time.pass(0)
-  return { time, live, waiting, records: log.records, gate }
+  return { time, live, waiting, records: log.records, gate, store }
 }
 
 test('whoever is in the policy no more when its turn comes is refused', async () => {
@@ -61,4 +63,19 @@ test('a turn is decided by the limits that are in force by then', async () => {
   await time.pass(2_000)
   expect(await waiting).toMatchObject({ decision: { allowed: true }, limits: [] })
   expect(records.at(-1)).toMatchObject({ outcome: 'allow', plan: 'wide', limits: [] })
+})
+
+test('whoever a changed policy refuses at its turn keeps its place, whatever the order of the limits is now', async () => {
+  const subjects = '{ acme: { plan: free } }'
+  const { time, live, waiting, gate, store } = await openWaiting(
+    policyOf(subjects, '{ free: { limits: [few, roomy] } }'),
+  )
+  live.replace(policyOf(subjects, '{ free: { limits: [roomy, few] } }'))
+  const few = live.view.policy.limits.get('few')
+  if (few === undefined) throw new Error('no limit few')
+  await store.pause(few, { subject: 'acme', keyId: '', ip: '', route: '', method: '' }, 3_000)
+  await time.pass(2_999)
+  expect(gate.delays.waiting).toBe(1)
+  await time.pass(1)
+  expect((await waiting).decision.allowed).toBe(true)
 })

