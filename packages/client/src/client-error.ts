@@ -28,7 +28,10 @@ interface Details {
   readonly cause?: unknown
 }
 
-/** Everything that this library throws, except the reason of an AbortSignal, which is thrown as it is. */
+/**
+ * What this library throws, except the reason of an AbortSignal, which is thrown as it is, and a TypeError for arguments
+ * that cannot be meant.
+ */
 export class WeirClientError extends Error {
   override readonly name = 'WeirClientError'
   readonly code: WeirClientErrorCode

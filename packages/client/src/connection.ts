@@ -9,6 +9,8 @@ export interface Question {
   readonly timeoutMs: number
   /** Whether asking twice does the same as asking once. */
   readonly isRepeatable: boolean
+  /** Whether its answer may be held back for as long as a check waits. */
+  readonly isHeld: boolean
   readonly signal?: AbortSignal | undefined
 }
 
@@ -17,34 +19,46 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-/** Checks that wait hold a connection each. More at once than this queue for one, within their time. */
+/** Questions that are answered at once need few connections. More at once than this queue for one, within their time. */
 const connectionsMax = 256
+/** Checks that wait hold a connection each, and the ingress's queues are not longer than some hundreds. */
+export const heldMax = 256
 
 /** Kept connections to one Weir. */
 export class Connection {
   readonly #pool: Pool
+  /** Of its own, so that checks that wait never stand before those that do not. */
+  readonly #heldPool: Pool
   readonly #base: string
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor(url: string, key: string) {
+  /** Within `connectMs` a connection is made or given up. */
+  constructor(url: string, key: string, connectMs: number) {
     const { origin, pathname } = new URL(url)
-    this.#pool = new Pool(origin, { connections: connectionsMax })
+    this.#pool = new Pool(origin, { connections: connectionsMax, connect: { timeout: connectMs } })
+    this.#heldPool = new Pool(origin, { connections: heldMax, connect: { timeout: connectMs } })
     this.#base = pathname.replace(/\/$/, '')
     this.#headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   }
 
-  /** The answer to it. Throws the signal's reason, or a WeirClientError: `unavailable` for whatever may pass. */
+  /** The answer to it. Throws the signal's reason, or a WeirClientError: `unavailable` for what is known to pass. */
   async ask(question: Question): Promise<Answer> {
     question.signal?.throwIfAborted()
     const controller = new AbortController()
-    const timer = setTimeout(() => controller.abort(timeIsOver), question.timeoutMs)
-    const leave = () => controller.abort(question.signal?.reason)
+    // A question that still waits for a connection does not hear of the controller: the race ends it.
+    const ended = Promise.withResolvers<never>()
+    const end = (why: unknown) => {
+      controller.abort(why)
+      ended.reject(why)
+    }
+    const timer = setTimeout(() => end(timeIsOver), question.timeoutMs)
+    const leave = () => end(question.signal?.reason)
     question.signal?.addEventListener('abort', leave, { once: true })
     try {
-      return await this.#send(question, controller.signal)
+      return await Promise.race([ended.promise, this.#send(question, controller.signal)])
     } catch (error) {
       question.signal?.throwIfAborted()
-      throw error instanceof WeirClientError ? error : unreachable(question, error)
+      throw error instanceof WeirClientError ? error : failed(question, error)
     } finally {
       clearTimeout(timer)
       question.signal?.removeEventListener('abort', leave)
@@ -61,8 +75,8 @@ export class Connection {
     }
   }
 
-  async #once({ path, body }: Question, signal: AbortSignal): Promise<Answer> {
-    const answer = await this.#pool.request({
+  async #once({ path, body, isHeld }: Question, signal: AbortSignal): Promise<Answer> {
+    const answer = await (isHeld ? this.#heldPool : this.#pool).request({
       ...{ method: 'POST', path: `${this.#base}${path}`, body, signal, headers: this.#headers },
     })
     const text = await answer.body.text()
@@ -78,8 +92,8 @@ export class Connection {
   }
 
   /** Waits for what is under way. */
-  close(): Promise<void> {
-    return this.#pool.close()
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#heldPool.close()])
   }
 }
 
@@ -89,13 +103,39 @@ const lostCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET',
 
 const isLost = (error: unknown) => error instanceof Error && 'code' in error && lostCodes.has(error.code)
 
-function unreachable({ path, timeoutMs }: Question, error: unknown): WeirClientError {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+/** What the network says while the other side is away, or this machine has no more sockets. */
+const awayCodes: ReadonlySet<unknown> = new Set([
+  ...['UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
+  ...['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
+  ...[
+    'EHOSTUNREACH',
+    'EHOSTDOWN',
+    'ENETUNREACH',
+    'ENETDOWN',
+    'EADDRNOTAVAIL',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    'EMFILE',
+    'ENFILE',
+  ],
+])
+/** What speaks no TLS, or has no certificate that is trusted here. */
+const strangerCodes = /^EPROTO$|^ERR_(?:SSL|TLS)_|CERT|SIGNATURE/
+
+/** What it comes to. An error that is not known is a fault, and must not look like an outage, which `allow` lets pass. */
+function failed({ path, timeoutMs }: Question, error: unknown): unknown {
+  const fail = (code: WeirClientErrorCode, why: string) =>
+    new WeirClientError(code, `Weir could not be asked for ${path}: ${why}`, { cause: error })
+  if (error === timeIsOver) return fail('unavailable', `no answer within ${timeoutMs} ms`)
+  if (!(error instanceof Error)) return error
+  if (error.name === 'HTTPParserError') return fail('unexpected_answer', error.message)
+  if (!('code' in error)) return error
+  const { code, message } = error
   if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') {
     return new WeirClientError('closed', 'the client was closed', { cause: error })
   }
-  const why = error === timeIsOver ? `no answer within ${timeoutMs} ms` : error instanceof Error ? error.message : error
-  return new WeirClientError('unavailable', `Weir could not be asked for ${path}: ${why}`, { cause: error })
+  if (awayCodes.has(code)) return fail('unavailable', message === '' ? String(code) : message)
+  return strangerCodes.test(String(code)) ? fail('unexpected_answer', message) : error
 }
 
 const codes: ReadonlyMap<number, WeirClientErrorCode> = new Map([

@@ -1,5 +1,7 @@
+import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, createClient } from './create-client.ts'
+import { createLimitedFetch } from './limited-fetch.ts'
 import { decision, openStubWeir, refusal, type StubWeir, sendJson } from './testing/stub-weir.ts'
 
 let weir: StubWeir
@@ -127,6 +129,66 @@ describe('while Weir is away', () => {
     await expect(client.check()).rejects.toThrow('no answer within 50 ms')
     admit()
     expect(await waiting).toMatchObject({ allowed: true, reason: 'ok' })
+  })
+})
+
+describe('the time of a check', () => {
+  it('is kept while there is no connection', async () => {
+    // It takes connections and never says a word of TLS.
+    const silent = createServer()
+    await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
+    const sockets = new Set<{ destroy(): unknown }>()
+    silent.on('connection', (socket) => sockets.add(socket))
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy()
+      silent.close()
+    })
+    const address = silent.address()
+    const url = `https://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+    const client = createClient({ url, key: 'secret', timeoutMs: 30_000 })
+    await expect(client.check({}, { timeoutMs: 50 })).rejects.toThrow('no answer within 50 ms')
+    const signal = AbortSignal.timeout(50)
+    await expect(client.check({}, { signal })).rejects.toThrow('timeout')
+  })
+
+  it('is that of its own, however many others wait', async () => {
+    weir.answerWith(({ body }, response) => {
+      if (body.wait === undefined) sendJson(response, decision())
+    })
+    const left = new AbortController()
+    const client = open({ timeoutMs: 10_000 })
+    const waiting = Array.from({ length: 256 }, () => client.check({ wait: '60s' }, { signal: left.signal }))
+    for (const one of waiting) one.catch(never)
+    expect(await client.check()).toMatchObject({ reason: 'ok' })
+    // One more that would wait is asked without.
+    expect(await client.check({ wait: '60s' })).toMatchObject({ reason: 'ok' })
+    left.abort(new Error('left'))
+    for (const one of waiting) await expect(one).rejects.toThrow('left')
+    const waits = weir.asked.length
+    weir.answerWith((_, response) => sendJson(response, decision()))
+    await client.check({ wait: '60s' })
+    expect(weir.asked[waits]?.body).toEqual({ wait: '60000ms' })
+  })
+})
+
+describe('what cannot be meant is refused and never taken for an outage', () => {
+  it.each(['', 'secret\n', ' secret', 'sécret'])('the key %j', (key) => {
+    expect(() => open({ key, onUnavailable: 'allow' })).toThrow(TypeError)
+  })
+
+  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY, 3e9, JSON.parse('"5s"')])('the time %s', async (time) => {
+    expect(() => open({ onUnavailable: 'allow', timeoutMs: time })).toThrow('timeoutMs is')
+    await expect(open({ onUnavailable: 'allow' }).check({}, { timeoutMs: time })).rejects.toThrow('timeoutMs is')
+    for (const name of ['timeoutMs', 'pauseMsMax']) {
+      const wrong = Object.assign({ client: open() }, { [name]: time })
+      expect(() => createLimitedFetch(wrong)).toThrow(`${name} is`)
+    }
+    expect(weir.asked).toHaveLength(0)
+  })
+
+  it('an answer that is no HTTP', async () => {
+    weir.answerWith(({ socket }) => void socket.end('220 mail ready\r\n\r\n'))
+    await expect(open({ onUnavailable: 'allow' }).check()).rejects.toMatchObject({ code: 'unexpected_answer' })
   })
 })
 

@@ -1,8 +1,8 @@
 import { type CheckRequest, checkBody } from './check-request.ts'
 import { type CheckResult, readResult, unaskedResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
-import { Connection } from './connection.ts'
-import { type Duration, durationMs, durationText } from './duration.ts'
+import { type Answer, Connection, heldMax } from './connection.ts'
+import { boundedMs, type Duration, durationMs, durationText, timerMs } from './duration.ts'
 
 /** Where Weir is, who asks, and what counts while it does not answer. */
 export interface ClientOptions {
@@ -58,22 +58,42 @@ export interface WeirClient {
 
 const timeoutMsDefault = 1_000
 
-/** A client. Opens connections when they are needed. */
+/** A client. Opens connections when they are needed. A TypeError for a key or a time that cannot be meant. */
 export function createClient(options: ClientOptions): WeirClient {
   const { url, key, timeoutMs = timeoutMsDefault, onUnavailable = 'throw' } = options
-  if (key === '') throw new TypeError('key is empty: give a token with the scope check, or an API key')
-  const connection = new Connection(url, key)
+  checkKey(key)
+  const connection = new Connection(url, key, timerMs(timeoutMs, 'timeoutMs'))
+  let held = 0
 
-  const ask = async (path: string, body: string, { signal, timeoutMs: own }: CallOptions, isRepeatable = true) =>
-    connection.ask({ path, body, isRepeatable, signal, timeoutMs: own ?? timeoutMs })
+  const timeoutOf = ({ timeoutMs: own = timeoutMs }: CallOptions) => timerMs(own, 'timeoutMs')
+  const ask = async (path: string, body: string, callOptions: CallOptions) =>
+    connection.ask({
+      ...{ path, body, isRepeatable: true, isHeld: false },
+      ...{ signal: callOptions.signal, timeoutMs: timeoutOf(callOptions) },
+    })
+
+  async function askHeld(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
+    const waitMs = durationMs(request.wait ?? 0)
+    // One more would wait for a connection instead of in Weir's queue, where it has a turn.
+    const isHeld = waitMs > 0 && held < heldMax
+    held += isHeld ? 1 : 0
+    try {
+      return await connection.ask({
+        path: '/v1/check',
+        body: checkBody(isHeld ? request : { ...request, wait: undefined }),
+        timeoutMs: boundedMs(timeoutOf(callOptions) + (isHeld ? waitMs : 0)),
+        isRepeatable: request.idempotencyKey !== undefined || request.peek === true,
+        ...{ isHeld, signal: callOptions.signal },
+      })
+    } finally {
+      held -= isHeld ? 1 : 0
+    }
+  }
 
   return {
     async check(request = {}, callOptions = {}) {
-      const isRepeatable = request.idempotencyKey !== undefined || request.peek === true
-      const patienceMs = (callOptions.timeoutMs ?? timeoutMs) + durationMs(request.wait ?? 0)
       try {
-        const times = { ...callOptions, timeoutMs: patienceMs }
-        const { value, headers } = await ask('/v1/check', checkBody(request), times, isRepeatable)
+        const { value, headers } = await askHeld(request, callOptions)
         return readResult(value, headers) ?? strange('/v1/check')
       } catch (error) {
         if (onUnavailable === 'throw' || !isUnavailable(error)) throw error
@@ -91,6 +111,17 @@ export function createClient(options: ClientOptions): WeirClient {
     },
     close: () => connection.close(),
   }
+}
+
+/** As a header carries it. A line break at its end, as files have it, would make every question fail. */
+function checkKey(key: string): void {
+  if (typeof key === 'string' && /^[\x21-\x7e]+$/.test(key)) return
+  const isEmpty = key === undefined || key === ''
+  throw new TypeError(
+    isEmpty
+      ? 'key is empty: give a token with the scope check, or an API key'
+      : 'key has a space, a line break or a character beyond ASCII: is there one at its end?',
+  )
 }
 
 const isUnavailable = (error: unknown) => error instanceof WeirClientError && error.code === 'unavailable'

@@ -19,3 +19,15 @@ export function durationMs(duration: Duration): number {
 
 /** As Weir reads it: whole milliseconds, so that it never waits for longer than it was told. */
 export const durationText = (duration: Duration): string => `${Math.floor(durationMs(duration))}ms`
+
+/** Longer ones a timer of Node takes for no time at all. */
+const timerMsMax = 2 ** 31 - 1
+
+/** A time that a timer can keep, in milliseconds; a TypeError, which names it, for what is none. */
+export function timerMs(ms: number, name: string): number {
+  if (typeof ms === 'number' && ms > 0 && ms <= timerMsMax) return ms
+  throw new TypeError(`${name} is ${ms}; it must be a number of milliseconds above 0, ${timerMsMax} at most`)
+}
+
+/** The same, or the longest that can be kept. */
+export const boundedMs = (ms: number): number => Math.min(ms, timerMsMax)

@@ -2,6 +2,7 @@ import { canResend } from './can-resend.ts'
 import type { CheckRequest } from './check-request.ts'
 import type { CheckResult } from './check-result.ts'
 import type { WeirClient } from './create-client.ts'
+import { timerMs } from './duration.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { refused, type Turn, Turns } from './turns.ts'
 
@@ -44,6 +45,8 @@ const unsaidPauseMs = 1_000
 export function createLimitedFetch(options: LimitedFetchOptions) {
   const { client, ask = {}, cost, mode = 'wait' } = options
   const { queueMax = defaults.queueMax, timeoutMs = defaults.timeoutMs, attemptsMax = defaults.attemptsMax } = options
+  timerMs(timeoutMs, 'timeoutMs')
+  timerMs(options.pauseMsMax ?? defaults.pauseMsMax, 'pauseMsMax')
   const turns = new Turns(client, queueMax)
   const pauses = new Pauses(options, turns)
   const send = options.fetch ?? loadedFetch()
