@@ -4,8 +4,11 @@ import express from 'express'
 
 const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY })
 
-// By address: unless told otherwise it asks about the route and the address.
-const hour = weirExpress({ client })
+// By address. Express reads paths in capitals too, Weir does not: so the app says which route it is.
+const hour = weirExpress({
+  client,
+  ask: ({ path, ip }) => (path === '/health' ? undefined : { route: '/api', ip }),
+})
 // By user.
 const login = weirExpress({
   client,

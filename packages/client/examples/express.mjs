@@ -6,6 +6,6 @@ const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_K
 const app = express()
 app.use(weirExpress({ client, ask: (request) => ({ attributes: { user: request.get('x-user') ?? 'nobody' } }) }))
 app.get('/hello', (request, response) => {
-  response.json({ hello: 'world', left: request.weir.limits[0].remaining })
+  response.json({ hello: 'world', left: request.weir.limits[0]?.remaining })
 })
 const server = app.listen(Number(process.env.PORT ?? 3000), () => console.log(`port ${server.address().port}`))

@@ -8,5 +8,5 @@ app.register(weirFastify, {
   client,
   ask: (request) => ({ key: callerKey(request), route: `${request.method} ${request.url}`, ip: request.ip }),
 })
-app.get('/hello', async (request) => ({ hello: 'world', left: request.weir.limits[0].remaining }))
+app.get('/hello', async (request) => ({ hello: 'world', left: request.weir.limits[0]?.remaining }))
 console.log(await app.listen({ port: Number(process.env.PORT ?? 3000) }))

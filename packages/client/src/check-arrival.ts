@@ -1,8 +1,10 @@
+import { isIP } from 'node:net'
 import type { CheckRequest } from './check-request.ts'
 import type { CheckResult } from './check-result.ts'
+import { WeirClientError } from './client-error.ts'
 import type { WeirClient } from './create-client.ts'
 import { durationMs } from './duration.ts'
-import { type Refusal, refusalOf } from './refusal.ts'
+import { type Refusal, refusalOf, unreadable } from './refusal.ts'
 
 /** Of a request, what is read when `ask` does not say otherwise. */
 export interface Arrival {
@@ -46,19 +48,44 @@ export function callerKey({ headers }: Pick<Arrival, 'headers'>): string {
 
 /** What a response tells of its connection. */
 export interface Leaving {
+  /** Whether it is closed. */
+  readonly destroyed?: boolean | undefined
   once(event: 'close', listener: () => void): unknown
   removeListener(event: 'close', listener: () => void): unknown
 }
 
+/** No key of Weir's is longer, and it takes none for one. */
+const keyLengthMax = 256
+/** A longer route is no question. */
+const routeLengthMax = 2_048
+
 /** Asks Weir about a request and says what becomes of it. Who leaves while the check waits, leaves Weir's queue too. */
 export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
+  // Perhaps while `ask` was looking something up. There is nobody left to answer.
+  if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
-  if (asked.key === '') return { kind: 'refuse', refusal: refusalOf(withoutKey) }
-  const result = durationMs(asked.wait ?? 0) === 0 ? await client.check(asked) : await wait(client, asked, response)
-  if (result?.allowed) return { kind: 'pass', result }
-  if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
-  return { kind: 'refuse', refusal: refusalOf(result) }
+  if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
+    return { kind: 'refuse', refusal: refusalOf(withoutKey) }
+  }
+  const question = { ...asked, route: asked.route?.split('?', 1)[0] }
+  try {
+    const result =
+      durationMs(asked.wait ?? 0) === 0 ? await client.check(question) : await wait(client, question, response)
+    if (result?.allowed) return { kind: 'pass', result }
+    if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
+    return { kind: 'refuse', refusal: refusalOf(result) }
+  } catch (error) {
+    const isMalformed = error instanceof WeirClientError && error.code === 'bad_request'
+    if (isMalformed && isOdd(question)) return { kind: 'refuse', refusal: unreadable }
+    throw error
+  }
 }
+
+/** Whether a caller may have made the question one that Weir does not answer: plain paths and addresses it always reads. */
+const isOdd = ({ route = '', ip = '' }: CheckRequest) =>
+  route.length > routeLengthMax ||
+  !/^(?:[A-Za-z-]* )?(?:\/[\w.~!$&'()*+,=:@/-]*)?$/.test(route) ||
+  (ip !== '' && isIP(ip) === 0)
 
 async function wait(client: WeirClient, asked: CheckRequest, response: Leaving): Promise<CheckResult | undefined> {
   const left = new AbortController()
@@ -74,11 +101,15 @@ async function wait(client: WeirClient, asked: CheckRequest, response: Leaving):
   }
 }
 
+/** Requests whose headers have nothing any more that only the caller said. */
+const noted = new WeakSet<object>()
+
 /** Notes the result on the request: as `weir`, and for the code behind as the header that Weir's proxy would send. */
 export function note(request: Arrival & WithWeir, result: CheckResult | undefined): void {
-  request.weir = result
+  if (result !== undefined) request.weir = result
   const headers: Record<string, string | string[] | undefined> = request.headers
-  // Whoever sends it himself must not be believed.
-  delete headers['weir-degraded']
+  // Whoever sends it himself must not be believed; what another check of the same request has noted stays.
+  if (!noted.has(request)) delete headers['weir-degraded']
+  noted.add(request)
   if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy
 }

@@ -122,20 +122,20 @@ const awayCodes: ReadonlySet<unknown> = new Set([
 /** What speaks no TLS, or has no certificate that is trusted here. */
 const strangerCodes = /^EPROTO$|^ERR_(?:SSL|TLS)_|CERT|SIGNATURE/
 
-/** What it comes to. An error that is not known is a fault, and must not look like an outage, which `allow` lets pass. */
+/** What it comes to. Frameworks show messages to callers: where Weir is stands in `cause` only. An error that is not known is a fault, and must not look like an outage, which `allow` lets pass. */
 function failed({ path, timeoutMs }: Question, error: unknown): unknown {
   const fail = (code: WeirClientErrorCode, why: string) =>
     new WeirClientError(code, `Weir could not be asked for ${path}: ${why}`, { cause: error })
   if (error === timeIsOver) return fail('unavailable', `no answer within ${timeoutMs} ms`)
   if (!(error instanceof Error)) return error
-  if (error.name === 'HTTPParserError') return fail('unexpected_answer', error.message)
+  if (error.name === 'HTTPParserError') return fail('unexpected_answer', 'what answered speaks no HTTP')
   if (!('code' in error)) return error
-  const { code, message } = error
+  const { code } = error
   if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') {
     return new WeirClientError('closed', 'the client was closed', { cause: error })
   }
-  if (awayCodes.has(code)) return fail('unavailable', message === '' ? String(code) : message)
-  return strangerCodes.test(String(code)) ? fail('unexpected_answer', message) : error
+  if (awayCodes.has(code)) return fail('unavailable', String(code))
+  return strangerCodes.test(String(code)) ? fail('unexpected_answer', String(code)) : error
 }
 
 const codes: ReadonlyMap<number, WeirClientErrorCode> = new Map([

@@ -115,7 +115,11 @@ describe('while Weir is away', () => {
     await weir[Symbol.asyncDispose]()
     const client = createClient({ url, key: 'secret' })
     onTestFinished(() => client.close())
-    await expect(client.check()).rejects.toMatchObject({ code: 'unavailable', statusCode: 503 })
+    await expect(client.check()).rejects.toMatchObject({
+      ...{ code: 'unavailable', statusCode: 503, cause: { code: 'ECONNREFUSED' } },
+      // Frameworks show it to callers: not where Weir is.
+      message: 'Weir could not be asked for /v1/check: ECONNREFUSED',
+    })
   })
 
   it('the wait of a check does not count as silence', async () => {

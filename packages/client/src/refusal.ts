@@ -13,14 +13,22 @@ const registered = (word: string) => `https://iana.org/assignments/http-problem-
 /** The answer for a refusal, as problem+json by RFC 9457. */
 export function refusalOf(result: CheckResult): Refusal {
   const problem = problemOf(result)
-  const headers: Record<string, string> = {
-    ...result.headers,
-    'content-type': 'application/problem+json',
-    'cache-control': 'no-store',
-  }
+  const headers: Record<string, string> = { ...result.headers, ...noStore }
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer'
   if (result.challenge !== undefined) headers['weir-challenge'] = result.challenge
   return { status: problem.status, headers, problem }
+}
+
+const noStore = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' }
+
+/** The answer for a request that Weir cannot be asked about, because of what its caller sent. */
+export const unreadable: Refusal = {
+  status: 400,
+  headers: noStore,
+  problem: {
+    ...{ type: 'urn:weir:problem:bad-request', title: 'Bad request', status: 400 },
+    detail: 'The path or the address of this request cannot be read in one way only.',
+  },
 }
 
 function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Problem {

@@ -17,7 +17,7 @@ afterEach(() => weir[Symbol.asyncDispose]())
 type Request = WithWeir & { headers: NodeJS.Dict<string | string[]>; url?: string }
 interface Options {
   readonly client: WeirClient
-  ask?(request: Request): Asked
+  ask?(request: Request): Asked | Promise<Asked>
 }
 
 async function listen(listener: RequestListener): Promise<string> {
@@ -38,9 +38,10 @@ const seen = ({ headers, weir: result }: Request) => ({
 })
 
 const frameworks = {
-  async fastify(options: Options) {
+  async fastify(options: Options, times = 1, onClose = () => {}) {
     const app = fastify()
-    await app.register(weirFastify, options)
+    app.addHook('onRequest', async (_, reply) => void reply.raw.once('close', onClose))
+    for (let at = 0; at < times; at += 1) await app.register(weirFastify, options)
     app.get('/things/:id', async (request: Request) => seen(request))
     app.setErrorHandler((error: Error & { statusCode?: number }, _, reply) =>
       reply.code(error.statusCode ?? 500).send({ error: error.message }),
@@ -48,9 +49,13 @@ const frameworks = {
     onTestFinished(() => app.close())
     return app.listen({ port: 0, host: '127.0.0.1' })
   },
-  async express(options: Options) {
+  async express(options: Options, times = 1, onClose = () => {}) {
     const app = express()
-    app.use(weirExpress(options))
+    app.use((_, response, next) => {
+      response.once('close', onClose)
+      next()
+    })
+    for (let at = 0; at < times; at += 1) app.use(weirExpress(options))
     app.get('/things/:id', (request, response) => {
       response.json(seen(request))
     })
@@ -63,11 +68,15 @@ const frameworks = {
 }
 
 describe.each(['fastify', 'express'] as const)('%s', (name) => {
-  async function get(options: Partial<Options> = {}, headers: Readonly<Record<string, string>> = {}) {
+  async function get(
+    options: Partial<Options> = {},
+    headers: Readonly<Record<string, string>> = {},
+    path = '/things/7?all=1',
+  ) {
     const client = createClient({ url: weir.url, key: 'secret' })
     onTestFinished(() => client.close())
     const url = await frameworks[name]({ client, ...options })
-    const answer = await fetch(`${url}/things/7?all=1`, { headers })
+    const answer = await fetch(`${url}${path}`, { headers })
     return { status: answer.status, headers: answer.headers, text: await answer.text() }
   }
 
@@ -125,10 +134,29 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     expect(weir.asked.map(({ body }) => body)).toEqual([{ key: 'abc', cost: 3 }, { key: 'def' }])
   })
 
-  it('answers who sends no key with 401 and asks nobody', async () => {
-    const { status } = await get({ ask: (request) => ({ key: callerKey(request) }) })
+  it.each([
+    ['no key', {}],
+    ['a key that is too long for one', { authorization: `Bearer ${'k'.repeat(257)}` }],
+  ])('answers who sends %s with 401 and asks nobody', async (_, headers) => {
+    const { status } = await get({ ask: (request) => ({ key: callerKey(request) }) }, headers)
     expect([status, weir.asked.length]).toEqual([401, 0])
   })
+
+  it('asks without the query, also where `ask` has left it in the route', async () => {
+    await get({ ask: ({ url }) => ({ route: `GET ${url}` }) })
+    expect(weir.asked[0]?.body).toEqual({ route: 'GET /things/7' })
+  })
+
+  it.each(['/things/a%2Fb', '/things/a;b', `/things${'/abc'.repeat(600)}`])(
+    'answers a path that Weir does not read with 400: %s',
+    async (path) => {
+      weir.answerWith((_, response) => sendJson(response, { type: 'urn:weir:problem:bad-request', detail: 'odd' }, 400))
+      const { status, text } = await get({}, {}, path)
+      expect([status, JSON.parse(text)]).toMatchObject([400, { type: 'urn:weir:problem:bad-request', status: 400 }])
+      // What is wrong with the question itself is no fault of the caller.
+      expect((await get()).status).toBe(500)
+    },
+  )
 
   it('leaves errors to the application', async () => {
     weir.answerWith((_, response) => sendJson(response, {}, 500))
@@ -138,6 +166,40 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
       throw new Error('ask is broken')
     }
     expect(await get({ ask: broken })).toMatchObject({ status: 500, text: expect.stringContaining('ask is broken') })
+  })
+
+  it('keeps what another check of the same request has noted', async () => {
+    const degraded = { reason: 'limit', denied_by: 'minute', on_exceed: 'degrade' }
+    weir.answerWith((_, response) => sendJson(response, decision(weir.asked.length === 1 ? degraded : {})))
+    const client = createClient({ url: weir.url, key: 'secret' })
+    onTestFinished(() => client.close())
+    const url = await frameworks[name]({ client }, 2)
+    const answer = await fetch(`${url}/things/7`, { headers: { 'weir-degraded': 'own' } })
+    expect([weir.asked.length, await answer.json()]).toEqual([2, { allowed: true, degraded: 'minute' }])
+  })
+
+  it('asks nothing for a caller who left while `ask` was busy', async () => {
+    const asking = Promise.withResolvers<Asked>()
+    let isAsked = false
+    const ask = () => {
+      isAsked = true
+      return asking.promise
+    }
+    const client = createClient({ url: weir.url, key: 'secret' })
+    onTestFinished(() => client.close())
+    let closed = false
+    const url = await frameworks[name]({ client, ask }, 1, () => {
+      closed = true
+    })
+    const caller = new AbortController()
+    const answer = fetch(`${url}/things/7`, { signal: caller.signal })
+    await expect.poll(() => isAsked).toBe(true)
+    caller.abort(new Error('left'))
+    await expect(answer).rejects.toThrow('left')
+    await expect.poll(() => closed).toBe(true)
+    asking.resolve({ wait: '30s' })
+    await client.check({ subject: 'last' })
+    expect(weir.asked.map(({ body }) => body)).toEqual([{ subject: 'last' }])
   })
 
   it('takes a waiting check back when its caller leaves', async () => {

@@ -10,6 +10,8 @@ export interface ExpressRequest extends Arrival, WithWeir {
 /** What is needed of Express's response, which is Node's own. */
 export interface ExpressResponse extends Leaving {
   statusCode: number
+  readonly headersSent: boolean
+  readonly writableEnded: boolean
   setHeader(name: string, value: string): unknown
   end(text: string): unknown
   destroy(): unknown
@@ -49,9 +51,15 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
     switch (fate.kind) {
       case 'pass':
         note(request, fate.result)
+        if (response.headersSent) return true
         for (const [name, value] of Object.entries(fate.result?.headers ?? {})) response.setHeader(name, value)
         return true
       case 'refuse':
+        // Somebody has answered meanwhile, such as a middleware that keeps a time.
+        if (response.headersSent) {
+          if (!response.writableEnded) response.destroy()
+          return false
+        }
         response.statusCode = fate.refusal.status
         for (const [name, value] of Object.entries(fate.refusal.headers)) response.setHeader(name, value)
         response.end(JSON.stringify(fate.refusal.problem))

@@ -8,6 +8,7 @@ export interface FastifyRequestLike extends Arrival, WithWeir {
 
 /** What is needed of Fastify's reply. */
 export interface FastifyReplyLike {
+  readonly sent: boolean
   readonly raw: Leaving & { destroy(): unknown }
   code(status: number): unknown
   header(name: string, value: string): unknown
@@ -48,6 +49,8 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
   if (!app.hasRequestDecorator('weir')) app.decorateRequest('weir', null)
   app.addHook(hook, async (request, reply) => {
     const fate = await checkArrival(client, await ask(request), reply.raw)
+    // Somebody has answered meanwhile, such as a hook that keeps a time.
+    if (reply.sent) return reply
     switch (fate.kind) {
       case 'pass':
         note(request, fate.result)

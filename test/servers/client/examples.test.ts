@@ -92,11 +92,14 @@ test('fastify.mjs holds the limits of the key that a request carries', async () 
   const url = await listening('fastify.mjs', { WEIR_KEY: 'app-token' })
   const headers = { authorization: 'Bearer caller-key' }
   for (let left = 11; left >= 0; left -= 1) {
-    expect(await get(`${url}/hello`, headers)).toMatchObject({ status: 200, body: { hello: 'world', left } })
+    expect(await get(`${url}/hello?left=${left}`, headers)).toMatchObject({
+      ...{ status: 200, body: { hello: 'world', left } },
+    })
   }
   const refused = await get(`${url}/hello`, headers)
   expect(refused).toMatchObject({ status: 429, rateLimit: expect.stringMatching(/^"day";r=0;t=\d+$/) })
   expect(refused.body).toMatchObject({ status: 429, 'violated-policies': ['day'] })
+  expect((await get(`${url}/hel%2Flo`, headers)).status).toBe(400)
   expect((await get(`${url}/hello`, {})).status).toBe(401)
   expect((await get(`${url}/hello`, { 'x-api-key': 'nobody' })).status).toBe(401)
 })
