@@ -75,8 +75,7 @@ export class ForeignFile {
 
   /** Names and values; a merge key's only where the map has no such name itself. */
   map(value: ForeignValue, what: string): ReadonlyMap<string, ForeignValue> | undefined {
-    const fields = new Map<string, ForeignValue>()
-    return this.#collect(value, fields, 0) ? fields : this.problem(value, `must be ${what}`)
+    return this.#fieldsOf(value, 0) ?? this.problem(value, `must be ${what}`)
   }
 
   list(value: ForeignValue, what: string): readonly ForeignValue[] | undefined {
@@ -90,7 +89,8 @@ export class ForeignFile {
     if (node === null || node === undefined) return ''
     if (!isScalar(node)) return this.problem(value, `\`${name}\` must be a text`)
     if (node.value === null) return ''
-    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+    const text = typeof node.value === 'string' ? node.value : (node.source ?? String(node.value))
+    return text.isWellFormed() ? text : this.problem(value, `\`${name}\` has half of a character in it`)
   }
 
   flag(value: ForeignValue, name: string): boolean | undefined {
@@ -102,6 +102,9 @@ export class ForeignFile {
   wholeNumber(value: ForeignValue, max: number, name: string): number | undefined {
     const text = this.text(value, name)
     if (text === undefined) return undefined
+    if (/^0\d/.test(text)) {
+      return this.problem(value, `\`${name}\` is ${text}, which that server reads as octal; write it without the zero`)
+    }
     if (/^\d{1,15}$/.test(text) && Number(text) <= max) return Number(text)
     return this.problem(
       value,
@@ -109,20 +112,45 @@ export class ForeignFile {
     )
   }
 
-  #collect(value: ForeignValue, into: Map<string, ForeignValue>, depth: number): boolean {
+  /** A map's own names, and after them those of its merge keys; undefined for what is none, or has too much in it. */
+  #fieldsOf(value: ForeignValue, depth: number): Map<string, ForeignValue> | undefined {
     this.#merges += depth === 0 ? 0 : 1
-    if (!isMap(value.node) || depth > mergeDepthMax || this.#merges > mergesMax) return false
-    const merged: ForeignValue[] = []
-    const own = new Set<string>()
+    if (!isMap(value.node) || depth > mergeDepthMax || this.#merges > mergesMax) return undefined
+    const fields = new Map<string, ForeignValue>()
+    const before = new Set<string>()
+    let merge: ForeignValue | undefined
     for (const { key, value: node } of value.node.items) {
       const name = isScalar(key) ? String(key.value) : ''
       const field = this.#value(node, offsetOf(key) ?? 0, value)
-      if (name === '<<') merged.push(...(isSeq(field.node) ? (this.list(field, '') ?? []) : [field]))
-      else if (own.has(name)) this.problem(field, `${name} is written twice`)
-      else if (!into.has(name) || depth === 0) into.set(name, field)
-      own.add(name)
+      if (fields.has(name) || (name === '<<' && merge !== undefined)) this.problem(field, `${name} is written twice`)
+      else if (name === '<<') merge = field
+      else fields.set(name, field)
+      if (merge === undefined) before.add(name)
     }
-    return merged.every((one) => this.#collect(one, into, depth + 1))
+    if (merge === undefined) return fields
+    const merged = isSeq(merge.node) ? (this.list(merge, '') ?? []) : [merge]
+    return merged.every((one) => this.#merge(one, { fields, before, spot: merge }, depth + 1)) ? fields : undefined
+  }
+
+  /** Puts in what is not there; a problem for what other readers of YAML understand otherwise. */
+  #merge(
+    value: ForeignValue,
+    into: { readonly fields: Map<string, ForeignValue>; readonly before: ReadonlySet<string>; readonly spot: Spot },
+    depth: number,
+  ): boolean {
+    const found = this.#fieldsOf(value, depth)
+    for (const [name, field] of found ?? []) {
+      const known = into.fields.get(name)
+      if (known === undefined) into.fields.set(name, field)
+      else if (into.before.has(name))
+        this.problem(
+          into.spot,
+          `\`<<\` stands behind ${name} and has one too, which that server takes; put \`<<\` first`,
+        )
+      else if (isMap(known.node) || isMap(field.node))
+        this.problem(known, `${name} comes from \`<<\` too, and that server mixes both; write one of them in full`)
+    }
+    return found !== undefined
   }
 
   /** What an alias stands for, at the place of the alias. */

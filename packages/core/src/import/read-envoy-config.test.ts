@@ -39,6 +39,17 @@ test.each([
   [limit('{ requests_per_unit: 1 }'), 'rl.yaml:4  the unit must be one of'],
   [limit('{ unit: day, requests_per_unit: -1 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number from 0 to'],
   [limit('{ unit: day, requests_per_unit: 4294967296 }'), 'rl.yaml:4  `requests_per_unit` must be a whole number'],
+  [limit('{ unit: day, requests_per_unit: 010 }'), 'rl.yaml:4  `requests_per_unit` is 010, which that server reads as'],
+  [limit('{ unit: day, name: "\\ud800" }'), 'rl.yaml:4  `name` has half of a character in it'],
+  [limit('{ unit: day, <<: {}, <<: {} }'), 'rl.yaml:4  << is written twice'],
+  [
+    limit('{ unit: day, requests_per_unit: 5, <<: { requests_per_unit: 9 } }'),
+    'rl.yaml:4  `<<` stands behind requests_per',
+  ],
+  [
+    'domain: d\ndescriptors:\n- { <<: { rate_limit: { unit: day, requests_per_unit: 5 } }, key: a, rate_limit: { unit: hour } }',
+    'rl.yaml:3  rate_limit comes from `<<` too, and that server mixes both',
+  ],
   [limit('{ unit: day, unlimited: true }'), 'rl.yaml:4  has a `unit` beside `unlimited`; a limit has one of them'],
   [limit('{ unlimited: maybe, unit: day }'), 'rl.yaml:4  `unlimited` must be true or false, but is maybe'],
   [limit('{ unit: day, replaces: [{}] }'), 'rl.yaml:4  needs the `name` of a limit'],
