@@ -88,9 +88,11 @@ program
   .argument('<file...>')
   .option('--shadow', 'make limits that count and report, and refuse nothing', false)
   .option('--json', 'print {policy, notes}', false)
-  .action(async (files: string[], options) =>
-    (await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, around),
-  )
+  .action(async (files: string[], options) => {
+    if (!(await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, around).isWhole) {
+      process.exitCode = 2
+    }
+  })
 
 /** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
 const aboutLimits = (command: Command) =>

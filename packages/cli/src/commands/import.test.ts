@@ -15,13 +15,21 @@ function run(texts: readonly string[], { json = false, shadow = false } = {}) {
   })
   const [printed, said]: [string[], string[]] = [[], []]
   const around = { environment: {}, cwd, signal: AbortSignal.any([]) }
-  importFromEnvoy(
+  const { isWhole } = importFromEnvoy(
     files,
     { json, shadow },
     { ...around, print: (text) => printed.push(text), say: (line) => said.push(line) },
   )
-  return { printed: printed.join('\n'), said }
+  return { printed: printed.join('\n'), said, isWhole }
 }
+
+test.each([
+  ['all of it is there', 'key: a', true],
+  ['something could not be carried over', 'key: "a*"', false],
+])('it says that %s', (_, key, isWhole) => {
+  const rateLimit = 'rate_limit: { unit: day, requests_per_unit: 1 }'
+  expect(run([`domain: d\ndescriptors: [{ ${key}, ${rateLimit} }]`])).toMatchObject({ isWhole })
+})
 
 const configuration = `
 domain: edge

@@ -30,9 +30,14 @@ function shortName(cwd: string, file: string): string {
 
 /**
  * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What they cannot say the same
- * way stands at their head and on standard error, so that a redirected policy does not hide it.
+ * way stands at their head and on standard error, so that a redirected policy does not hide it. Answers whether all of it is
+ * there.
  */
-export function importFromEnvoy(files: readonly string[], { json, shadow }: ImportOptions, around: Surroundings): void {
+export function importFromEnvoy(
+  files: readonly string[],
+  { json, shadow }: ImportOptions,
+  around: Surroundings,
+): { readonly isWhole: boolean } {
   const named = files.map((file) => ({ name: shortName(around.cwd, file), text: readText(file) }))
   const result = importEnvoy(named)
   if (result.kind === 'problems') {
@@ -43,8 +48,9 @@ export function importFromEnvoy(files: readonly string[], { json, shadow }: Impo
   const policy = shadow ? inShadow(result.policy) : result.policy
   if (json) {
     around.print(JSON.stringify({ policy: importedJson(policy), notes }))
-    return
+  } else {
+    for (const note of notes) around.say(formatImportNote(note))
+    around.print(importedText(policy, notes).trimEnd())
   }
-  for (const note of notes) around.say(formatImportNote(note))
-  around.print(importedText(policy, notes).trimEnd())
+  return { isWhole: notes.every(({ kind }) => kind !== 'lost') }
 }

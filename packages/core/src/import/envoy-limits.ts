@@ -21,6 +21,9 @@ interface Named {
 
 /** Like `limitsPerDecisionMax` of scopes in one `by`. */
 const scopePartsMax = 8
+/** Weir's gRPC door answers longer questions, and names that are longer, with an error. */
+const stepsMax = 16
+const nameLengthMax = 128
 /** Of a limit that only stands in the place of others: nobody reaches it. */
 const unreachable = { size: 9_000_000_000_000_000, window: '1s' } as const
 
@@ -29,14 +32,18 @@ export function limitsOfRules(domains: readonly DomainRules[], notes: ImportNote
   const sayable = domains.flatMap(({ domain, rules }) =>
     rules
       .map((rule) => ({ domain, rule, match: matchOf(domain, rule) }))
-      .filter(({ match, rule }) => isSayable(match, rule, notes)),
+      .filter(({ match, rule }) => isSayable({ domain, match, rule }, notes)),
   )
   const nameOf = createLimitNames(sayable.filter(({ rule }) => isLimited(rule)))
   const named = sayable.map((one) => ({ ...one, name: isLimited(one.rule) ? nameOf(one) : undefined }))
   const limited = named.flatMap(({ name, ...one }) => (name === undefined ? [] : { ...one, name }))
+  const domainsLimits = new Map([...Map.groupBy(limited, ({ domain }) => domain)].map(([of, all]) => [of, byName(all)]))
   return {
     limits: new Map(
-      limited.map((one) => [one.name, { origin: originOf(one.rule), body: limitBody(one, limited, notes) }]),
+      limited.map((one) => {
+        const body = limitBody(one.rule, domainsLimits.get(one.domain) ?? byName([]), notes)
+        return [one.name, { origin: originOf(one.rule), body }]
+      }),
     ),
     routes: named.map(({ rule, match, name }) => ({
       origin: originOf(rule),
@@ -68,11 +75,23 @@ function valueSegment(key: string, match: Step['match'], text: string): string {
 }
 
 /** Whether there can be such a route, and a limit that counts so. */
-function isSayable(match: string, rule: Rule, notes: ImportNote[]): boolean {
-  const { from } = rule
+function isSayable(
+  { domain, match, rule }: { readonly domain: string; readonly match: string; readonly rule: Rule },
+  notes: ImportNote[],
+): boolean {
+  const { from, steps } = rule
   const lose = (what: string, advice: string) => {
     notes.push({ file: from.file, line: from.line, kind: 'lost', what, advice })
     return false
+  }
+  if (steps.length > stepsMax) {
+    const what = `it is ${steps.length} descriptors deep, and a question has at most ${stepsMax} entries; it is left out`
+    return lose(what, 'Have Envoy send fewer entries.')
+  }
+  const long = [domain, ...steps.map(({ key }) => key)].find((name) => !isName(name))
+  if (long !== undefined) {
+    const what = `${JSON.stringify(long)} has more than ${nameLengthMax} characters or a control character; it is left out`
+    return lose(what, 'Give the domain or the key another name, there and in Envoy.')
   }
   if (parseMatch(match) === undefined) {
     return lose(
@@ -94,17 +113,18 @@ function isSayable(match: string, rule: Rule, notes: ImportNote[]): boolean {
   )
 }
 
+const isName = (text: string) => text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
+
 /** The attributes whose values are counted apart. */
 function apartBy(steps: readonly Step[]): readonly string[] {
   const names = attributesOfKeys(steps.map(({ key }) => key))
   return names.filter((_, at) => steps[at]?.isApart === true)
 }
 
-function limitBody({ rule, domain }: Named, all: readonly Named[], notes: ImportNote[]): JsonObject {
-  const { from, steps } = rule
+function limitBody({ from, steps }: Rule, others: LimitsByName, notes: ImportNote[]): JsonObject {
   const apart = apartBy(steps)
   const per = from.limit?.per
-  const replaces = replacedBy(from, domain, all, notes)
+  const replaces = replacedBy(from, others, notes)
   const counted = per === undefined ? unreachable : { size: per.requests, window: windowOfUnit[per.unit] }
   return {
     ...{ algorithm: 'fixed_window', ...counted },
@@ -114,20 +134,34 @@ function limitBody({ rule, domain }: Named, all: readonly Named[], notes: Import
   }
 }
 
+/** The limits of a domain, by the names that its configuration gives them. */
+interface LimitsByName {
+  readonly named: ReadonlyMap<string, readonly Named[]>
+  /** The first that says it replaces that name. */
+  readonly replacers: ReadonlyMap<string, Named>
+}
+
+function byName(limits: readonly Named[]): LimitsByName {
+  const replacers = new Map<string, Named>()
+  for (const one of limits) {
+    for (const name of one.rule.from.limit?.replaces ?? []) if (!replacers.has(name)) replacers.set(name, one)
+  }
+  return { named: Map.groupBy(limits, ({ rule }) => rule.from.limit?.name ?? ''), replacers }
+}
+
 /** The names here of the limits that one replaces. In a policy a limit that is replaced replaces none itself. */
-function replacedBy(from: EnvoyDescriptor, domain: string, all: readonly Named[], notes: ImportNote[]): string[] {
+function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, notes: ImportNote[]): string[] {
   const note = (kind: ImportNote['kind'], what: string, advice: string) =>
     notes.push({ file: from.limit?.file ?? from.file, line: from.limit?.line ?? from.line, kind, what, advice })
-  const others = all.filter((one) => one.domain === domain)
   const wanted = from.limit?.replaces ?? []
-  const replacer = others.find(({ rule }) => rule.from.limit?.replaces.includes(from.limit?.name ?? '') === true)
+  const replacer = replacers.get(from.limit?.name ?? '')
   if (wanted.length > 0 && from.limit?.name !== '' && replacer !== undefined) {
     const what = `${replacer.name} replaces this limit, so that it replaces none itself: both apply, which is stricter`
     note('changed', what, `Name ${wanted.join(', ')} in the \`replaces\` of ${replacer.name} too, if that is meant.`)
     return []
   }
   return wanted.flatMap((name) => {
-    const replaced = others.filter(({ rule }) => rule.from.limit?.name === name).map((one) => one.name)
+    const replaced = (named.get(name) ?? []).map((one) => one.name)
     if (replaced.length === 0)
       note(
         'info',

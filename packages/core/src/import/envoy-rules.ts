@@ -40,8 +40,10 @@ export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: Impor
   const rules: Rule[] = []
   for (const sameKey of Map.groupBy(withoutKeyPatterns(descriptors, notes), ({ key }) => key).values()) {
     const candidates = inOrderOfMatching(sameKey, notes).map((descriptor) => candidateOf(descriptor, notes))
-    for (const [at, candidate] of candidates.entries()) {
-      rules.push(...withGaps(candidate, candidates.slice(at + 1)))
+    // Whatever is written stands before these, and before nothing else.
+    const generals = candidates.filter(({ step }) => step.match !== 'written')
+    for (const candidate of candidates) {
+      rules.push(...withGaps(candidate, generals.slice(generals.indexOf(candidate) + 1)))
       if (rules.length > rulesMax) return rules
     }
   }

@@ -198,6 +198,42 @@ descriptors:
     )
 })
 
+test('what the gRPC door refuses is left out with its line', () => {
+  const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const deep = Array.from({ length: 17 }).reduce<string>(
+    (inner) => `{ key: a, value: b, ${inner === '' ? hour : `descriptors: [${inner}]`} }`,
+    '',
+  )
+  const result = imported(`
+domain: d
+descriptors:
+- ${deep}
+- { key: ${'k'.repeat(129)}, value: a, ${hour} }
+- { key: "a\\tb", value: a, ${hour} }
+`)
+  expect(result.policy.routes).toEqual([])
+  expect(notesOf(result)).toEqual([
+    expect.stringMatching(/^4 lost it is 17 descriptors deep/),
+    expect.stringMatching(/^5 lost "k+" has more than 128 characters/),
+    expect.stringMatching(/^6 lost "a\\tb" has .*a control character/),
+  ])
+  const domain = imported(`domain: ${'d'.repeat(129)}\ndescriptors: [{ key: a, value: b, ${hour} }]`)
+  expect(notesOf(domain)).toEqual([expect.stringMatching(/^2 lost "d+" has more than 128 characters/)])
+})
+
+test('thousands of limits that replace each other, of one name, are imported at once', () => {
+  const limits = Array.from(
+    { length: 5_000 },
+    (_, at) =>
+      `- { key: k, value: "${'x'.repeat(90)}${at}", rate_limit: { unit: day, requests_per_unit: 1, name: n${at}, replaces: [{ name: none${at} }] } }`,
+  )
+  const beganMs = performance.now()
+  const { notes } = imported(`domain: d\ndescriptors:\n${limits.join('\n')}`)
+  expect(notes).toHaveLength(5_000)
+  // 1 s here; many times that when every limit looks at every other.
+  expect(performance.now() - beganMs).toBeLessThan(20_000)
+}, 60_000)
+
 test('files of one domain are one; the same descriptor in both is a problem that names both places', () => {
   const a = 'domain: d\ndescriptors: [{ key: a, rate_limit: { unit: hour, requests_per_unit: 1 } }]'
   const b = 'domain: d\ndescriptors: [{ key: b, rate_limit: { unit: hour, requests_per_unit: 1 } }]'

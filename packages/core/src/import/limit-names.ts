@@ -17,6 +17,7 @@ const reserved = ['unauthenticated', 'unlimited']
 export function createLimitNames(limited: readonly RuleOfDomain[]): (one: RuleOfDomain) => string {
   const given = Map.groupBy(limited, ({ rule }) => givenName(rule))
   const taken = new Set<string>(reserved)
+  const counts = new Map<string, number>()
   const names = new Map<Rule, string>()
   const take = (rule: Rule, name: string) => {
     names.set(rule, name)
@@ -27,7 +28,7 @@ export function createLimitNames(limited: readonly RuleOfDomain[]): (one: RuleOf
     const isGood = parseName(name) !== undefined && !taken.has(name)
     if (isGood && one !== undefined && others.length === 0) take(one.rule, name)
   }
-  return ({ domain, rule }) => names.get(rule) ?? take(rule, unusedName(readableName(domain, rule), taken))
+  return ({ domain, rule }) => names.get(rule) ?? take(rule, unusedName(readableName(domain, rule), taken, counts))
 }
 
 const givenName = ({ from }: Rule) => from.limit?.name ?? ''
@@ -44,8 +45,10 @@ function readableName(domain: string, { steps }: Rule): string {
   return plain === '' ? 'limit' : plain.slice(0, lengthMax)
 }
 
-function unusedName(name: string, taken: ReadonlySet<string>): string {
-  for (let count = 1; ; count += 1) {
+/** The next that is free; `counts` remembers where the last search for this name ended. */
+function unusedName(name: string, taken: ReadonlySet<string>, counts: Map<string, number>): string {
+  for (let count = counts.get(name) ?? 1; ; count += 1) {
+    counts.set(name, count)
     const ending = count === 1 ? '' : `-${count}`
     const tried = `${name.slice(0, lengthMax - ending.length)}${ending}`
     if (!taken.has(tried)) return tried
