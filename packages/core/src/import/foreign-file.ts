@@ -29,6 +29,8 @@ const textLengthMax = 4 * 1024 * 1024
 const mergeDepthMax = 16
 /** Maps that merge keys bring in, in all: lists of lists of them multiply. */
 const mergesMax = 10_000
+/** Entries of lists, in all: a policy has no room for more, and aliases of a long list multiply. */
+const itemsMax = 100_000
 /** Kept problems end here: nobody reads a longer list. */
 const problemsMax = 200
 
@@ -46,6 +48,7 @@ export class ForeignFile {
   readonly #lines = new LineCounter()
   #document: Document | undefined
   #merges = 0
+  #items = 0
 
   constructor(file: string) {
     this.#file = file
@@ -80,6 +83,8 @@ export class ForeignFile {
 
   list(value: ForeignValue, what: string): readonly ForeignValue[] | undefined {
     if (!isSeq(value.node)) return this.problem(value, `must be ${what}`)
+    this.#items += value.node.items.length
+    if (this.#items > itemsMax) return this.problem(value, `has more than ${itemsMax} entries with all lists before it`)
     return value.node.items.map((item) => this.#value(item, offsetOf(item) ?? 0, value))
   }
 

@@ -64,6 +64,16 @@ test('a tree that has itself in it ends', () => {
   expect(first).toContain('is nested deeper than 32 descriptors')
 })
 
+test('what aliases of a long list multiply to ends', () => {
+  const names = Array.from({ length: 1_000 }, (_, at) => `{ name: n${at} }`)
+  const limits = Array.from(
+    { length: 200 },
+    (_, at) =>
+      `- { key: k, value: v${at}, rate_limit: { unlimited: true, replaces: ${at === 0 ? `&all [${names}]` : '*all'} } }`,
+  )
+  expect(problemsOf(`domain: d\ndescriptors:\n${limits.join('\n')}`)[0]).toContain('has more than 100000 entries')
+})
+
 test('what merge keys multiply to ends', () => {
   const levels = Array.from(
     { length: 9 },
