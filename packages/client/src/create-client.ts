@@ -46,6 +46,8 @@ export interface SettleRequest {
 
 /** Asks Weir over kept connections. Make one per process and share it. */
 export interface WeirClient {
+  /** How long an answer is waited for, where a call does not say otherwise. */
+  readonly timeoutMs: number
   /** Whether it is allowed. A refusal is a result; errors are WeirClientErrors. */
   check(request?: CheckRequest, options?: CallOptions): Promise<CheckResult>
   /** Until then the limit refuses the subject in every process. Never shortens a pause. */
@@ -91,6 +93,7 @@ export function createClient(options: ClientOptions): WeirClient {
   }
 
   return {
+    timeoutMs,
     async check(request = {}, callOptions = {}) {
       try {
         const { value, headers } = await askHeld(request, callOptions)

@@ -126,18 +126,38 @@ describe('without room, calls that wait', () => {
 
   it('throw queue_full when too many do', async () => {
     weir.answerWith(never)
-    const limitedFetch = open({ queueMax: 2, timeoutMs: 200 })
-    const waiting = [limitedFetch(api.url), limitedFetch(api.url)]
+    const limitedFetch = open({ queueMax: 2 })
+    const left = new AbortController()
+    const waiting = [1, 2].map(() => limitedFetch(api.url, { signal: left.signal }))
     await expect(limitedFetch(api.url)).rejects.toMatchObject({ code: 'queue_full', statusCode: 503 })
-    for (const one of waiting) await expect(one).rejects.toMatchObject({ code: 'timeout' })
+    left.abort(new Error('left'))
+    for (const one of waiting) await expect(one).rejects.toThrow('left')
   })
 
-  it('throw timeout when their time is over, and take their checks back', async () => {
-    weir.answerWith(never)
-    await expect(open({ timeoutMs: 100 })(api.url)).rejects.toMatchObject({ code: 'timeout', statusCode: 503 })
-    expect(Number.parseInt(String(checks()[0]?.wait), 10)).toBeLessThanOrEqual(100)
-    await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
+  it('throw timeout when their time is over', async () => {
+    api.answerWith((_, response) => response.writeHead(429, { 'retry-after': '3600' }).end())
+    const limitedFetch = open({ timeoutMs: 100 })
+    expect((await limitedFetch(api.url)).status).toBe(429)
+    await expect(limitedFetch(api.url)).rejects.toMatchObject({ code: 'timeout', statusCode: 503 })
   })
+
+  it.each([
+    ['allow', 200],
+    ['deny', 'timeout'],
+    ['throw', 'unavailable'],
+  ] as const)(
+    'while Weir hangs and onUnavailable is %s come to %s within their time',
+    async (onUnavailable, expected) => {
+      weir.answerWith(never)
+      const found = open({ timeoutMs: 300 }, { onUnavailable })(api.url)
+      const came = await found.then(
+        ({ status }) => status,
+        (error) => error.code,
+      )
+      expect(came).toBe(expected)
+      await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
+    },
+  )
 
   it('throw timeout at once when there will be no room in their time', async () => {
     refuseAll(3_600_000)
@@ -212,9 +232,33 @@ describe('a 429 of the other side', () => {
     expect((after?.atMs ?? 0) - (before?.atMs ?? 0)).toBeGreaterThanOrEqual(999)
   })
 
+  it('is waited for however long the answer took, which is no waiting', async () => {
+    let clockMs = 0
+    const busyThenDone = [new Response('', { status: 429, headers: { 'retry-after': '0.05' } }), new Response('done')]
+    const limitedFetch = open({
+      timeoutMs: 300,
+      fetch: async () => {
+        const beganMs = performance.now()
+        // As long as a slow answer.
+        await expect.poll(() => (clockMs = performance.now() - beganMs), { timeout: 5_000 }).toBeGreaterThan(300)
+        return busyThenDone.shift() ?? Response.error()
+      },
+    })
+    expect((await limitedFetch(api.url)).status).toBe(200)
+    expect(clockMs).toBeGreaterThan(300)
+  })
+
+  it('with a date is waited for by the clock of the other side', async () => {
+    const date = 'Sun, 22 Nov 2020 06:00:00 GMT'
+    busy(1, () => ({ date, 'retry-after': 'Sun, 22 Nov 2020 06:00:01 GMT' }))
+    expect((await open()(api.url)).status).toBe(200)
+    await expect.poll(pauses).toMatchObject([{ for: '1000ms' }])
+  })
+
   it.each([
     ['a date', () => ({ 'retry-after': new Date(Date.now() + 1_500).toUTCString() }), 429],
     ['no time at all', () => ({}), 429],
+    ['no time to wait', () => ({ 'retry-after': '0' }), 429],
     ['503 and a time', soon, 503],
   ] as const)('with %s is waited for', async (_, headers, status) => {
     busy(1, headers, status)

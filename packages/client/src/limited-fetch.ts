@@ -57,7 +57,7 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
 
   return async function limitedFetch(input: FetchInput, init?: RequestInit): Promise<Response> {
     calls += 1
-    const turn: Turn = {
+    let turn: Turn = {
       number: calls,
       request: { ...ask, cost: typeof cost === 'function' ? cost(input, init) : cost },
       endsAtMs: performance.now() + timeoutMs,
@@ -65,7 +65,10 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
     }
     for (let attempt = 1; ; attempt += 1) {
       const admitted = await admit(turn, attempt > 1)
+      const sentAtMs = performance.now()
       const response = await send(input, init)
+      // What the other side takes is no waiting.
+      turn = { ...turn, endsAtMs: turn.endsAtMs + performance.now() - sentAtMs }
       const pauseMs = pauses.askedBy(response, attempt)
       if (pauseMs === undefined) return response
       pauses.begin(pauseMs, admitted)
@@ -103,9 +106,10 @@ class Pauses {
   /** For how long calls should stop, if the answer says so. */
   askedBy({ status, headers }: Response, attempt: number): number | undefined {
     if (status !== 429 && status !== 503) return undefined
-    const said = retryAfterMs(headers.get('retry-after'), Date.now())
+    const said = retryAfterMs(headers.get('retry-after'), madeAtMs(headers))
     const unsaid = status === 429 ? unsaidPauseMs * 2 ** (attempt - 1) : undefined
-    const pauseMs = said ?? unsaid
+    // A 429 that says 0 would come again at once.
+    const pauseMs = said === undefined || said === 0 ? (unsaid ?? said) : said
     return pauseMs === undefined ? undefined : Math.min(pauseMs, this.#options.pauseMsMax ?? defaults.pauseMsMax)
   }
 
@@ -117,6 +121,12 @@ class Pauses {
     if (limit === undefined || pauseMs === 0) return
     client.pause({ subject: ask?.subject, key: ask?.key, limit, for: pauseMs }).catch(onPauseFailed)
   }
+}
+
+/** When the answer was made, by the other side's clock where it says so. */
+function madeAtMs(headers: Headers): number {
+  const atMs = Date.parse(headers.get('date') ?? '')
+  return Number.isNaN(atMs) ? Date.now() : atMs
 }
 
 const warn = (error: unknown) =>

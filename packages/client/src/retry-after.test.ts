@@ -11,6 +11,7 @@ it.each([
   ['Sun, 22 Nov 2026 06:00:30 GMT', 30_000],
   ['Sunday, 22-Nov-26 06:00:30 GMT', 30_000],
   ['Sun Nov 22 06:00:30 2026 GMT', 30_000],
+  ['Sun Nov 22 06:00:30 2026', 30_000],
   ['Sun, 22 Nov 2026 05:00:00 GMT', 0],
   [null, undefined],
   ['', undefined],

@@ -27,6 +27,8 @@ const checksAtOnceMax = 8
 const plenty = 2 * checksAtOnceMax
 /** The longest `wait` that Weir takes. */
 const waitMsMax = 60_000
+/** So much before its end a call hears that Weir did not answer: what `onUnavailable` says of that must still come to bear. */
+const lastMs = 10
 /** A refusal that says 0 was over when it arrived; without a pause the next would follow at once. */
 const restMsMin = 5
 
@@ -121,14 +123,13 @@ export class Turns {
     waiter.isAsked = true
     this.#asking += 1
     const leftMs = waiter.endsAtMs - performance.now()
-    const waitMs = waiter === this.#line[0] && this.#serverWaits ? Math.min(Math.max(1, leftMs), waitMsMax) : 0
+    const timeoutMs = Math.max(1, Math.min(this.#client.timeoutMs, leftMs / 2))
+    const roomMs = Math.max(1, leftMs - timeoutMs - lastMs)
+    const waitMs = waiter === this.#line[0] && this.#serverWaits ? Math.min(roomMs, waitMsMax) : 0
     try {
       const wait = waitMs === 0 ? {} : { wait: Math.ceil(waitMs) }
-      this.#answered(
-        waiter,
-        await this.#client.check({ ...waiter.request, ...wait }, { signal: waiter.left.signal }),
-        waitMs,
-      )
+      const options = { signal: waiter.left.signal, timeoutMs }
+      this.#answered(waiter, await this.#client.check({ ...waiter.request, ...wait }, options), waitMs)
     } catch (error) {
       // Perhaps only `wait` is unknown. If the check is refused without it too, it is the check that is wrong.
       const isMalformed = error instanceof WeirClientError && error.code === 'bad_request'
