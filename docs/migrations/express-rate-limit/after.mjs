@@ -2,7 +2,7 @@
 import { createClient, weirExpress } from '@weir/client'
 import express from 'express'
 
-const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY })
+const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, timeoutMs: 10_000 })
 
 // By address. Express reads paths in capitals too, Weir does not: so the app says which route it is.
 const hour = weirExpress({

@@ -3,7 +3,7 @@ import { createClient } from '@weir/client'
 import express from 'express'
 import { rateLimit } from 'express-rate-limit'
 
-const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY })
+const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, timeoutMs: 10_000 })
 
 const app = express()
 // First, so that Weir hears of what the library refuses too. Nobody waits for its answer.

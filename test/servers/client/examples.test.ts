@@ -13,7 +13,7 @@ const policy = {
   limits: {
     day: { algorithm: 'fixed_window', size: 12, window: '7d' },
     'per-user': { algorithm: 'fixed_window', size: 2, window: '7d', by: ['subject', 'attribute:user'] },
-    second: { algorithm: 'sliding_log', size: 3, window: '1100ms' },
+    second: { algorithm: 'sliding_log', size: 3, window: '1300ms' },
   },
   subjects: {
     acme: subject('search', 'acme-key'),
