@@ -215,3 +215,36 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
   })
 })
+
+it.each([
+  ['refused', refusal(1_000), 0],
+  ['allowed', decision(), 1],
+] as const)(
+  'express: a request that somebody has answered meanwhile is left as it is when %s',
+  async (_, answer, passes) => {
+    const client = createClient({ url: weir.url, key: 'secret' })
+    onTestFinished(() => client.close())
+    let giveUp = () => {}
+    weir.answerWith((_, response) => {
+      giveUp()
+      sendJson(response, answer)
+    })
+    const app = express()
+    const seen = { errors: [] as unknown[], passes: 0 }
+    app.use((_request, response, next) => {
+      giveUp = () => void response.status(503).end('too late')
+      next()
+    })
+    app.use(weirExpress({ client }))
+    app.use(() => {
+      seen.passes += 1
+    })
+    const onError: express.ErrorRequestHandler = (error, _request, _response, _next) => void seen.errors.push(error)
+    app.use(onError)
+    const url = await listen(app)
+    expect(await (await fetch(url)).text()).toBe('too late')
+    // Behind the answer to the first.
+    await client.check()
+    await expect.poll(() => seen).toEqual({ errors: [], passes })
+  },
+)
