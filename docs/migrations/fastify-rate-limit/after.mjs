@@ -4,7 +4,10 @@ import fastify from 'fastify'
 
 const app = fastify()
 await app.register(weirFastify, {
-  client: createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, onUnavailable: 'allow' }),
+  client: createClient({
+    ...{ url: process.env.WEIR_URL, key: process.env.WEIR_KEY },
+    ...{ timeoutMs: 10_000, onUnavailable: 'allow' },
+  }),
   ask: (request) => ({ key: callerKey(request), route: `${request.method} ${request.url.split('?')[0]}` }),
 })
 

@@ -2,7 +2,10 @@
 import { createServer } from 'node:http'
 import { createClient } from '@weir/client'
 
-const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, onUnavailable: 'deny' })
+const client = createClient({
+  ...{ url: process.env.WEIR_URL, key: process.env.WEIR_KEY },
+  ...{ timeoutMs: 10_000, onUnavailable: 'deny' },
+})
 
 createServer(async ({ headers }, response) => {
   const user = headers['x-user'] ?? 'nobody'

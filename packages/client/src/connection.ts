@@ -21,7 +21,7 @@ export interface Answer {
 
 /** Questions that are answered at once need few connections. More at once than this queue for one, within their time. */
 const connectionsMax = 256
-/** Checks that wait hold a connection each, and the ingress's queues are not longer than some hundreds. */
+/** Checks that wait hold a connection each; one process that had more would fill Weir's queues alone. */
 export const heldMax = 256
 
 /** Kept connections to one Weir. */
