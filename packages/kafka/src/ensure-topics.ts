@@ -1,3 +1,5 @@
+import { WeirError } from '@weir/core/errors.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Admin } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
@@ -26,9 +28,13 @@ function wantedConfig(spec: TopicSpec, brokers: number): Record<string, string> 
   return { ...spec.config, 'min.insync.replicas': String(Math.min(spec.minInsyncReplicas, copies)) }
 }
 
+/** A new topic has its leaders within a second; a busy broker may take a few. */
+const leadersDeadlineMs = 15_000
+
 async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number): Promise<void> {
   await admin.createTopics({
-    waitForLeaders: true,
+    // Ours to wait for: kafkajs gives up at once where a broker has not heard of the topic yet.
+    waitForLeaders: false,
     topics: specs.map((spec) => ({
       topic: spec.name,
       numPartitions: spec.partitions,
@@ -37,6 +43,19 @@ async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number
     })),
   })
 }
+
+/** Whether every partition can be written to. A broker that does not know a topic that was just created says so, and learns of it. */
+async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<boolean> {
+  try {
+    const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
+    return topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+  } catch (error) {
+    if (error instanceof kafkajs.KafkaJSProtocolError && notYet.has(error.type)) return false
+    throw error
+  }
+}
+
+const notYet: ReadonlySet<string> = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE'])
 
 async function partitionDifferences(admin: Admin, specs: readonly TopicSpec[]): Promise<TopicDifference[]> {
   const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
@@ -79,6 +98,12 @@ export async function ensureTopics(options: KafkaOptions, specs: readonly TopicS
     const missing = specs.filter((spec) => !existing.has(spec.name))
     const present = specs.filter((spec) => existing.has(spec.name))
     if (missing.length > 0) await create(admin, missing, brokers.length)
+    const isReady = () => missing.length === 0 || haveLeaders(admin, missing)
+    if (!(await waitUntil(isReady, { deadlineMs: leadersDeadlineMs }))) {
+      const names = missing.map(({ name }) => name).join(', ')
+      const what = `${names} had no leaders ${leadersDeadlineMs / 1_000} s after they were created`
+      throw new WeirError('KAFKA_UNAVAILABLE', `${what}; try again, and see whether all brokers are up`)
+    }
     const differences =
       present.length === 0
         ? []
