@@ -2,7 +2,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Admin } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
-import { kafkaFault } from './kafka-errors.ts'
+import { isTransient, kafkaFault } from './kafka-errors.ts'
 import { kafkajs } from './kafkajs-fixes.ts'
 import type { TopicSpec } from './topics-file.ts'
 
@@ -44,18 +44,21 @@ async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number
   })
 }
 
-/** Whether every partition can be written to. A broker that does not know a topic that was just created says so, and learns of it. */
+/**
+ * Whether every partition can be written to: its leader is known, and knows it too. A broker that has not heard of a topic that was just
+ * created says so, and learns of it.
+ */
 async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<boolean> {
   try {
     const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
-    return topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+    const isLed = topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))
+    if (isLed) await Promise.all(specs.map(({ name }) => admin.fetchTopicOffsets(name)))
+    return isLed
   } catch (error) {
-    if (error instanceof kafkajs.KafkaJSProtocolError && notYet.has(error.type)) return false
+    if (isTransient(error)) return false
     throw error
   }
 }
-
-const notYet: ReadonlySet<string> = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE'])
 
 async function partitionDifferences(admin: Admin, specs: readonly TopicSpec[]): Promise<TopicDifference[]> {
   const { topics } = await admin.fetchTopicMetadata({ topics: specs.map((spec) => spec.name) })
