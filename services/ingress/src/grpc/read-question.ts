@@ -71,7 +71,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   // What several descriptors say of one request's cost is not added up.
   const said = request.hitsAddend > 0 ? request.hitsAddend : undefined
   const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
-  const isLook = costs.every((one) => one === 0) && parts.every(({ hits }) => hits === 0)
+  const isLook = parts.every(({ hits }) => hits === 0)
   const cost = isLook ? 1 : Math.max(...costs)
   const known = {
     ...who,
