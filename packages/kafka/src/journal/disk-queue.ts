@@ -29,8 +29,12 @@ export interface Chunk {
 /** A write from the main thread that takes longer has held up every request; the next ones go through the thread pool. */
 const slowMs = 20
 
-/** Nobody waits longer for a disk: what was decided meanwhile is answered as if the journal were full. */
-const stalledMs = 250
+/**
+ * A write that so many looks in a row find under way is stalled, after 250 ms: what was decided meanwhile is answered as if the journal were
+ * full. Looks, because a process that was stopped or busy finds its timers due before it hears of a write that is done: that is one look.
+ */
+const stalledLooks = 5
+const lookMs = 50
 
 /** Waiting for the disk at most, of a megabyte each: what comes in 250 ms at ten times the rate that one process decides at. */
 const chunksMax = 8
@@ -118,14 +122,18 @@ export class DiskQueue {
     this.#isUnderWay = true
     for (let chunk = this.#waiting[0]; chunk !== undefined && !this.#isQuick; chunk = this.#waiting[0]) {
       const startMs = performance.now()
-      const overdue = setTimeout(() => this.#stall(), stalledMs)
+      let looks = 0
+      const looking = setInterval(() => {
+        looks += 1
+        if (looks === stalledLooks) this.#stall()
+      }, lookMs)
       try {
         await this.#writeAll(chunk)
       } catch (error) {
         this.#fail(error)
         break
       } finally {
-        clearTimeout(overdue)
+        clearInterval(looking)
       }
       this.trouble = undefined
       this.#measure(performance.now() - startMs)

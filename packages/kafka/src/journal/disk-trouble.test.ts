@@ -169,6 +169,22 @@ test('a stalled disk is waited for no longer than the deadline; then nothing is 
   expect(found(path)).toEqual(['0 as 0', '1 as 1', '4 as 2'])
 })
 
+test('a process that was busy or stopped while a healthy disk wrote does not take it for a stalled one', async () => {
+  await using open = await openFaulty()
+  const { disk, attempt, writer, path } = open
+  disk.fault = 'slow'
+  expect(await attempt(0)).toBe(true)
+  disk.heal()
+  const underWay = attempt(1)
+  await new Promise((next) => process.nextTick(next))
+  expect(disk.writesLater).toBe(1)
+  const endsAt = performance.now() + 400
+  while (performance.now() < endsAt);
+  expect(await underWay).toBe(true)
+  expect(writer.trouble).toBeUndefined()
+  expect(found(path)).toEqual(['0 as 0', '1 as 1'])
+})
+
 test('whether a record landed is said when it is certain, of a stalled disk later than that it is not written', async () => {
   await using open = await openFaulty()
   const { disk, attempt, log, writer, path } = open
