@@ -50,7 +50,8 @@ export async function attemptByHttp(
       ...(error === undefined ? {} : { error }),
       isGone: status === 410,
       retryAfterMs: parseRetryAfter(answer.headers['retry-after'], clock.nowMs()),
-      answer: answer.body.toString('utf8'),
+      // Who may read alerts may not read within the network by them.
+      answer: allowPrivate ? '' : answer.body.toString('utf8'),
     }
   } catch (error) {
     return { status: 0, error: reasonOf(error), answer: '' }

@@ -42,7 +42,7 @@ const senderTo = (url: string | undefined) => {
 
 test('a channel gets blocks, in which no name can mention anybody', async () => {
   const { port } = server.address() as AddressInfo
-  expect(await senderTo(`http://127.0.0.1:${port}/`)(endpoint, alert)).toMatchObject({ status: 200, answer: 'ok' })
+  expect(await senderTo(`http://127.0.0.1:${port}/`)(endpoint, alert)).toMatchObject({ status: 200, answer: '' })
   const { text: shown, blocks } = JSON.parse(bodies[0] ?? '')
   expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80 % of its limit day')
   expect(blocks.map(({ type }: { type: string }) => type)).toEqual(['header', 'section', 'context'])

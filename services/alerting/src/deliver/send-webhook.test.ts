@@ -94,7 +94,6 @@ describe('sending a webhook', () => {
     expect(await send()).toMatchObject({
       status: code,
       error: expect.stringContaining(`answered ${code}`),
-      answer: 'why',
     })
     expect(received).toHaveLength(1)
   })
@@ -117,7 +116,7 @@ describe('sending a webhook', () => {
       more()
     }
     const result = await send()
-    expect([result.status, result.error, result.answer.length]).toEqual([200, undefined, 1_024])
+    expect([result.status, result.error]).toEqual([200, undefined])
     expect(written).toBeLessThan(16_000_000)
   })
 

@@ -61,6 +61,55 @@ describe('a token', () => {
   })
 })
 
+const inside = { url: 'http://127.0.0.1:9104/metrics', secretEnv: 'OPS_SECRET', allowPrivate: true }
+const demoUpstream = { url: 'http://127.0.0.1:9000', hosts: ['*'] }
+
+describe('a token with the scope write alone', () => {
+  it.each([
+    ['endpoints/new', inside],
+    ['endpoints/ops', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET', allowPrivate: true }],
+    ['endpoints/new', { url: 'https://ops.example.com/', secretEnv: 'WEIR_DEMO_WEBHOOK_SECRET' }],
+    ['endpoints/new', { type: 'slack', urlEnv: 'WEIR_CLICKHOUSE_URL' }],
+    ['upstreams/new', { url: 'http://127.0.0.1:8123', hosts: ['ch.local'] }],
+    ['upstreams/demo', { url: 'http://127.0.0.1:8123', hosts: ['*'] }],
+    ['upstreams/demo', { url: 'http://127.0.0.1:9000' }],
+    ['identity', { trustedHeaders: { from: ['0.0.0.0/0'], subject: 'x-subject', plan: 'gold' } }],
+  ])('cannot let Weir reach private addresses or read its own variables: %s %j', async (path, body) => {
+    const { ask, store } = await withPolicy()
+    const [section = '', name = ''] = path.split('/')
+    const file = JSON.parse((await ask('/v1/policy')).body)
+    const whole = { ...file, [section]: name === '' ? body : { ...file[section], [name]: body } }
+    const ways = [['PUT /v1/policy', whole] as const, ['PUT /v1/policy?dry_run=true', whole] as const]
+    const entity = name === '' ? [] : [[`PUT /v1/${path}`, body] as const]
+    const published = store.published.length
+    for (const [request, sent] of [...ways, ...entity]) {
+      const answer = await ask(request, { body: sent, token: 'writer-token' })
+      expect([request, answer.statusCode, answer.json().scope]).toEqual([request, 403, 'admin'])
+    }
+    expect(store.published).toHaveLength(published)
+    for (const [request, sent] of [...ways, ...entity])
+      expect((await ask(request, { body: sent })).statusCode).toBeLessThan(202)
+  })
+
+  it('changes the rest of such a part, takes parts away, and makes public endpoints', async () => {
+    const { ask } = await withPolicy()
+    expect((await ask('PUT /v1/endpoints/inside', { body: inside })).statusCode).toBe(201)
+    const asked = [
+      ['PUT /v1/endpoints/inside', { ...inside, paused: true, only: { percent: '100%' } }],
+      ['PUT /v1/upstreams/demo', { ...demoUpstream, timeout: '5s' }],
+      ['PUT /v1/endpoints/more', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET' }],
+      ['PUT /v1/endpoints/inside', { url: 'https://ops.example.com/', secretEnv: 'OPS_SECRET' }],
+      ['DELETE /v1/endpoints/inside', undefined],
+      ['DELETE /v1/upstreams/demo', undefined],
+    ] as const
+    for (const [request, body] of asked) {
+      const answer = await ask(request, { token: 'writer-token', ...(body === undefined ? {} : { body }) })
+      expect([request, answer.statusCode < 300]).toEqual([request, true])
+    }
+    expect((await ask('PUT /v1/upstreams/demo', { body: demoUpstream, token: 'writer-token' })).statusCode).toBe(403)
+  })
+})
+
 describe('tokens of the policy', () => {
   it('are made with a secret that is shown once, work at once, and end when they are deleted', async () => {
     const { ask, store } = await withPolicy()

@@ -56,7 +56,7 @@ const delivery = object({
   ms: { type: 'integer' },
   error: text('why it failed'),
   next_try: textOrNull('when it is tried again'),
-  answer: text('the beginning of the answer’s body'),
+  answer: text('the beginning of the answer’s body; empty for endpoints with allowPrivate'),
 })
 
 const accepted = object({ requested: { type: 'integer', description: 'deliveries that begin anew' } })

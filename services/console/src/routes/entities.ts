@@ -15,6 +15,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Plan, PolicyChanger } from '../change-policy.ts'
 import { brokenCondition, type Conditions, entityTag } from '../entity-tag.ts'
 import { answerChange } from '../http/answer-change.ts'
+import { missingChangeScope } from '../http/change-scopes.ts'
 import { answerProblem, changeRefused, policyUnavailable, preconditionFailed, unknownName } from '../http/problems.ts'
 import { answer, anyObject, object, origin, type PageQuery, page, pageQuery, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -51,6 +52,7 @@ function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | 
 
 interface Put extends Conditions {
   readonly origin: EntityOrigin
+  readonly request: FastifyRequest
 }
 
 function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonObject, how: Put) {
@@ -65,8 +67,11 @@ function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonO
   const entity: Entity = { kind, name, origin: how.origin, position: before?.position, body }
   const put = { entity, isNew: before === undefined }
   if (before !== undefined && entityTag(before) === entityTag(entity)) return { kind: 'nothing', answer: put } as const
+  const changes = [putEntity(entity)]
+  const missing = missingChangeScope(how.request, state, changes)
+  if (missing !== undefined) return { kind: 'problem', problem: missing } as const
   const lines: ChangeLineV1[] = [{ what: 'put', kind, name }]
-  return { kind: 'change', changes: [putEntity(entity)], lines, answer: put } as const
+  return { kind: 'change', changes, lines, answer: put } as const
 }
 
 /** A subject takes its keys along. */
@@ -171,7 +176,7 @@ function registerPut({ app, changer, path, kind }: Collection): void {
     options,
     async (request, reply) => {
       const { by, body, params } = request
-      const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin' }
+      const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin', request }
       const changed = await changer.change(by, (state) => planPut(state, kind, params.name, body, how))
       return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
     },

@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { Entity, EntityKind } from '@weir/core/policy/entities.ts'
+import type { Entity } from '@weir/core/policy/entities.ts'
 import { entitiesOf } from '@weir/core/policy/entities-of.ts'
-import type { TokenScope } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FileChange, planFile } from '../apply-file.ts'
 import type { Plan, PolicyChanger } from '../change-policy.ts'
 import { exportPolicy } from '../export-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
-import { missingScope } from '../http/authorize.ts'
+import { missingChangeScope } from '../http/change-scopes.ts'
 import { answerProblem, badRequest, changeRefused, policyUnavailable } from '../http/problems.ts'
 import { answer, anyObject, object, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
@@ -69,11 +68,6 @@ interface ApplyQuery {
   readonly revision?: string
 }
 
-/** Who may write a policy may not make keys and tokens for itself by it, nor say whom to believe that a caller is somebody. */
-const furtherScopes: Readonly<Partial<Record<EntityKind, TokenScope>>> = {
-  ...{ token: 'admin', identity: 'admin', key: 'keys' },
-}
-
 function planApply(
   state: PolicyState,
   entities: readonly Entity[],
@@ -86,11 +80,8 @@ function planApply(
 ): Plan<Applied> {
   const { isDryRun, revision, lastRevision, request } = how
   const file = planFile(state, entities, revision)
-  for (const { kind } of file.changes) {
-    const scope = furtherScopes[kind]
-    const problem = scope === undefined ? undefined : missingScope(request, scope)
-    if (problem !== undefined) return { kind: 'problem', problem }
-  }
+  const missing = missingChangeScope(request, state, file.changes)
+  if (missing !== undefined) return { kind: 'problem', problem: missing }
   const result = describe(revision, file.shown, isDryRun)
   if (isDryRun) {
     const checked = state.check(file.changes)
