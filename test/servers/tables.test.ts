@@ -9,6 +9,7 @@ import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
@@ -182,6 +183,25 @@ describe('usage', () => {
       const answer = await askUsage(client, { ...question, by: [], step })
       expect([step, answer.reduce((sum, row) => sum + Number(row.count), 0)]).toEqual([step, 3])
     }
+  })
+
+  it('about more units than 64 bits hold, each of the largest cost, adds all of them up', async () => {
+    const subject = `s-${randomUUID()}`
+    const decisions = ['10:00', '10:15', '10:30', '10:45'].map((time) => ({
+      ...{ ts: `2026-11-20T${time}:00Z`, cost: costMax, count: 9_200_000_000 },
+    }))
+    await insertBlock(client, { table: 'weir.decisions', token: subject, lines: lines(subject, decisions) })
+    const span = { fromMs: Date.parse('2026-11-20T00:00:00Z'), toMs: Date.parse('2026-11-21T00:00:00Z') }
+    const question = { subject, ...span, by: [], timeZone: 'UTC' }
+    for (const step of ['minute', 'quarter_hour', 'hour', 'day', 'total'] as const) {
+      const answer = await askUsage(client, { ...question, step })
+      const cost = answer.reduce((sum, row) => sum + BigInt(row.cost), 0n)
+      expect([step, cost]).toEqual([step, 36_800_000_000_000_000_000n])
+    }
+    const [units] = await rows<{ subject: string; units: string }>(
+      `SELECT subject, toString(sum(toInt128(cost))) AS units FROM weir.usage_15m WHERE subject = '${subject}' GROUP BY subject`,
+    )
+    expect(units?.units).toBe('36800000000000000000')
   })
 
   it('of a subject whose name is SQL is a question about that subject', async () => {

@@ -21,11 +21,12 @@ function tableFor({ step, subject, by }: UsageQuestion): { table: string; bucket
   return { table: everybody ? 'weir.usage_total_15m' : 'weir.usage_15m', bucketMs: 900_000 }
 }
 
+/** Units in 128 bits: over years and all subjects, 64 might not do. */
 const sums = [
   'sum(u.count) AS count',
   "sumIf(u.count, u.outcome = 'allow') AS allowed",
   "sumIf(u.count, u.outcome = 'deny') AS denied",
-  "sumIf(u.cost, u.outcome = 'allow') AS cost",
+  "toString(sumIf(toInt128(u.cost), u.outcome = 'allow')) AS cost",
 ]
 
 /** Answers from the rollups; rejects with ClickHouse's error. */

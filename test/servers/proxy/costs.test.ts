@@ -55,6 +55,7 @@ describe('a cost in a JSON body', () => {
     ['a negative number', '{"domains": -1}'],
     ['a broken number', '{"domains": 1.5}'],
     ['a number beyond all counting', '{"domains": 9007199254740993}'],
+    ['more than a request may cost', '{"domains": 1000000001}'],
     ['an endless number', '{"domains": 1e999}'],
     ['the member twice', '{"domains": [1], "domains": [1, 2, 3]}'],
     ['the member twice, once escaped', '{"domains": [1], "dom\\u0061ins": [1, 2, 3]}'],

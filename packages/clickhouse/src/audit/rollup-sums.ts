@@ -8,7 +8,7 @@ async function sumsPerHour(
   { keys, sums }: Rollup,
   { query: buckets, settings }: BucketsQuery,
 ): Promise<HourSums[]> {
-  const totals = sums.map((name) => `toString(sum(sum_${name})) AS ${name}`)
+  const totals = sums.map((name) => `toString(sum(toInt128(sum_${name}))) AS ${name}`)
   const row = [...keys, ...sums.map((name) => `sum_${name}`)].join(', ')
   const query = `SELECT toString(toUnixTimestamp(toStartOfHour(b.ts))) AS hour, ${totals.join(', ')},
       toString(groupBitXor(cityHash64(${row}))) AS checksum

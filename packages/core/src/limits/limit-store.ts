@@ -32,6 +32,9 @@ export interface LimitRequest {
   readonly settleable?: Settleable | undefined
 }
 
+/** The most units that a request may cost, at every door: what keeps ClickHouse's sums exact, see docs/usage.md. */
+export const costMax = 1_000_000_000
+
 /** Units that a request takes from one of its limits. */
 export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): number => limit.apart?.cost ?? cost
 

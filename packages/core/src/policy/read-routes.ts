@@ -1,5 +1,6 @@
 import { normalizePath, pathToMatch } from '../http/normalize-path.ts'
 import type { Limit } from '../limits/limit.ts'
+import { costMax } from '../limits/limit-store.ts'
 import { costSourceRule, parseCostSource } from './cost-source.ts'
 import { descriptorMethod, readDescriptorPath } from './match-descriptor.ts'
 import { type CostSource, noRouteLimits, type Plan, type Route, type Upstream } from './policy.ts'
@@ -155,7 +156,7 @@ function readCost(reader: PolicyReader, field: Field): Cost | undefined {
     const costFrom = reader.text(field, `a whole number, or ${costSourceRule}`, parseCostSource)
     return costFrom === undefined ? undefined : { cost: 1, costFrom }
   }
-  const cost = reader.integer(field, 0, Number.MAX_SAFE_INTEGER)
+  const cost = reader.integer(field, 0, costMax)
   return cost === undefined ? undefined : { cost, costFrom: undefined }
 }
 

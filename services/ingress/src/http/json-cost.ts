@@ -1,3 +1,4 @@
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { costUnreadable } from './read-cost.ts'
 import { isAmbiguousOn } from './repeated-members.ts'
@@ -27,8 +28,8 @@ export function jsonCost(body: Buffer, pointer: string): number | Problem {
   if (isAmbiguousOn(text, steps)) return costUnreadable(`${where}, and a member on the way is there more than once.`)
   const found = steps.reduce(memberOf, value)
   if (Array.isArray(found)) return Math.max(1, found.length)
-  if (typeof found === 'number' && Number.isSafeInteger(found) && found >= 0) return found
-  return costUnreadable(`${where}, where there must be an array or a whole number such as 5.`)
+  if (typeof found === 'number' && Number.isInteger(found) && found >= 0 && found <= costMax) return found
+  return costUnreadable(`${where}, where there must be an array or a whole number from 0 to ${costMax}.`)
 }
 
 /** A body with another encoding could be read by nobody but the upstream. */

@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 
-/** Of the longest request that says its own cost, as many digits as a safe integer has. */
+/** As many digits as a safe integer has; more are no cost. */
 const costDigits = /^\d{1,16}$/
 
 /** A request that does not say what it costs in the way that its route asks for. Nothing is decided or charged then. */
@@ -30,8 +31,8 @@ export function readCost(
   const where = `the ${from.kind === 'header' ? 'header' : 'query parameter'} ${from.name}`
   if (values.length > 1) return costUnreadable(`This route's cost is in ${where}, which is there more than once.`)
   const cost = costDigits.test(value) ? Number(value) : Number.NaN
-  if (Number.isSafeInteger(cost)) return cost
-  return costUnreadable(`This route's cost is in ${where}, which must be a whole number such as 5.`)
+  if (cost <= costMax) return cost
+  return costUnreadable(`This route's cost is in ${where}, which must be a whole number from 0 to ${costMax}.`)
 }
 
 /** As Node gives them, a header sent twice is one value with a comma, which is no number, or a list. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
@@ -165,6 +166,11 @@ it('says itself what is wrong with a path that no router could read', async () =
 it("reads costs and scopes from the client's request, and says that a body's cost cannot be had", async () => {
   expect((await ask('GET', '/v1/lookup?count=4')).headers.ratelimit).toContain('"minute";r=2')
   expect((await ask('GET', '/v1/lookup?count=x')).json().type).toBe('urn:weir:problem:cost-unreadable')
+  const most = await Promise.all([costMax, costMax + 1].map((count) => ask('GET', `/v1/lookup?count=${count}`)))
+  expect(most.map((answer) => answer.json().type)).toEqual([
+    'urn:weir:problem:cost-exceeds-limit',
+    'urn:weir:problem:cost-unreadable',
+  ])
   const bulk = await ask('POST', '/v1/bulk')
   expect([bulk.statusCode, bulk.json().type]).toEqual([400, 'urn:weir:problem:cost-unreadable'])
   expect((await ask('GET', '/v1/tenants?tenant=t')).headers.ratelimit).toContain('"per-tenant";r=8')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
@@ -131,6 +132,13 @@ it('a route is the same however it is written, and one whose requests say their 
   const missing = await ask({ ...peek, route: 'POST /v1/bulk' })
   expect([missing.statusCode, missing.json().type]).toEqual([400, 'urn:weir:problem:cost-unreadable'])
   expect((await ask({ subject: 'acme', route: 'POST /v1/bulk', cost: 1 })).json().allowed).toBe(true)
+})
+
+it('a cost beyond the most that a request may cost is 400, and leaves no record', async () => {
+  const { ask, records } = await open()
+  expect((await ask({ subject: 'acme', cost: costMax })).json().reason).toBe('cost_exceeds_limit')
+  expect((await ask({ subject: 'acme', cost: costMax + 1 })).statusCode).toBe(400)
+  expect(records).toHaveLength(1)
 })
 
 it('of members of a check that are there twice the last counts', async () => {

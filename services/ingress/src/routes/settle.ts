@@ -1,3 +1,4 @@
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -22,7 +23,7 @@ const settleSchema = {
       description: "The decision's: `id` of its check, or the header Weir-Decision.",
     },
     cost: {
-      ...{ type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      ...{ type: 'integer', minimum: 0, maximum: costMax },
       description: 'Units that the request really cost, in place of those that it was charged.',
     },
     subject: {

@@ -1,3 +1,4 @@
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import { Ajv, type ValidateFunction } from 'ajv'
 
 /** One check as it comes over the wire. */
@@ -32,7 +33,7 @@ export const checkSchema = {
     route: { type: 'string', maxLength: 2_048, description: 'A path, or a method and a path: POST /v1/search.' },
     method: { type: 'string', maxLength: 32, pattern: '^[A-Za-z-]*$' },
     cost: {
-      ...{ type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      ...{ type: 'integer', minimum: 0, maximum: costMax },
       description: "Units; the route's if left out. Required for routes whose requests say their own cost.",
     },
     peek: { type: 'boolean', description: 'Look only: charges and records nothing.' },
