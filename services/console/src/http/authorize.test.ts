@@ -15,6 +15,8 @@ describe('a token', () => {
       'PUT /v1/plans/team': 'write',
       'DELETE /v1/plans/free': 'write',
       'PUT /v1/policy': 'write',
+      'PUT /v1/identity': 'admin',
+      'DELETE /v1/identity': 'admin',
       '/v1/keys': 'keys',
       'POST /v1/subjects/acme/keys': 'keys',
       'POST /v1/keys/acme-1/rotate': 'keys',
@@ -80,7 +82,7 @@ describe('a token with the scope write alone', () => {
     const file = JSON.parse((await ask('/v1/policy')).body)
     const whole = { ...file, [section]: name === '' ? body : { ...file[section], [name]: body } }
     const ways = [['PUT /v1/policy', whole] as const, ['PUT /v1/policy?dry_run=true', whole] as const]
-    const entity = name === '' ? [] : [[`PUT /v1/${path}`, body] as const]
+    const entity = [[`PUT /v1/${path}`, body] as const]
     const published = store.published.length
     for (const [request, sent] of [...ways, ...entity]) {
       const answer = await ask(request, { body: sent, token: 'writer-token' })

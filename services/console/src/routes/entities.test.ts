@@ -104,6 +104,29 @@ describe('parts of the policy', () => {
   })
 })
 
+describe('identity', () => {
+  it('is changed by itself, under its ETag, and goes back to the defaults when it is deleted', async () => {
+    const { ask, store } = await withPolicy()
+    expect((await ask('/v1/identity')).statusCode).toBe(404)
+    const none = { 'if-none-match': '*' }
+    const made = await ask('PUT /v1/identity', { body: { anonymous: 'free' }, headers: none })
+    expect([made.statusCode, store.state.policy.identity.anonymousPlan?.name]).toEqual([201, 'free'])
+    expect((await ask('PUT /v1/identity', { body: {}, headers: none })).statusCode).toBe(412)
+    const got = await ask('/v1/identity', { token: 'reader-token' })
+    expect([got.json(), got.headers.etag]).toEqual([{ anonymous: 'free' }, made.headers.etag])
+    const tag = { 'if-match': String(got.headers.etag) }
+    const put = await ask('PUT /v1/identity', { body: { trustedProxies: ['127.0.0.1/32'] }, headers: tag })
+    expect([put.statusCode, store.state.policy.identity.anonymousPlan]).toEqual([200, undefined])
+    expect((await ask('PUT /v1/identity', { body: { jwt: [{ issuer: 'x' }] } })).statusCode).toBe(422)
+    expect((await ask('DELETE /v1/identity', { headers: tag })).statusCode).toBe(412)
+    expect((await ask('DELETE /v1/identity')).statusCode).toBe(204)
+    expect(store.state.policy.identity.trustedProxies).toEqual([])
+    expect((await ask('/v1/changes?limit=1')).json().items[0].summary).toEqual([
+      { what: 'delete', kind: 'identity', name: 'identity' },
+    ])
+  })
+})
+
 describe('If-Match', () => {
   const edit = (ask: Awaited<ReturnType<typeof withPolicy>>['ask'], size: number, headers: Record<string, string>) =>
     ask('PUT /v1/limits/minute', { body: { algorithm: 'fixed_window', size, window: '1m' }, headers })

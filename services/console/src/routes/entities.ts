@@ -20,8 +20,8 @@ import { answerProblem, changeRefused, policyUnavailable, preconditionFailed, un
 import { answer, anyObject, object, origin, type PageQuery, page, pageQuery, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
-/** Parts of the policy that have a name and are changed one by one. */
-const collections: Readonly<Record<string, EntityKind>> = {
+/** Parts of the policy that are changed one by one; all but `identity` have a name. */
+const sections: Readonly<Record<string, EntityKind>> = {
   plans: 'plan',
   limits: 'limit',
   routes: 'route',
@@ -29,6 +29,7 @@ const collections: Readonly<Record<string, EntityKind>> = {
   endpoints: 'endpoint',
   watches: 'watch',
   subjects: 'subject',
+  identity: 'identity',
 }
 
 const unread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
@@ -40,7 +41,9 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
 
 /** Says that there is none of this name, and which was probably meant. */
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
-  unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
+  kind === 'identity'
+    ? { ...unknownName(kind, name, ''), detail: 'The policy says nothing about identity: the defaults are in force.' }
+    : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
 function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | string {
@@ -91,11 +94,12 @@ const conditionsOf = ({ headers }: FastifyRequest): Conditions => ({
 })
 
 interface Named {
-  readonly Params: { readonly name: string }
+  /** Without a name there is only one of the kind, and the kind is its name. */
+  readonly Params: { readonly name?: string }
 }
 
-/** One collection, as its routes are made. */
-interface Collection {
+/** One section of the policy, as its routes are made. */
+interface Section {
   readonly app: FastifyInstance
   readonly ports: Ports
   readonly changer: PolicyChanger
@@ -103,7 +107,15 @@ interface Collection {
   readonly kind: EntityKind
 }
 
-const params = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
+const nameOf = ({ kind }: Section, { params: { name } }: { readonly params: Named['Params'] }) => name ?? kind
+const named = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
+
+/** Where one part of the section is, and what its description says. */
+function onePart({ path, kind }: Section) {
+  if (kind === 'identity') return { url: `/v1/${path}`, what: path, params: {}, scope: 'admin' } as const
+  const params = { params: named }
+  return { url: `/v1/${path}/:name`, what: `one of the ${path}`, params, scope: 'write' } as const
+}
 const headers = {
   type: 'object',
   properties: {
@@ -122,7 +134,7 @@ const item = object({ name: text('its name'), origin, etag: text('for If-Match')
 const show = (reply: FastifyReply, entity: Entity) =>
   reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
 
-function registerList({ app, ports, path, kind }: Collection): void {
+function registerList({ app, ports, path, kind }: Section): void {
   const schema = {
     tags: [path],
     summary: `All ${path}, by name`,
@@ -142,27 +154,27 @@ function registerList({ app, ports, path, kind }: Collection): void {
   })
 }
 
-function registerRead({ app, ports, path, kind }: Collection): void {
+function registerRead(section: Section): void {
+  const { app, ports, path, kind } = section
+  const { url, what, params } = onePart(section)
   const schema = {
-    tags: [path],
-    summary: `One of the ${path}, as in weir.yaml`,
-    params,
+    ...{ tags: [path], summary: `Read ${what}, as in weir.yaml`, ...params },
     response: { 200: answer('As in weir.yaml', anyObject), ...problems(404, 503) },
   }
-  app.get<Named>(`/v1/${path}/:name`, { config: { scope: 'read' }, schema }, async ({ params: { name } }, reply) => {
+  app.get<Named>(url, { config: { scope: 'read' }, schema }, async (request, reply) => {
     const { state } = ports.policy
     if (state === undefined) return answerProblem(reply, unread)
+    const name = nameOf(section, request)
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
   })
 }
 
-function registerPut({ app, changer, path, kind }: Collection): void {
+function registerPut(section: Section): void {
+  const { app, changer, path, kind } = section
+  const { url, what, params, scope } = onePart(section)
   const schema = {
-    tags: [path],
-    summary: `Create or replace one of the ${path}`,
-    params,
-    headers,
+    ...{ tags: [path], summary: `Create or replace ${what}`, ...params, headers },
     body: anyObject,
     response: {
       200: answer('Replaced, or so already', anyObject),
@@ -170,41 +182,39 @@ function registerPut({ app, changer, path, kind }: Collection): void {
       ...problems(409, 412, 422, 503),
     },
   }
-  const options = { config: { scope: 'write' }, schema } as const
   app.put<Named & { Body: JsonObject; Headers: { readonly 'weir-origin'?: EntityOrigin } }>(
-    `/v1/${path}/:name`,
-    options,
+    url,
+    { config: { scope }, schema },
     async (request, reply) => {
-      const { by, body, params } = request
+      const { by, body } = request
       const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin', request }
-      const changed = await changer.change(by, (state) => planPut(state, kind, params.name, body, how))
+      const changed = await changer.change(by, (state) => planPut(state, kind, nameOf(section, request), body, how))
       return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
     },
   )
 }
 
-function registerDelete({ app, changer, path, kind }: Collection): void {
+function registerDelete(section: Section): void {
+  const { app, changer, path, kind } = section
+  const { url, what, params, scope } = onePart(section)
   const schema = {
-    tags: [path],
-    summary: `Delete one of the ${path}`,
-    params,
-    headers,
+    ...{ tags: [path], summary: `Delete ${what}`, ...params, headers },
     response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 409, 412, 422, 503) },
   }
-  app.delete<Named>(`/v1/${path}/:name`, { config: { scope: 'write' }, schema }, async (request, reply) => {
-    const { by, params } = request
-    const changed = await changer.change(by, (state) => planDelete(state, kind, params.name, conditionsOf(request)))
+  app.delete<Named>(url, { config: { scope }, schema }, async (request, reply) => {
+    const plan = (state: PolicyState) => planDelete(state, kind, nameOf(section, request), conditionsOf(request))
+    const changed = await changer.change(request.by, plan)
     return answerChange(reply, changed, () => reply.code(204).send())
   })
 }
 
-/** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,watches,subjects}[/{name}]`. */
+/** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,watches,subjects}[/{name}]`, and `/v1/identity`. */
 export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  for (const [path, kind] of Object.entries(collections)) {
-    const collection = { app, ports, changer, path, kind }
-    registerList(collection)
-    registerRead(collection)
-    registerPut(collection)
-    registerDelete(collection)
+  for (const [path, kind] of Object.entries(sections)) {
+    const section = { app, ports, changer, path, kind }
+    if (kind !== 'identity') registerList(section)
+    registerRead(section)
+    registerPut(section)
+    registerDelete(section)
   }
 }
