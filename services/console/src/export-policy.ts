@@ -56,11 +56,59 @@ function onlyOf(state: PolicyState, subject: string): PolicySource {
   }
 }
 
+/** Whose hashes a caller may see: of a secret that is not random they are as good as the secret. */
+export interface ShownHashes {
+  readonly ofKeys: boolean
+  readonly ofTokens: boolean
+}
+
+/**
+ * The state with every key and token, but without the hashes that may not be seen. Such a file is refused where it is
+ * applied, since each of them needs one: so it cannot take keys and tokens away.
+ */
+function withoutHashes(source: PolicySource, { ofKeys, ofTokens }: ShownHashes): PolicySource {
+  const withBareKeys = (subject: Entity): Entity => {
+    const keys = source.keysOf(subject.name).flatMap((sha256) => {
+      const { id = null, expires } = source.get('key', sha256)?.body ?? {}
+      return [expires === undefined ? { id } : { id, expires }]
+    })
+    // By their ids: the order of hashes says something of them.
+    const inOrder = keys.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1))
+    return keys.length === 0 ? subject : { ...subject, body: { ...subject.body, keys: inOrder } }
+  }
+  return {
+    get: (kind, name) => source.get(kind, name),
+    keysOf: (subject) => (ofKeys ? source.keysOf(subject) : []),
+    *list(kind) {
+      for (const entity of source.list(kind)) {
+        const { sha256: _, ...bare } = entity.body
+        if (kind === 'token' && !ofTokens) yield { ...entity, body: bare }
+        else yield kind === 'subject' && !ofKeys ? withBareKeys(entity) : entity
+      }
+    },
+  }
+}
+
+const hint =
+  '# sha256 of keys is left out without the scope keys, sha256 of tokens without admin: this file cannot be applied.\n'
+
+function* withHint(pieces: Iterable<string>): Iterable<string> {
+  yield hint
+  yield* pieces
+}
+
 /**
  * The policy as a file that says the same. Piece by piece, so that a million subjects need no second copy; a change that
- * comes while it is read may be in it. `subject`: of all subjects only this one.
+ * comes while it is read may be in it. `subject`: of all subjects only this one. Hashes that may not be seen are left out.
  */
-export function exportPolicy(state: PolicyState, as: 'json' | 'yaml', subject?: string): Iterable<string> {
-  const source = subject === undefined ? state : onlyOf(state, subject)
-  return as === 'json' ? jsonPieces(source) : yamlPieces(source)
+export function exportPolicy(
+  state: PolicyState,
+  as: 'json' | 'yaml',
+  { subject, hashes }: { readonly subject: string | undefined; readonly hashes: ShownHashes },
+): Iterable<string> {
+  const of = subject === undefined ? state : onlyOf(state, subject)
+  const isWhole = hashes.ofKeys && hashes.ofTokens
+  const source = isWhole ? of : withoutHashes(of, hashes)
+  if (as === 'json') return jsonPieces(source)
+  return isWhole ? yamlPieces(source) : withHint(yamlPieces(source))
 }

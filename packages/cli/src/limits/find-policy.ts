@@ -26,10 +26,21 @@ export async function findDefinitions(
   const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
   const address = findConsole(around.environment, data)
   if (address === undefined) return ofFile(usual)
-  const { body } = await askConsole<Readonly<Record<string, unknown>>>(address, { path: '/v1/policy' })
+  const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy' })
   // Subjects may be a million, and more than a file may hold.
   const { subjects: _, ...definitions } = body
-  return { policy: requirePolicy(JSON.stringify(definitions), address.url), from: `by the console at ${address.url}` }
+  return { policy: readAnswer(definitions, address.url), from: `by the console at ${address.url}` }
+}
+
+interface WrittenPolicy {
+  readonly tokens?: unknown
+  readonly subjects?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+}
+
+/** Tokens and keys are left out: the console says their hashes only to who may see them, and no limit is about them. */
+function readAnswer({ tokens: _, subjects = {}, ...rest }: WrittenPolicy, url: string): Policy {
+  const bare = Object.entries(subjects).map(([id, { keys: __, ...subject }]) => [id, subject])
+  return requirePolicy(JSON.stringify({ ...rest, subjects: Object.fromEntries(bare) }), url)
 }
 
 /**
@@ -46,9 +57,9 @@ export async function findPolicy(
   if (address === undefined) return ofFile(usual)
   try {
     const path = `/v1/policy?subject=${encodeURIComponent(subject)}`
-    const { text } = await askConsole(address, { path, accept: 'application/yaml' })
+    const { body } = await askConsole<WrittenPolicy>(address, { path })
     around.say(`by the policy in force, from the console at ${address.url}`)
-    return { policy: requirePolicy(text, address.url), from: `by the console at ${address.url}` }
+    return { policy: readAnswer(body, address.url), from: `by the console at ${address.url}` }
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
     around.say(`by the policy ${usual}; ${error.message}`)

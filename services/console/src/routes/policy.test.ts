@@ -111,6 +111,27 @@ describe('a policy file', () => {
     }
   })
 
+  it.each(['application/yaml', 'application/json'])(
+    'shows hashes of keys with the scope keys and of tokens with admin only, and without them cannot be applied: %s',
+    async (accept) => {
+      const { ask, applyFile, store } = openConsole()
+      await applyFile()
+      const { token: keeper } = (
+        await ask('POST /v1/tokens', { body: { name: 'keeper', scopes: ['read', 'keys'] } })
+      ).json()
+      const exportedBy = async (token: string) => (await ask('/v1/policy', { token, headers: { accept } })).body
+      const [bare, withKeys] = [await exportedBy('reader-token'), await exportedBy(keeper)]
+      expect([/[0-9a-f]{64}/.test(bare), bare.includes('acme-1'), bare.includes('writer')]).toEqual([false, true, true])
+      expect(withKeys.match(/[0-9a-f]{64}/g)).toEqual(['a'.repeat(64)])
+      const published = store.published.length
+      for (const body of [bare, withKeys]) {
+        const answer = await ask('PUT /v1/policy', { body })
+        expect([answer.statusCode, answer.json().detail]).toEqual([422, expect.stringContaining('needs `sha256`')])
+      }
+      expect([store.published.length, store.state.count('key')]).toEqual([published, 1])
+    },
+  )
+
   it('says whom to believe only for who may make tokens', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()

@@ -2,12 +2,14 @@ import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Entity } from '@weir/core/policy/entities.ts'
 import { entitiesOf } from '@weir/core/policy/entities-of.ts'
+import type { TokenScope } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FileChange, planFile } from '../apply-file.ts'
 import type { Plan, PolicyChanger } from '../change-policy.ts'
 import { exportPolicy } from '../export-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
+import { missingScope } from '../http/authorize.ts'
 import { missingChangeScope } from '../http/change-scopes.ts'
 import { answerProblem, badRequest, changeRefused, policyUnavailable } from '../http/problems.ts'
 import { answer, anyObject, object, problems, text } from '../http/schemas.ts'
@@ -107,14 +109,16 @@ function registerGet(app: FastifyInstance, ports: Ports): void {
         },
         response: {
           200: {
-            description: 'As weir.yaml',
+            description: 'As weir.yaml; sha256 of keys with the scope keys only, of tokens with admin only',
             content: { 'application/json': { schema: anyObject }, 'application/yaml': { schema: { type: 'string' } } },
           },
           ...problems(404, 503),
         },
       },
     },
-    async ({ headers: { accept = '' }, query: { subject } }, reply) => {
+    async (request, reply) => {
+      const { accept = '' } = request.headers
+      const { subject } = request.query
       const { state } = ports.policy
       if (state === undefined)
         return answerProblem(reply, policyUnavailable('The policy was not read yet: Kafka does not answer.'))
@@ -123,7 +127,9 @@ function registerGet(app: FastifyInstance, ports: Ports): void {
       }
       const as = accept.includes('yaml') ? 'yaml' : 'json'
       reply.header('content-type', `application/${as}`)
-      return reply.send(Readable.from(exportPolicy(state, as, subject)))
+      const may = (scope: TokenScope) => missingScope(request, scope) === undefined
+      const hashes = { ofKeys: may('keys'), ofTokens: may('admin') }
+      return reply.send(Readable.from(exportPolicy(state, as, { subject, hashes })))
     },
   )
 }
