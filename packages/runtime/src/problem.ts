@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of ours has a row in docs/errors.md. */
@@ -22,6 +23,30 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
       // Bytes, because to a text Fastify adds a charset, which this media type does not have.
       .send(Buffer.from(JSON.stringify(problem)))
   )
+}
+
+/** Headers of a request. Browsers send 20, chains of proxies add as many. */
+const headersMax = 200
+
+/** The refusal of a request with more headers or bytes of them than a listener takes. */
+export const headersTooLarge = (bytesMax: number): Problem => ({
+  type: problemType('headers-too-large'),
+  title: 'Headers too large',
+  status: 431,
+  detail: `There must be no more than ${headersMax} headers, of ${bytesMax} bytes together.`,
+})
+
+/** Whether a request has more than `headersMax`. Node drops what comes after the 1,000th without a word. */
+export const hasTooManyHeaders = ({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean =>
+  rawHeaders.length > 2 * headersMax
+
+/** Refuses requests with too many headers, before any header is believed. `bytesMax` is the listener's own. */
+export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
+  const problem = headersTooLarge(bytesMax)
+  app.addHook('onRequest', (request, reply, done) => {
+    if (hasTooManyHeaders(request.raw)) sendProblem(reply, problem)
+    else done()
+  })
 }
 
 /** What every listener is made with: our own logger, no line per request, and no logger made for each. */

@@ -79,6 +79,12 @@ describe('GET /v1/usage', () => {
     expect((await openConsole().ask('/v1/usage')).json()).toMatchObject({ complete_through: null, silent: [] })
   })
 
+  it('is not answered to a request with more than 200 headers', async () => {
+    const headers = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`a-${at}`, 'a']))
+    const answer = await openConsole().ask('/v1/usage', { headers })
+    expect([answer.statusCode, answer.json().type]).toEqual([431, 'urn:weir:problem:headers-too-large'])
+  })
+
   it('says that ClickHouse is away, and not what it said', async () => {
     const answer = await openConsole({
       askUsage: async () => Promise.reject(new Error('password in the message')),

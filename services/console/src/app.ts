@@ -1,6 +1,7 @@
+import { maxHeaderSize } from 'node:http'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, answerUnknownPaths, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createPolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
@@ -38,6 +39,7 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
     ajv: { customOptions: { removeAdditional: false, allErrors: true } },
   })
   answerErrors(app)
+  boundHeaders(app, maxHeaderSize)
   answerUnknownPaths(app, 'GET /openapi.json lists them')
   requireTokens(app, adminTokenSha256, () => ports.policy.state?.policy.tokens)
   const changer = createPolicyChanger(ports, logger)

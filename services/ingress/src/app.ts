@@ -1,5 +1,5 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createGate, type Gate } from './gate.ts'
 import { createCallerCheck } from './grpc/caller-check.ts'
@@ -7,7 +7,7 @@ import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
-import { addAuthorizeRoute, routerUrl } from './routes/authorize.ts'
+import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
 import { createAskerCheck } from './routes/check/check-asker.ts'
 import { addCheckRoute } from './routes/check.ts'
 import { addCheckBatchRoute } from './routes/check-batch.ts'
@@ -25,8 +25,6 @@ const drainMs = 8_000
 const sweepMs = 100
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
-/** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
-const askHeaderBytesMax = 81_920
 
 export interface Apps {
   readonly proxy: FastifyInstance
@@ -71,6 +69,8 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   addSettleRoute(api, settling, checkAsker)
   addPauseRoute(api, ports, checkAsker)
   await addAuthorizeRoute(api, ports, gate)
+  // After the route for gateways, which refuses in words that they can pass on.
+  boundHeaders(api, askHeaderBytesMax)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
   for (const app of [proxy, api]) {
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.

@@ -2,11 +2,21 @@ import { join } from 'node:path'
 import { envoyProgram } from './envoy-program.ts'
 import { type Gateway, type GatewayOptions, snippet, startGateway } from './start-gateway.ts'
 
-/** Envoy with docs/integrations/envoy/envoy.yaml. */
-export const startEnvoy = ({ weirApi, upstream, whenAway = 'closed' }: GatewayOptions): Promise<Gateway> =>
+const listed = '- { exact: x-forwarded-for, ignore_case: true }'
+
+/** Envoy with docs/integrations/envoy/envoy.yaml. `lists` is a header that costs are read from. */
+export const startEnvoy = ({
+  weirApi,
+  upstream,
+  whenAway = 'closed',
+  lists,
+}: GatewayOptions & { readonly lists?: string }): Promise<Gateway> =>
   startEnvoyWith('envoy/envoy.yaml', [
     ['port_value: 8081', `port_value: ${new URL(weirApi).port}`],
     ['port_value: 9000', `port_value: ${new URL(upstream).port}`],
+    ...(lists === undefined
+      ? []
+      : [[listed, `${listed.replace('x-forwarded-for', lists)}\n                          ${listed}`] as const]),
     ['failure_mode_allow: false', `failure_mode_allow: ${whenAway === 'open'}`],
   ])
 

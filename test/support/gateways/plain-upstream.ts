@@ -7,6 +7,7 @@ export interface Seen {
   readonly method: string
   readonly url: string
   readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: readonly string[]
   readonly bodySha256: string
 }
 
@@ -20,14 +21,15 @@ export interface PlainUpstream {
 export async function startPlainUpstream(): Promise<PlainUpstream> {
   const seen: Seen[] = []
   const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {
-    const { method = '', url = '', headers } = request
+    const { method = '', url = '', headers, rawHeaders } = request
     const hash = createHash('sha256')
     request.on('data', (chunk: Buffer) => hash.update(chunk))
     request.once('end', () => {
-      seen.push({ method, url, headers, bodySha256: hash.digest('hex') })
+      seen.push({ method, url, headers, rawHeaders, bodySha256: hash.digest('hex') })
       response.writeHead(200, { 'content-type': 'text/plain', ratelimit: '"forged";r=9' }).end('served')
     })
   })
+  server.maxHeadersCount = 0 // else Node drops those after the 1,000th
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -11,7 +11,8 @@ export interface Sent {
   readonly method?: string
   /** Sent as it is: no dot segment is resolved. */
   readonly path?: string
-  readonly headers?: Readonly<Record<string, string>>
+  /** By name, or names and values in turns. */
+  readonly headers?: Readonly<Record<string, string>> | readonly string[]
   readonly body?: Buffer
   /** The address it comes from, one of 127.0.0.0/8. */
   readonly from?: string
@@ -34,7 +35,9 @@ export function send(
       origin,
       {
         ...{ method, path, agent: false, localAddress: from, maxHeaderSize: 65_536 },
-        headers: { ...headers, ...length },
+        headers: Array.isArray(headers)
+          ? ['host', new URL(origin).host, ...headers, ...Object.entries(length).flat()]
+          : { ...headers, ...length },
         signal: AbortSignal.timeout(deadlineMs),
       },
       (response) => {

@@ -191,6 +191,19 @@ it('refuses headers of a peer that is no trusted proxy, and says which setting n
   expect(decisions.records).toEqual([])
 })
 
+it('refuses more than 200 headers before it believes any of them, in the words that the gateway asked for', async () => {
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`a-${at}`, 'a']))
+  const plain = await ask('GET', '/', { ...acme, ...many })
+  expect([plain.statusCode, plain.json().type]).toEqual([431, 'urn:weir:problem:headers-too-large'])
+  const asked = await ask('GET', '/', { ...acme, ...many }, '?deny_status=403')
+  expect([asked.statusCode, asked.headers['x-limit-status']]).toEqual([403, '431'])
+  for (const url of ['/v1/check', '/v1/settle', '/v1/nothing']) {
+    const answer = await apps.api.inject({ method: 'POST', url, headers: { ...acme, ...many }, payload: {} })
+    expect([url, answer.statusCode]).toEqual([url, 431])
+  }
+  expect(decisions.records).toEqual([])
+})
+
 it('charges a request that the gateway asks about twice once, under the id that its configuration sends', async () => {
   const again = async (headers: Record<string, string>, query: string) =>
     (await ask('GET', '/', headers, query)).headers

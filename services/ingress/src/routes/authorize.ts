@@ -1,6 +1,6 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'
 import { identityRules } from '../http/identity/identity-rules.ts'
@@ -12,6 +12,9 @@ import type { Ports } from '../ports.ts'
 import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
 import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.ts'
 import { originalRequest } from './authorize/original-request.ts'
+
+/** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
+export const askHeaderBytesMax = 81_920
 
 const doorPath = '/v1/authorize'
 
@@ -107,6 +110,7 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
   const options = readGatewayOptions(query, original.kind === 'request' ? original.url : '')
   if (options.kind === 'wrong') return { kind: 'problem', options: noOptions, problem: badRequest(options.detail) }
   const problem = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
+  if (hasTooManyHeaders(request.raw)) return problem(headersTooLarge(askHeaderBytesMax))
   if (original.kind === 'untrusted') return problem(untrustedProxy(original.header, socket.remoteAddress))
   if (original.kind === 'unclear') return problem(badRequest(original.detail))
   const { url } = original

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { hasBody } from './client-body.ts'
-import { badRequest, headerBytesMax, headersTooLarge, writeProblem } from './problems.ts'
+import { badRequest, headerBytesMax, tooLarge, writeProblem } from './problems.ts'
 import { readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
@@ -133,7 +133,7 @@ function hangUp(socket: Socket): void {
 }
 
 function headProblem(code: string): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge
+  if (code === 'HPE_HEADER_OVERFLOW') return tooLarge
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
   return badRequest('This is no HTTP/1.1 request that can be read in one way only.')

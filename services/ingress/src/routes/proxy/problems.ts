@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Upstream } from '@weir/core/policy/policy.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 
 export const badRequest = (detail: string, status = 400): Problem => ({
   type: problemType('bad-request'),
@@ -12,15 +12,7 @@ export const badRequest = (detail: string, status = 400): Problem => ({
 
 /** All headers of a request: room for a large cookie and a signed token. */
 export const headerBytesMax = 32_768
-/** Browsers send 20, chains of proxies add as many. */
-export const headersMax = 200
-
-export const headersTooLarge: Problem = {
-  type: problemType('headers-too-large'),
-  title: 'Headers too large',
-  status: 431,
-  detail: `There must be no more than ${headersMax} headers, of ${headerBytesMax} bytes together.`,
-}
+export const tooLarge: Problem = headersTooLarge(headerBytesMax)
 
 export const noUpstream: Problem = {
   type: problemType('no-upstream'),

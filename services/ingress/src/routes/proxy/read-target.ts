@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
-import type { Problem } from '@weir/runtime/problem.ts'
-import { badRequest, headersMax, headersTooLarge } from './problems.ts'
+import { hasTooManyHeaders, type Problem } from '@weir/runtime/problem.ts'
+import { badRequest, tooLarge } from './problems.ts'
 
 /** What a request asks for. */
 export interface Target {
@@ -27,8 +27,9 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
   return { target: { path: path.path, query: queryAt === -1 ? '' : url.slice(queryAt) } }
 }
 
-function headProblem({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): Problem | undefined {
-  if (rawHeaders.length > 2 * headersMax) return headersTooLarge
+function headProblem(request: IncomingMessage): Problem | undefined {
+  if (hasTooManyHeaders(request)) return tooLarge
+  const { rawHeaders, headers, httpVersionMinor } = request
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { buildApps } from '@weir/ingress/app.ts'
+import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
+import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+
+/** Weir's three listeners on real sockets in this process, with limits and records in memory, to be read by a test. */
+export interface WeirApps {
+  readonly proxy: string
+  readonly api: string
+  /** `host:port`. */
+  readonly grpc: string
+  readonly records: MemoryDecisionLog['records']
+  close(): Promise<void>
+}
+
+export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+/** `log` is asked instead of the memory's where a test wants records that are not kept. */
+export async function openWeirApps(
+  policyText: string,
+  log: MemoryDecisionLog = createMemoryDecisionLog(),
+): Promise<WeirApps> {
+  const logger = createLogger('test', 'silent')
+  const clock = systemClock
+  const identifier = createIdentifier({ clock, log: logger })
+  const ports = {
+    ...{ policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')), identifier, log, clock },
+    ...{ outcomes: { append: () => true }, grpcNeedsNoToken: true },
+    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+  }
+  const apps = await buildApps(ports, logger, undefined)
+  const [grpcPort = 0] = await freePorts(1)
+  await apps.grpc.listen({ host: '127.0.0.1', port: grpcPort, reusePort: false })
+  for (const app of [apps.proxy, apps.api]) await app.listen({ host: '127.0.0.1', port: 0 })
+  const originOf = ({ server }: (typeof apps)['api']) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    ...{ proxy: originOf(apps.proxy), api: originOf(apps.api), grpc: `127.0.0.1:${grpcPort}`, records: log.records },
+    async close() {
+      await apps.grpc.close()
+      await apps.close()
+      await identifier.close()
+    },
+  }
+}
