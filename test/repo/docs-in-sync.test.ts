@@ -125,6 +125,20 @@ test("ARCHITECTURE.md's reading order leads through the services, the packages, 
   }
 })
 
+test('docs/security.md has a row for every area and file that counts attempts, and the right sum', () => {
+  const { rows } = readMarkdown(document('docs/security.md'))
+  const counted = rows.filter(({ cells }) => cells.length === 4 && /^\**[\d,]+\**$/.test(cells[1] ?? ''))
+  const attempts = counted.map(({ cells }) => Number((cells[1] ?? '').replaceAll(/\D/g, '')))
+  const shown = counted
+    .slice(0, -1)
+    .map(({ cells }) => `${cells[0]} in ${/\]\(\.\.\/(.*)\)/.exec(cells[3] ?? '')?.[1]}`)
+  const calls = tree.flatMap(({ path, text }) =>
+    [...text.matchAll(/countAttempts\(\s*'([^'$]+)'/g)].map(([, area]) => `${area} in ${path}`),
+  )
+  expect(shown.toSorted()).toEqual(calls.toSorted())
+  expect(attempts.slice(0, -1).reduce((sum, one) => sum + one, 0)).toBe(attempts.at(-1))
+})
+
 test('CHANGELOG.md has a place for what is not released yet', () => {
   const headings = readMarkdown(document('CHANGELOG.md')).headings.map(({ text }) => text)
   expect(headings).toContain('Unreleased')

@@ -1,5 +1,6 @@
 import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
 
 describe('what the upstream is told', () => {
@@ -197,6 +198,49 @@ describe('what the client is told', () => {
       if (dialect === 'draft6')
         expect(headers).toMatchObject({ 'ratelimit-limit': '100000', 'ratelimit-policy': '100000;w=60' })
       if (dialect === 'x-ratelimit') expect(headers['x-ratelimit-remaining']).toBe('99999')
+    },
+  )
+})
+
+describe('a header that only Weir or a trusted proxy may set', () => {
+  countAttempts('Forged headers at the proxy', 'the upstream gets nothing of it')
+  const forged = [
+    ...['X-Weir-Subject', 'X-Weir-Plan', 'X-Weir-Key-Id', 'X-Weir-Anything', 'Weir-Decision', 'Weir-Degraded'],
+    ...[
+      'X-Forwarded-For',
+      'X-Forwarded-Host',
+      'X-Forwarded-Proto',
+      'X-Forwarded-Port',
+      'X-Forwarded-Prefix',
+      'Forwarded',
+    ],
+    ...['X-Forwarded-Server', 'X-Real-IP', 'X-Client-IP', 'True-Client-IP', 'Proxy-Authorization'],
+    ...['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override', 'X-Original-URL', 'X-Rewrite-URL'],
+  ]
+  const forms: Readonly<Record<string, (name: string) => Record<string, string | string[]>>> = {
+    plainly: (name) => ({ [name]: 'forged' }),
+    'in capitals': (name) => ({ [name.toUpperCase()]: 'forged' }),
+    'with _': (name) => ({ [name.replaceAll('-', '_')]: 'forged' }),
+    'with one _': (name) => ({ [name.replace('-', '_')]: 'forged' }),
+    twice: (name) => ({ [name]: ['forged', 'forged'] }),
+    'named by Connection': (name) => ({ [name]: 'forged', connection: `close, ${name}` }),
+  }
+  const all = forged.flatMap((name) => Object.keys(forms).map((form) => [name, form] as const))
+
+  it.each(all)('%s, sent %s, does not reach the upstream as sent', async (name, form) => {
+    const { ask, seen } = await openProxy()
+    const { status } = await ask({ headers: { connection: 'close', ...forms[form]?.(name) } })
+    expect([status, seen.length]).toEqual([200, 1])
+    expect(JSON.stringify(seen[0]?.rawHeaders)).not.toContain('forged')
+    expect(seen[0]?.headers).toMatchObject({ 'x-weir-subject': 'acme', 'x-forwarded-for': '127.0.0.1' })
+  })
+
+  it.each(['x-api-key', 'X-API-KEY', 'X_Api_Key', 'authorization', 'Authorization, X-API-Key'])(
+    'Connection: %s does not make the credential reach the upstream, nor hide it from Weir',
+    async (named) => {
+      const { ask, seen } = await openProxy()
+      expect((await ask({ headers: { connection: `close, ${named}` } })).status).toBe(200)
+      expect(JSON.stringify(seen)).not.toContain('acme-key')
     },
   )
 })

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
+
+countAttempts('Paths and methods', 'a 400, or the path that was matched is the path that is forwarded')
 
 const key = 'Host: api.test\r\nX-API-Key: acme-key\r\nConnection: close\r\n'
 
@@ -51,6 +54,106 @@ describe('whatever way a path is written in', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 400 /)
     expect(answer).toContain('"type":"urn:weir:problem:bad-request"')
     expect([records, seen]).toEqual([[], []])
+  })
+})
+
+/** What the most generous reader makes of a path: unescaped twice, without parameters, `\\` as `/`, dots and `//` resolved. */
+function laxest(path: string): string {
+  const decoded = (text: string) =>
+    text.replaceAll(/%u00([0-9a-f]{2})|%([0-9a-f]{2})/gi, (_, wide, hex) =>
+      String.fromCharCode(Number.parseInt(wide ?? hex, 16)),
+    )
+  const plain = decoded(decoded(Buffer.from(path, 'latin1').toString('utf8'))).normalize('NFKC')
+  const segments: string[] = []
+  for (const segment of plain
+    .replaceAll('\\', '/')
+    .split('/')
+    .map((text) => text.replace(/;.*/, ''))) {
+    if (segment === '..') segments.pop()
+    else if (segment !== '' && segment !== '.') segments.push(segment)
+  }
+  return `/${segments.join('/')}`
+}
+
+describe('a path that another server may read as a dearer route', () => {
+  it.each([
+    ...[
+      '/.//v1/search',
+      '/v1/./search',
+      '/v1/x/../search',
+      '/v1/search/.',
+      '/v1/search/x/..',
+      '/../v1/search',
+      '/../../v1/search',
+    ],
+    ...[
+      '/%2e/v1/search',
+      '/v1/%2e/search',
+      '/v1/x/%2e%2e/search',
+      '/v1/x/.%2e/search',
+      '/v1/x/%2e./search',
+      '/%2e%2e%2fv1/search',
+    ],
+    ...[
+      '/v1%2fsearch',
+      '/v1%2Fsearch',
+      '/%2fv1/search',
+      '/v1/%2fsearch',
+      '/v1/x%2f..%2fsearch',
+      '/v1/x/..%2fsearch',
+      '/v1%5Csearch',
+    ],
+    ...[
+      '/\\v1/search',
+      '/v1/x\\..\\search',
+      '/v1;a=b/search',
+      '/v1/search;',
+      '/v1/x/..;/search',
+      '/v1/search%3b',
+      '/;/v1/search',
+    ],
+    ...[
+      '/v1%252fsearch',
+      '/v1/x/%252e%252e/search',
+      '/v1/%2573earch',
+      '/v1/%25%37%33earch',
+      '/v1%u002fsearch',
+      '/%u0076%u0031/search',
+    ],
+    ...[
+      '/v1%c0%afsearch',
+      '/v1%e0%80%afsearch',
+      '/v1%ef%bc%8fsearch',
+      '/v1/\xef\xbd\x93earch',
+      '/%ef%bd%961/search',
+      '/v1/%c1%b3earch',
+    ],
+    ...[
+      '/v1/search%00',
+      '/v1%00/search',
+      '/v1/search%0a',
+      '/v1/search%0d%0aX: y',
+      '/v1/se%61rch',
+      '/v1/SEARC%48/../search',
+      '/v1///search',
+    ],
+    ...[
+      '/v1/search?/../..',
+      '/v1/x?/../search',
+      '/x?a=/../v1/search',
+      '/v1/search??',
+      '/v1/search?%00',
+      '///v1//search',
+      '//api.test/v1/search',
+    ],
+  ])('%s is refused, or costs what the path that the upstream gets costs for its laxest reader', async (path) => {
+    const { raw, seen, records } = await openProxy()
+    const answer = await raw(`GET ${path} HTTP/1.1\r\n${key}\r\n`)
+    if (seen.length === 0) expect(answer).toMatch(/^HTTP\/1\.1 4/)
+    else {
+      const forwarded = seen[0]?.url.split('?')[0] ?? ''
+      expect([records.length, records[0]?.cost]).toEqual([1, laxest(forwarded) === '/v1/search' ? 5 : 1])
+    }
   })
 })
 

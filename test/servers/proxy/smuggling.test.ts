@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
+
+countAttempts('Request framing at the proxy', 'a 4xx, or one request upstream for one decision')
 
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
 const hidden = `POST /v1/pay HTTP/1.1\r\n${own}Content-Length: 0\r\n\r\n`
@@ -114,4 +117,97 @@ it('requests sent in one go are answered in their order, each decided by itself'
   expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 401'])
   expect(records.map(({ cost }) => cost).toSorted()).toEqual([1, 1, 5])
   expect(seen).toHaveLength(2)
+})
+
+const last = `${own}Connection: close\r\n`
+const post = (framing: string, body: string) => `POST / HTTP/1.1\r\n${last}${framing}\r\n\r\n${body}`
+const noChunks = `0\r\n\r\n${hidden}`
+const within = (method: string) => `${method} / HTTP/1.1\r\n${last}Content-Length: ${hidden.length}\r\n\r\n${hidden}`
+
+/** Forms that a reader may take or refuse, but never for more than one request. */
+const odd: Readonly<Record<string, string>> = {
+  'a vertical tab behind chunked': post('Transfer-Encoding: chunked\x0b', noChunks),
+  'a tab behind chunked': post('Transfer-Encoding: chunked\t', noChunks),
+  'a NUL behind chunked': post('Transfer-Encoding: chunked\0', noChunks),
+  'chunked in quotes': post('Transfer-Encoding: "chunked"', noChunks),
+  'chunked with a parameter': post('Transfer-Encoding: chunked;q=1', noChunks),
+  'an empty coding before chunked': post('Transfer-Encoding: ,chunked', noChunks),
+  'an empty coding behind chunked': post('Transfer-Encoding: chunked,', noChunks),
+  'an empty Transfer-Encoding': post('Transfer-Encoding:', noChunks),
+  'identity and a length': post('Transfer-Encoding: identity\r\nContent-Length: 5', `hello${hidden}`),
+  'chunked and a length of 0': post('Transfer-Encoding: chunked\r\nContent-Length: 0', noChunks),
+  'two colons': post('Transfer-Encoding:: chunked', noChunks),
+  'CHUNKED in capitals': post('TRANSFER-ENCODING: CHUNKED', noChunks),
+  Transfer_Encoding: post('Transfer_Encoding: chunked', noChunks),
+  Content_Length: post('Content_Length: 5', hidden),
+  'Transfer-Encoding that Connection names': post(
+    'Transfer-Encoding: chunked\r\nConnection: transfer-encoding',
+    noChunks,
+  ),
+  'Content-Length that Connection names': post('Content-Length: 5\r\nConnection: content-length', `hello${hidden}`),
+  'a length with a vertical tab': post('Content-Length: 5\x0b', `hello${hidden}`),
+  'a length with a semicolon': post('Content-Length: 5;', `hello${hidden}`),
+  'two lengths with a blank': post('Content-Length: 5 5', `hello${hidden}`),
+  'a broken length': post('Content-Length: 5.0', `hello${hidden}`),
+  'a length with an exponent': post('Content-Length: 1e1', `hello${hidden}`),
+  'a superscript length': post('Content-Length: \xb2', `hello${hidden}`),
+  'a length with zeros': post('Content-Length: 005', `hello${hidden}`),
+  'a blank behind Content-Length': post('Content-Length : 5', `hello${hidden}`),
+  'a NUL behind Content-Length': post('Content-Length\0: 5', `hello${hidden}`),
+  'a body longer than its length': post('Content-Length: 5', `hello${hidden}`),
+  'an expectation that is unknown': post('Expect: 200-ok\r\nContent-Length: 5', `hello${hidden}`),
+  'an expectation twice': post('Expect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: 5', `hello${hidden}`),
+  'an expectation without a body': `GET / HTTP/1.1\r\n${last}Expect: 100-continue\r\n\r\n${hidden}`,
+  'HTTP/0.9': `GET /\r\n\r\n${hidden}`,
+  ...Object.fromEntries(
+    ['HTTP/0.9', 'HTTP/1.0', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/3.0', 'http/1.1', 'HTTP/1.01', 'HTTP/11', 'RTSP/1.0'].map(
+      (version) => [`the version ${version}`, `GET / ${version}\r\n${last}\r\n${hidden}`],
+    ),
+  ),
+  ...Object.fromEntries(
+    ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'PUT'].map((method) => [`a body on ${method}`, within(method)]),
+  ),
+  'two blanks before the path': `GET  / HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'two blanks behind the path': `GET /  HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'a blank in the path': `GET /a b HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'a bare line feed behind the request line': `GET / HTTP/1.1\n${last}\r\n${hidden}`,
+  'a bare carriage return behind the request line': `GET / HTTP/1.1\r${last}\r\n${hidden}`,
+  'empty lines before the request': `\r\n\r\nGET / HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'a method in small letters': `get / HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'a method that is unknown': `FOO / HTTP/1.1\r\n${last}\r\n${hidden}`,
+  'a path that is an authority': `GET api.test:80 HTTP/1.1\r\n${last}\r\n${hidden}`,
+  ...Object.fromEntries(
+    ['', 'api.test gone.test', 'api.test, gone.test', 'api.test#x', 'api.test?x', 'api.test\\x', 'api.test\0'].map(
+      (host) => [
+        `the Host ${JSON.stringify(host)}`,
+        `GET / HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: acme-key\r\nConnection: close\r\n\r\n${hidden}`,
+      ],
+    ),
+  ),
+  'a websocket with a request behind it': `GET / HTTP/1.1\r\n${own}Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n${hidden}`,
+  ...Object.fromEntries(
+    ['h2c', 'h2c-14', 'h2', 'HTTP/2.0', 'TLS/1.0', 'spdy/3', 'websocket, h2c'].map((protocol) => [
+      `an upgrade to ${protocol} with a request behind it`,
+      `GET / HTTP/1.1\r\n${own}Connection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\nPRI * HTTP/2.0\r\n\r\n${hidden}`,
+    ]),
+  ),
+}
+
+it.each(Object.keys(odd))('%s: nothing reaches the upstream undecided, and nothing hidden behind it', async (name) => {
+  const { raw, seen, records } = await openProxy()
+  // `hidden` is a request of its own where the first one ends in front of it and keeps the connection; then it is decided.
+  const answer = await raw(odd[name] ?? '')
+  const passed = answer.match(/HTTP\/1\.1 [235]\d\d/g) ?? []
+  expect(seen.length).toBeLessThanOrEqual(passed.length)
+  expect(seen.length).toBeLessThanOrEqual(records.length)
+  expect(seen.map(({ url }) => url).filter((url) => url !== '/')).toEqual([])
+})
+
+it('of fifty requests in one go each is decided, and each reaches the upstream once', async () => {
+  const { raw, seen, records } = await openProxy()
+  const many = Array.from({ length: 49 }, (_, n) => `GET /${n} HTTP/1.1\r\n${own}\r\n`).join('')
+  const answer = await raw(`${many}GET /49 HTTP/1.1\r\n${last}\r\n`)
+  expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(50)
+  expect(records).toHaveLength(50)
+  expect(seen.map(({ url }) => url).toSorted()).toEqual(Array.from({ length: 50 }, (_, n) => `/${n}`).toSorted())
 })
