@@ -118,7 +118,7 @@ it.each(rateLimitDialects)(
       expectRight(await ask({}), 401)
       expectRight(await ask({ ...root, 'x-api-key': 'wrong' }), isQuestion ? (door === 'check' ? 400 : 200) : 401)
       decisions.isFull = true
-      expectRight(await ask({ 'x-api-key': 'globex-key' }), isQuestion ? 200 : 503)
+      expectRight(await ask({ 'x-api-key': 'globex-key' }), door === 'batch' ? 200 : 503)
       if (isQuestion) expectRight(await ask({ authorization: 'Bearer read-token' }), 403)
     }
   },
@@ -183,6 +183,8 @@ it('every answer to the wish to settle a decision is as described', async () => 
   settled.result = done
   decisions.isFull = true
   expect(await ask({ ...wish, id: wish.id.replace('0000', '0001') })).toEqual([503, []])
+  expect(await ask(wish, { 'x-api-key': 'wrong' })).toEqual([503, []])
+  decisions.isFull = false
   expect(await ask({ ...wish, subject: 'globex' })).toEqual([403, []])
   expect(await ask(wish, root)).toEqual([400, []])
   expect(await ask(wish, { 'x-api-key': 'wrong' })).toEqual([401, []])

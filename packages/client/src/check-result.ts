@@ -1,3 +1,5 @@
+import { WeirClientError } from './client-error.ts'
+
 /** One limit as a decision left it. */
 export interface LimitState {
   readonly name: string
@@ -88,6 +90,17 @@ export function readResult(
     challenge: textOf(value.challenge),
     limits: Array.isArray(value.limits) ? value.limits.filter(isFields).map(limitState) : [],
   }
+}
+
+/** Weir's own word that it counts nothing now: a refusal, also where an outage of Weir lets requests pass. */
+const unrecordedType = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
+
+/** What a check comes to that Weir decided and could not record; undefined for any other error. */
+export function unrecordedResult(error: unknown): CheckResult | undefined {
+  if (!(error instanceof WeirClientError) || error.problem?.type !== unrecordedType) return undefined
+  const retryAfterMs = error.retryAfterMs ?? unavailableRetryMs
+  const headers = { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }
+  return { ...unaskedResult(false), reason: 'journal_full', retryAfterMs, headers }
 }
 
 /** An outage may be over in a second; a shorter wait would have everybody ask again at once. */

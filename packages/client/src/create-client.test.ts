@@ -69,6 +69,15 @@ describe('a check', () => {
     await expect(found).rejects.toThrow('words of Weir')
   })
 
+  it('that Weir decided and could not record is a refusal, also where requests pass while Weir is away', async () => {
+    const type = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
+    weir.answerWith((_, response) => sendJson(response, { ...problem(503), type }, 503))
+    expect(await open({ onUnavailable: 'allow' }).check()).toMatchObject({
+      ...{ allowed: false, reason: 'journal_full', id: undefined, retryAfterMs: 1_000 },
+      headers: { 'retry-after': '1' },
+    })
+  })
+
   it.each(['<html>', '[]', '{"allowed":"yes"}'])('answered with %s is an unexpected answer', async (text) => {
     weir.answerWith((_, response) => void response.end(text))
     await expect(open({ onUnavailable: 'allow' }).check()).rejects.toMatchObject({ code: 'unexpected_answer' })

@@ -1,5 +1,5 @@
 import { type CheckRequest, checkBody } from './check-request.ts'
-import { type CheckResult, readResult, unaskedResult } from './check-result.ts'
+import { type CheckResult, readResult, unaskedResult, unrecordedResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
 import { type Answer, Connection, heldMax } from './connection.ts'
 import { boundedMs, type Duration, durationMs, durationText, timerMs } from './duration.ts'
@@ -99,6 +99,8 @@ export function createClient(options: ClientOptions): WeirClient {
         const { value, headers } = await askHeld(request, callOptions)
         return readResult(value, headers) ?? strange('/v1/check')
       } catch (error) {
+        const unrecorded = unrecordedResult(error)
+        if (unrecorded !== undefined) return unrecorded
         if (onUnavailable === 'throw' || !isUnavailable(error)) throw error
         return unaskedResult(onUnavailable === 'allow')
       }

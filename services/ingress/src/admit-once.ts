@@ -3,6 +3,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Admissions } from './admissions.ts'
 import type { Ask, Verdict } from './gate.ts'
 import type { DecisionLog } from './ports.ts'
+import { denialOf } from './recorded.ts'
 import type { Recording } from './recording.ts'
 
 /** Another process is about to record the first request of this repeat, or has just died with it. */
@@ -42,16 +43,18 @@ export function createAdmitOnce(parts: {
     admissionId: string,
   ): Promise<Verdict> => {
     const landed = recording.append(id, tsMs, ask, decision)
-    if (landed === undefined) return recording.unrecorded(ask, limits, decision)
-    if (await log.written()) {
+    const isWritten = await log.written()
+    if (landed === undefined) return recording.unrecorded(limits, decision)
+    if (isWritten) {
       admissions.mark(ask.subject.id, admissionId, id)
       return { id, decision, limits }
     }
     overdue.add(admissionId)
-    return recording.overdue({ id, landed, ask, limits, decision }, (isThere) => {
+    void landed.then((isThere) => {
       overdue.delete(admissionId)
       if (isThere) admissions.mark(ask.subject.id, admissionId, id)
     })
+    return recording.unrecorded(limits, decision)
   }
 
   return async function admitOnce(admitted, ownId) {
@@ -63,11 +66,13 @@ export function createAdmitOnce(parts: {
       return first.finally(() => underWay.delete(ownId))
     }
     await underWay.get(repeats)
-    if (overdue.has(repeats)) return recording.refuse(ask, limits, repeatedTooSoon(decision))
+    const tooSoon = () => {
+      const refused = repeatedTooSoon(decision)
+      return recording.refuse(denialOf(ask, refused), limits, refused)
+    }
+    if (overdue.has(repeats)) return tooSoon()
     const found = await admissions.claim(ask.subject.id, repeats)
     if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
-    return found.kind === 'ours'
-      ? record(admitted, ownId, repeats)
-      : recording.refuse(ask, limits, repeatedTooSoon(decision))
+    return found.kind === 'ours' ? record(admitted, ownId, repeats) : tooSoon()
   }
 }

@@ -172,6 +172,7 @@ describe('the reverse proxy', () => {
     decisions.isFull = true
     const answer = await get()
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
+    expect(answer.headers['weir-decision']).toBeUndefined()
     expect(upstreamSaw).toHaveLength(0)
   })
 })

@@ -1,6 +1,7 @@
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
+import { createCorrections } from './corrections.ts'
 import { createGate, type Gate } from './gate.ts'
 import { createCallerCheck } from './grpc/caller-check.ts'
 import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
@@ -38,9 +39,11 @@ export interface Apps {
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
 export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): Promise<Apps> {
-  const gate = createGate(ports)
+  const corrections = createCorrections(ports.log)
+  const gate = createGate({ ...ports, corrections })
   const settling = createSettling({
     ...ports,
+    corrections,
     settlements: ports.settlements ?? noSettlements,
     telling: ports.telling ?? noTelling,
   })
@@ -75,7 +78,10 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   for (const app of [proxy, api]) {
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
     app.addHook('preClose', async () => void gate.delays.drain(drainMs))
-    app.addHook('onClose', () => gate.denials.close())
+    app.addHook('onClose', async () => {
+      const left = corrections.close()
+      if (left > 0) logger.error({ left }, 'corrections are lost: the journal does not take them')
+    })
   }
   const mayAsk = createCallerCheck(ports, adminTokenSha256)
   const grpc = createGrpcDoor(ports, gate, mayAsk, logger)

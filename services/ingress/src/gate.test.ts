@@ -4,6 +4,7 @@ import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import type { AdmissionRecord, Admissions } from './admissions.ts'
+import { createCorrections } from './corrections.ts'
 import { type Ask, createGate, type Gate, type GateParts } from './gate.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
@@ -111,84 +112,84 @@ test('an idempotency key is charged and recorded once, and answered with the fir
   expect(other.decision.limits.find(({ name }) => name === 'minute')).toMatchObject({ used: 2 })
 })
 
-test('what cannot be recorded is refused and its charge given back; the refusal is recorded once there is room', async () => {
+const unrecorded = { allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 }
+const stranger = () => gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
+const used = async () => (await gate.decide(ask({ peek: true }))).decision.limits.map((limit) => limit.used)
+
+test('what cannot be recorded is refused without an id, and its charge is given back', async () => {
   log.isFull = true
-  const refused = [await gate.decide(ask()), await gate.decide(ask())]
-  expect(refused.map(({ decision }) => [decision.reason, decision.charged])).toEqual([
-    ['journal_full', 'no'],
-    ['journal_full', 'no'],
-  ])
-  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 0 }, { used: 0 }])
+  const refused = [await gate.decide(ask()), await stranger()]
+  for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
+  expect([await used(), log.missed]).toEqual([[0, 0], 2])
   log.isFull = false
   const { id } = await gate.decide(ask())
-  expect(log.records).toMatchObject([
-    { id: refused[1]?.id, outcome: 'deny', reason: 'journal_full', charged: 'no', count: 2, limits: [] },
-    { id, outcome: 'allow', count: 1 },
-  ])
-  expect(refused[0]?.id).toBe(refused[1]?.id)
+  expect(log.records).toMatchObject([{ id, outcome: 'allow', count: 1 }])
 })
 
-test('who is over a limit is told so also while the journal is full', async () => {
+test('a refusal that cannot be recorded says so, and that it was one; a request that would have been admitted was none', async () => {
   for (let n = 0; n < 3; n += 1) await gate.decide(ask())
   log.isFull = true
-  expect((await gate.decide(ask())).decision).toMatchObject({ allowed: false, reason: 'limit' })
+  const refused = [await gate.decide(ask()), await stranger(), await gate.decide(ask({ id: 'acme' }))]
+  for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
+  expect(refused.map(({ isKnownRefusal }) => isKnownRefusal === true)).toEqual([true, true, false])
 })
 
-test('what the disk did not take is not answered as decided, and its charge is given back; the refusal is recorded later', async () => {
+test('where a full journal admits, what cannot be recorded is answered as decided, without an id, and stays charged', async () => {
+  gate = createGate({ ...parts, onJournalFull: 'admit' })
+  for (let n = 0; n < 2; n += 1) await gate.decide(ask())
+  log.isFull = true
+  const [admitted, refused, nobody] = [await gate.decide(ask()), await gate.decide(ask()), await stranger()]
+  expect([admitted.id, admitted.decision]).toMatchObject([undefined, { allowed: true, charged: 'yes' }])
+  expect([refused.id, refused.decision]).toMatchObject([undefined, { allowed: false, reason: 'limit' }])
+  expect([nobody.id, nobody.decision]).toMatchObject([undefined, { allowed: false, reason: 'unauthorized' }])
+  expect([await used(), log.missed]).toEqual([[1, 3], 3])
+  log.isFull = false
+  log.isOverdue = true
+  const late = await gate.decide(ask({ id: 'acme' }))
+  expect([late.id, late.decision.allowed]).toEqual([undefined, true])
+  log.land(true)
+  await gate.decide(ask({ peek: true }))
+  expect(log.records.at(-1)).toMatchObject({ subject: 'acme', outcome: 'allow', count: 1 })
+})
+
+test('what the disk did not take in time is not answered as decided, and has no record of another kind', async () => {
   log.isStalled = true
-  const stranger = () => gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
   const refused = [await gate.decide(ask()), await stranger()]
-  expect(refused[1]?.id).toBeUndefined()
-  for (const { decision } of refused) {
-    expect(decision).toMatchObject({ allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 })
-  }
-  expect((await gate.decide(ask({ peek: true }))).decision.limits).toMatchObject([{ used: 0 }, { used: 0 }])
+  for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
+  expect(await used()).toEqual([0, 0])
   log.isStalled = false
   log.records.length = 0
   const { id } = await gate.decide(ask())
-  expect(log.records).toMatchObject([
-    { id: refused[0]?.id, subject: 'globex', reason: 'journal_full' },
-    // A sum may have counted the stranger, and nobody can tell: a gap says so.
-    { gap: 'journal_full', count: 1 },
-    { id, outcome: 'allow' },
-  ])
+  expect(log.records).toMatchObject([{ id, outcome: 'allow' }])
 })
 
 test('what a stalled disk takes after all is the one record of its request, and its units are taken back as its charge was', async () => {
   log.isOverdue = true
   const { id, decision } = await gate.decide(ask())
-  expect(decision).toMatchObject({ allowed: false, reason: 'journal_full', charged: 'no' })
+  expect([id, decision]).toMatchObject([undefined, unrecorded])
   log.land(true)
   await gate.decide(ask({ peek: true }))
+  const [taken] = log.records
   expect(log.records).toMatchObject([
-    { id, outcome: 'allow', cost: 1, count: 1 },
-    { corrects: id, adjustment: -1, count: 0, charged: 'no' },
-  ])
-  expect(gate.denials.waiting).toBe(0)
-})
-
-test('what a stalled disk does not take in the end is recorded as refused, under the id that was given out', async () => {
-  log.isOverdue = true
-  const [one, other] = [await gate.decide(ask()), await gate.decide(ask())]
-  log.records.length = 0
-  log.land(false)
-  const { id } = await gate.decide(ask())
-  expect(log.records).toMatchObject([
-    { id: one.id, outcome: 'deny', reason: 'journal_full', count: 1 },
-    { id: other.id, outcome: 'deny', reason: 'journal_full', count: 1 },
-    { id, outcome: 'allow' },
+    { outcome: 'allow', cost: 1, count: 1 },
+    { corrects: taken?.id, adjustment: -1, count: 0, charged: 'no' },
   ])
 })
 
-test('a denial that lands late is not recorded a second time', async () => {
-  for (let n = 0; n < 3; n += 1) await gate.decide(ask())
-  log.records.length = 0
+test('of an admission that landed late the correction is given to the journal until it stands there, once', async () => {
+  const corrections = createCorrections(log)
+  gate = createGate({ ...parts, corrections })
   log.isOverdue = true
-  const { id, decision } = await gate.decide(ask())
-  expect(decision).toMatchObject({ allowed: false, reason: 'journal_full' })
+  await gate.decide(ask())
   log.land(true)
-  await gate.decide(ask({ peek: true }))
-  expect([log.records, gate.denials.waiting]).toMatchObject([[{ id, outcome: 'deny', reason: 'limit' }], 0])
+  log.isFull = true
+  await used()
+  expect(log.records).toHaveLength(1)
+  log.isFull = false
+  expect(corrections.close()).toBe(0)
+  await used()
+  expect(log.records).toMatchObject([{ outcome: 'allow' }, { corrects: log.records[0]?.id, adjustment: -1 }])
+  expect(corrections.counters).toEqual({ recorded: 1, lost: 0 })
 })
 
 test('a repeat of what a stalled disk holds is put off, and has no record of its own once that has landed', async () => {
@@ -199,18 +200,16 @@ test('a repeat of what a stalled disk holds is put off, and has no record of its
   expect((await gate.decide(request)).decision).toMatchObject({ allowed: false, reason: 'unavailable' })
   log.land(true)
   const again = await gate.decide(request)
-  expect([again.decision.allowed, again.id]).toEqual([true, first.id])
-  expect(log.records.filter(({ outcome, reason }) => outcome === 'allow' || reason === 'journal_full')).toMatchObject([
-    { id: first.id },
-  ])
+  expect([first.id, again.decision.allowed]).toEqual([undefined, true])
+  expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([{ id: again.id }])
 })
 
 test('callers who are nobody are counted in one record a second, whatever their addresses', async () => {
-  const stranger = (ip: string, method = 'GET') =>
+  const from = (ip: string, method = 'GET') =>
     gate.refuseStranger({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
-  const ids = [await stranger('192.0.2.1'), await stranger('192.0.2.2'), await stranger('192.0.2.1', 'PUT')]
+  const ids = [await from('192.0.2.1'), await from('192.0.2.2'), await from('192.0.2.1', 'PUT')]
   nowMs += 1_000
-  ids.push(await stranger('192.0.2.1'))
+  ids.push(await from('192.0.2.1'))
   expect(log.records).toMatchObject([
     { id: ids[1]?.id, subject: '_unauthenticated', method: 'GET', count: 2, charged: 'no' },
     { id: ids[2]?.id, method: 'PUT', count: 1 },

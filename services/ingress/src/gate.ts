@@ -8,7 +8,8 @@ import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { type Admissions, createOwnAdmissions } from './admissions.ts'
 import { createAdmitOnce } from './admit-once.ts'
-import { aboutOf, encodeCorrectionOpen } from './correction-record.ts'
+import { aboutOf } from './correction-record.ts'
+import { type Corrections, createCorrections } from './corrections.ts'
 import { DelayQueues } from './delay/delay-queues.ts'
 import { limitToWaitFor, limitWaitedFor, waitForRoom } from './delay/patience.ts'
 import { createDenials, type Denials } from './denials.ts'
@@ -17,8 +18,8 @@ import type { NamedValues } from './http/named-scopes.ts'
 import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
-import { strangerOf } from './recorded.ts'
-import { createRecording, journalFull, type Recording } from './recording.ts'
+import { denialOf, strangerOf } from './recorded.ts'
+import { createRecording, type Recording } from './recording.ts'
 import type { ChargedDecision } from './settle.ts'
 
 /** Who asks for what, however the request came in. */
@@ -53,21 +54,23 @@ export interface Ask {
 
 /** What a door answers from. */
 export interface Verdict {
-  /** Id of the record that counts the decision, alone or with its like; undefined for a peek, which leaves none. */
+  /** Id of the record that counts the decision, alone or with its like; undefined for a peek and for what has no record. */
   readonly id: string | undefined
   readonly decision: Decision
   /** The limits that were asked, in order; undefined for a caller that is nobody. */
   readonly limits: readonly Limit[] | undefined
+  /** Refused as decided, although the answer says that it could not be recorded: a gateway must not serve it. */
+  readonly isKnownRefusal?: boolean
   /** Of an admission on a route with `refundOn`, for whoever gives it back. */
   readonly charged?: ChargedDecision
 }
 
-/** The one way to a decision: every door asks here, and a verdict is given out once its record is safe. */
+/** The one way to a decision: every door asks here, and a verdict is given out once its record is safe, or says by its id that it has none. */
 export interface Gate {
   decide(ask: Ask): Promise<Verdict>
   /** Records a caller without a valid key. Touches no limit. */
   refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Promise<Verdict>
-  readonly denials: Pick<Denials, 'counters' | 'waiting' | 'close'>
+  readonly denials: Pick<Denials, 'counters'>
   /** Those who wait for room. To be drained before the doors close. */
   readonly delays: Pick<DelayQueues, 'waiting' | 'drain'>
   /** Requests beyond a limit, by what was done with them. */
@@ -100,6 +103,10 @@ export interface GateParts {
   readonly log: DecisionLog
   readonly clock: Clock
   readonly admissions?: Admissions | undefined
+  /** With `admit`, what cannot be recorded is answered as decided, else refused. */
+  readonly onJournalFull?: 'refuse' | 'admit' | undefined
+  /** Shared with whoever else corrects. */
+  readonly corrections?: Corrections | undefined
   readonly lateRefunds?: LateRefunds | undefined
   /** Given by tests. */
   readonly delays?: DelayQueues | undefined
@@ -121,6 +128,7 @@ class DecidingGate implements Gate {
   readonly delays: DelayQueues
   readonly #parts: GateParts
   readonly #recording: Recording
+  readonly #corrections: Corrections
   readonly #admitOnce: ReturnType<typeof createAdmitOnce>
   readonly #exceeded = createExceeded()
 
@@ -129,7 +137,8 @@ class DecidingGate implements Gate {
     this.#parts = parts
     this.delays = delays
     this.denials = createDenials({ log, clock })
-    this.#recording = createRecording(log, this.denials)
+    this.#recording = createRecording(log, this.denials, parts.onJournalFull ?? 'refuse')
+    this.#corrections = parts.corrections ?? createCorrections(log)
     this.#admitOnce = createAdmitOnce({ log, recording: this.#recording, admissions })
   }
 
@@ -161,23 +170,24 @@ class DecidingGate implements Gate {
       this.#exceeded.note(decision, limits)
       return decision.charged === 'unknown'
         ? this.#refuseUnsure(ask, request, decision)
-        : this.#recording.refuse(ask, limits, decision)
+        : this.#recording.refuse(denialOf(ask, decision), limits, decision)
     }
     if (decision.deniedBy !== '') this.#exceeded.note(decision, limits)
-    if (this.denials.waiting > 0) this.denials.flush()
     const tsMs = kept?.tsMs ?? clock.nowMs()
     const { idempotency } = request
     if (idempotency !== undefined) return this.#admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
     const id = kept?.settleable.id ?? uuidv7(tsMs)
     const landed = this.#recording.append(id, tsMs, ask, decision)
-    if (landed !== undefined && (await log.written())) {
+    // Also where nothing was taken: by then it stands in the gap page.
+    const isWritten = await log.written()
+    if (landed !== undefined && isWritten) {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
       return { id, decision, limits, charged: { id, about: aboutOf(ask, tsMs), request, decision } }
     }
     return this.#takeBack(ask, tsMs, id, { ask, request, kept, decision }, landed)
   }
 
-  /** An admission that is not in the journal, or not yet: whoever asked is turned away and gets back what it was charged. */
+  /** An admission that is not in the journal, or not yet: unless it is admitted all the same, it is refused and its charge given back. */
   async #takeBack(
     ask: Ask,
     tsMs: number,
@@ -185,21 +195,25 @@ class DecidingGate implements Gate {
     { request, decision }: Attempt,
     landed: Promise<boolean> | undefined,
   ): Promise<Verdict> {
-    const { store, log } = this.#parts
     const { limits } = request
-    const isBack = decision.charged === 'yes' && (await store.refund(request, decision))
-    const charged = isBack ? 'no' : decision.charged
-    if (landed === undefined) return this.#recording.unrecorded(ask, limits, decision, charged)
-    // A record that comes to stand in the journal after all says that it was charged.
-    const takeBack = (isThere: boolean) => void (isThere && isBack && takeUnitsBack(log, ask, tsMs, id))
-    return this.#recording.overdue({ id, landed, ask, limits, decision, charged }, takeBack)
+    if (this.#recording.admits) return this.#recording.unrecorded(limits, decision)
+    const isBack = decision.charged === 'yes' && (await this.#parts.store.refund(request, decision))
+    if (isBack) {
+      // A record that comes to stand in the journal after all says that it was charged.
+      const { subject, cost } = ask
+      const correction = { decisionId: id, subject: subject.id, about: aboutOf(ask, tsMs), adjustment: -cost }
+      void landed?.then((isThere) => {
+        if (isThere) this.#corrections.record({ ...correction, charged: 'no', limits: [] })
+      })
+    }
+    return this.#recording.unrecorded(limits, decision, isBack ? 'no' : decision.charged)
   }
 
   /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
   async #refuseUnsure(ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> {
     const { clock, lateRefunds } = this.#parts
     const tsMs = clock.nowMs()
-    const verdict = await this.#recording.refuse(ask, request.limits, decision)
+    const verdict = await this.#recording.refuse(denialOf(ask, decision), request.limits, decision)
     if (verdict.id !== undefined) lateRefunds?.note({ id: verdict.id, about: aboutOf(ask, tsMs), request })
     return verdict
   }
@@ -235,16 +249,11 @@ class DecidingGate implements Gate {
     return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
   }
 
-  async refuseStranger(ask: Parameters<Gate['refuseStranger']>[0]): Promise<Verdict> {
-    const { policy, log } = this.#parts
+  refuseStranger(ask: Parameters<Gate['refuseStranger']>[0]): Promise<Verdict> {
     const { retryAfterMs } = ask
-    const refused = policy.isStale() ? policyStale : unauthorized
-    const { id, isTaken } = this.denials.record(strangerOf(ask, refused), true)
-    if (isTaken && !(await log.written())) {
-      this.denials.miss()
-      return { id: undefined, decision: journalFull(refused), limits: undefined }
-    }
-    return { id, decision: retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }, limits: undefined }
+    const refused = this.#parts.policy.isStale() ? policyStale : unauthorized
+    const told = retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }
+    return this.#recording.refuse(strangerOf(ask, refused), undefined, told)
   }
 }
 
@@ -255,14 +264,6 @@ async function renewed(ask: Ask, view: PolicyView): Promise<Ask | undefined> {
   if (who === undefined || who.subject.id !== ask.subject.id) return undefined
   const route = view.policy.routes.find(({ template }) => template === ask.route.template) ?? unmatchedRoute
   return { ...ask, view, subject: who.subject, keyId: who.keyId, route }
-}
-
-/** Whoever was turned away is not to pay: the units are taken back where they were counted. */
-function takeUnitsBack(log: DecisionLog, ask: Ask, tsMs: number, decisionId: string): void {
-  const subject = ask.subject.id
-  const about = aboutOf(ask, tsMs)
-  const correction = { decisionId, subject, about, adjustment: -ask.cost, charged: 'no', limits: [] } as const
-  log.append(subject, encodeCorrectionOpen(correction), true)
 }
 
 /** The limits that a request meets. Those by address do not apply where the door does not know it. */

@@ -75,6 +75,7 @@ await startService(
           outcomes: journal.log(journalTopics.outcomes),
           clock: systemClock,
           admissions,
+          onJournalFull: config.onJournalFull,
         },
         ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis }) },
         dialect: config.rateLimitHeaders,

@@ -4,6 +4,8 @@ type Line = Readonly<Record<string, unknown>> & { readonly key: string }
 
 /** A log that keeps what it takes, and can be full or have a stalled disk: for tests of what stands before one. */
 export interface MemoryDecisionLog extends DecisionLog {
+  /** Decisions that were not taken. */
+  missed: number
   /** In the order in which they were taken. */
   readonly records: Line[]
   /** Takes nothing. */
@@ -24,11 +26,14 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
   let closed = 0
   return {
     records,
+    missed: 0,
     isFull: false,
     isStalled: false,
     isOverdue: false,
     append(key, openLine) {
-      if (!this.isFull) records.push({ key, ...JSON.parse(`${openLine}}`) })
+      const line = JSON.parse(`${openLine}}`)
+      if (this.isFull) this.missed += line.count
+      else records.push({ key, ...line })
       return !this.isFull
     },
     openSum(key, beforeCount, afterCount) {

@@ -4,7 +4,6 @@ import type { RecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
-import type { Denials } from './denials.ts'
 import type { Gate } from './gate.ts'
 import type { OpenIdentifier } from './http/identify.ts'
 
@@ -71,7 +70,7 @@ export function registerGate(
 /** How denials are recorded, and what their records could not say. */
 function registerDenials(
   register: Registry,
-  denials: Pick<Denials, 'counters' | 'waiting'>,
+  denials: Gate['denials'],
   admissions: Pick<RecordedAdmissions, 'marksLost'>,
 ): void {
   registerScraped(register, {
@@ -79,11 +78,6 @@ function registerDenials(
       help: 'Denials from memory and of unknown callers that share a record',
       read: () => denials.counters.summed,
     },
-    weir_denials_uncounted_total: {
-      help: 'Denials that only a gap tells of, because the journal was full for too long',
-      read: () => denials.counters.uncounted,
-    },
-    weir_denials_waiting: { help: 'Kinds of denials that wait for room in the journal', read: () => denials.waiting },
     weir_admission_marks_lost_total: {
       help: 'Recorded admissions under idempotency keys whose repeats will not know',
       read: () => admissions.marksLost,

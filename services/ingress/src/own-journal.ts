@@ -38,7 +38,6 @@ export async function ownJournal(
         partitions: specs.find((spec) => spec.name === name)?.partitions ?? 1,
       })),
       maxBytes: config.journalMaxBytes,
-      onFull: config.onJournalFull,
       fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
       isEphemeralAllowed: config.journalEphemeral === '1',
       onCorrections: (corrections) => telling.tell(corrections),
@@ -87,7 +86,10 @@ function registerJournal(register: Registry, journal: Journal): void {
     },
     weir_journal_bytes: { help: 'Bytes of the journal on disk', read: () => journal.backlog.bytes },
     weir_journal_max_bytes: { help: 'Bytes it may have', read: () => journal.maxBytes },
-    weir_journal_gaps_total: { help: 'Decisions answered without a record', read: () => journal.counters.gaps },
+    weir_journal_gaps_total: {
+      help: 'Decisions answered without a record, each counted in a gap',
+      read: () => journal.counters.gaps,
+    },
     weir_journal_slow_writes_total: {
       help: 'Writes that the disk was slow at',
       read: () => journal.counters.slowWrites,

@@ -26,6 +26,8 @@ export interface Ports {
   /** What upstreams answered. No count depends on it: what is not taken is only missed. */
   readonly outcomes: OutcomeLog
   readonly clock: Clock
+  /** What is done with what cannot be recorded; refused if left out. */
+  readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with the other processes; of this one alone if left out. */
   readonly admissions?: Admissions | undefined
   /** Without them no decision can be settled. */

@@ -3,6 +3,7 @@ import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/redis/settlements.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
+import { type Corrections, createCorrections } from './corrections.ts'
 import type { DecisionLog } from './ports.ts'
 import type { Telling } from './written-corrections.ts'
 
@@ -29,9 +30,9 @@ export interface ChargedDecision {
 }
 
 export interface CorrectionCounters {
-  /** Records of corrections that the journal took. */
+  /** Records of corrections that the journal has. */
   readonly recorded: number
-  /** Given back in Redis, but the journal did not take the record. */
+  /** Given back in Redis, and not recorded: too many waited for room. */
   readonly lost: number
 }
 
@@ -49,6 +50,7 @@ export interface SettlingParts {
   readonly settlements: Settlements
   readonly store: Pick<LimitStore, 'refund'>
   readonly log: DecisionLog
+  readonly corrections?: Corrections | undefined
   /** Goes on where Redis did not hear that a record is safe. */
   readonly telling: Pick<Telling, 'tell'>
   readonly crash?: CrashPoint | undefined
@@ -86,16 +88,19 @@ class SettlingService implements Settling {
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
   /** Decisions whose correction this process gave to the journal, until Redis knows: none stands there twice. */
   readonly #taken = new Map<string, Taken>()
-  readonly #counters = { recorded: 0, lost: 0 }
+  readonly #corrections: Corrections
+  #recorded = 0
 
   constructor(parts: SettlingParts) {
     this.#parts = parts
     this.#monotonicMs = parts.monotonicMs ?? (() => performance.now())
     this.#crash = parts.crash ?? noCrash
+    this.#corrections = parts.corrections ?? createCorrections(parts.log)
   }
 
   get counters(): CorrectionCounters {
-    return { ...this.#counters }
+    const { recorded, lost } = this.#corrections.counters
+    return { recorded: this.#recorded + recorded, lost }
   }
 
   settle(settlement: Settlement): Promise<SettleAnswer> {
@@ -149,7 +154,7 @@ class SettlingService implements Settling {
       this.#taken.set(id, given)
       // A repeat, which asks `written` of its own turn, is to give it again; as long as it may still land, that would make two.
       void log.landed().then((isThere) => this.#landed(id, given, isThere))
-      this.#counters.recorded += 1
+      this.#recorded += 1
     }
     return await log.written()
   }
@@ -169,17 +174,12 @@ class SettlingService implements Settling {
     const isCharged = decision.charged === 'yes'
     const isBack = isCharged && (await this.#parts.store.refund(request, decision))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
-    this.#append(subject, { decisionId: id, subject, about, adjustment: -request.cost, charged, limits: [] })
+    this.#corrections.record({ decisionId: id, subject, about, adjustment: -request.cost, charged, limits: [] })
   }
 
   recordLateRefund({ id, about, request }: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void {
     const { subject } = request.scope
-    this.#append(subject, { decisionId: id, subject, about, adjustment: 0, charged: 'no', limits: [] })
-  }
-
-  #append(key: string, correction: Parameters<typeof encodeCorrectionOpen>[0]): void {
-    if (this.#parts.log.append(key, encodeCorrectionOpen(correction), true)) this.#counters.recorded += 1
-    else this.#counters.lost += 1
+    this.#corrections.record({ decisionId: id, subject, about, adjustment: 0, charged: 'no', limits: [] })
   }
 }
 

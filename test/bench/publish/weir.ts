@@ -13,7 +13,7 @@ const log = createLogger('bench', 'error')
 const topics = [{ name: task.topic, partitions: 6 }]
 const base = join(task.dir, 'journal')
 const directory = await createDirectory(base, topics)
-const writer = await openWriter(directory, { topics, maxBytes: 2 ** 30, onFull: 'refuse', log })
+const writer = await openWriter(directory, { topics, maxBytes: 2 ** 30, log })
 const decisions = writer.log(0)
 
 let n = 0

@@ -26,7 +26,6 @@ test.each([
   refused('blocked', 60_000),
   refused('unavailable', 1_000),
   refused('unavailable', 1_000, ''),
-  refused('journal_full', 2_000, ''),
   refused('cost_exceeds_limit', 0),
 ])('a refusal is answered in the words and headers of the proxy: %j', async (verdict) => {
   const headers: Record<string, string> = {}

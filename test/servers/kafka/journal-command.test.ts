@@ -17,7 +17,7 @@ async function leaveDead(base: string, topic: string, from: number, to: number):
   const topics = [{ name: topic, partitions: 3 }]
   const directory = await createDirectory(base, topics)
   const log = createLogger('test', 'silent')
-  const writer = await openWriter(directory, { topics, maxBytes: 64 * mebibyte, onFull: 'refuse', log })
+  const writer = await openWriter(directory, { topics, maxBytes: 64 * mebibyte, log })
   for (let n = from; n < to; n += 1) writer.log(0).append(`k${n % 20}`, `{"n":${n}`)
   await writer.close()
   await directory.release()

@@ -142,7 +142,7 @@ test('while the wall clock is behind what marks have said, records go on and mar
   onTestFinished(() => directory.release())
   const { journal, path } = directory
   const log = createLogger('test', 'silent')
-  const writer = await openWriter(directory, { topics, maxBytes: 2 ** 26, onFull: 'refuse', log })
+  const writer = await openWriter(directory, { topics, maxBytes: 2 ** 26, log })
   writer.state.raiseWatermark(Date.now() + 7_200_000)
   const state = new PublisherState()
   const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }

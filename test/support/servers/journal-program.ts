@@ -18,7 +18,6 @@ const journal = await openJournal({
   ...{ brokers: [task.broker], clientId: 'journal', log, base: task.base },
   topics: [{ name: task.topic, partitions: 6 }],
   maxBytes: 256 * 1024 * 1024,
-  onFull: 'refuse',
   isEphemeralAllowed: true,
   onTakenAway: () => process.exit(1),
 })

@@ -26,7 +26,6 @@ export function openTestJournal(
     base,
     topics: topics.map((name) => ({ name, partitions: 6 })),
     maxBytes: 256 * 1024 * 1024,
-    onFull: 'refuse',
     isEphemeralAllowed: true,
     onTakenAway: () => {
       throw new Error(`${base} was taken away`)

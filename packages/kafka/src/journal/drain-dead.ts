@@ -47,7 +47,7 @@ export async function drainDead(options: DrainOptions): Promise<{ readonly sent:
   if (found === 0) return { sent: 0, left: 0 }
   const topics = await topicsOf(base)
   const log = createLogger('journal', 'silent')
-  const rest = { maxBytes, onFull: 'refuse', isEphemeralAllowed: true, onTakenAway: () => undefined } as const
+  const rest = { maxBytes, isEphemeralAllowed: true, onTakenAway: () => undefined } as const
   const journal = await openJournal({ ...options, ...rest, topics, log })
   try {
     const path = join(base, journal.id)

@@ -6,7 +6,7 @@ import { type Gap, GapPage, gapOpenLine } from './gap-page.ts'
 import type { Numbering } from './numbering.ts'
 
 /**
- * Decisions answered without a record. They are counted in the gap page before the answer; once the journal has room they become one
+ * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk stalls; once the journal has room they become one
  * gap record, and only when that is in the file does the page begin anew.
  */
 export class GapCounter {
@@ -18,6 +18,7 @@ export class GapCounter {
   readonly #log: Logger
   readonly #crash: CrashPoint
   #underWay: Gap | undefined
+  #isFailing = false
   /** Since the process started. */
   counted = 0
 
@@ -50,8 +51,13 @@ export class GapCounter {
     if (this.#frames.trouble === 'stalled') return
     try {
       this.#page.write()
+      this.#isFailing = false
     } catch (error) {
-      this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
+      // It is tried with every turn; one line says so until it is written again.
+      if (!this.#isFailing) {
+        this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
+      }
+      this.#isFailing = true
     }
   }
 

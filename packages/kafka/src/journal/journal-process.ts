@@ -11,7 +11,7 @@ const [base = '', count = '0', crashAt] = process.argv.slice(2)
 const crash = createCrashPoint('ingress', crashAt)
 const directory = await createDirectory(base, testTopics, crash)
 await adoptDead(base, directory, crash)
-const writer = await openWriter(directory, { ...testOptions, crash, onFull: 'admit' })
+const writer = await openWriter(directory, { ...testOptions, crash })
 const log = writer.log(0)
 process.stdout.write(`journal ${directory.journal}\n`)
 

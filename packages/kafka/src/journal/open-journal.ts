@@ -21,7 +21,6 @@ export interface JournalOptions extends KafkaOptions {
   /** The first is that of decisions. Partitions are those to assume when neither Kafka nor the last start can tell. */
   readonly topics: readonly JournalTopic[]
   readonly maxBytes: number
-  readonly onFull: 'refuse' | 'admit'
   readonly fsyncMs?: number | undefined
   /** Also on a disk that does not outlive the container. */
   readonly isEphemeralAllowed: boolean

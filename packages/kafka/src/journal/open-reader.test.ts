@@ -138,7 +138,7 @@ test("damage at a segment's head costs no more than elsewhere; a layout of anoth
 
 /** Leaves two sums open, of three topics' partitions, and counts two decisions into the gap page. */
 async function withLeftovers(base: TemporaryBase) {
-  const opened = await base.open({ onFull: 'admit' })
+  const opened = await base.open()
   const log = opened.writer.log(0)
   for (let n = 0; n < 40; n += 1) {
     log.append(`k${n}`, line(n, 50_000))

@@ -112,15 +112,16 @@ test('bytes of adopted directories take from the bound', async () => {
   await until(() => !writer.log(0).append('a', line(0), true))
 })
 
-test('what a full journal admits is counted in the gap page, and recorded under a number once there is room', async () => {
+test('what a full journal does not take is counted in the gap page, and recorded under a number once there is room; a correction is none of it', async () => {
   await using base = new TemporaryBase()
-  const { writer, directory } = await base.open({ onFull: 'admit' })
+  const { writer, directory } = await base.open()
   const log = writer.log(0)
   writer.state.adoptedBytes = writer.maxBytes
   await until(() => writer.trouble === 'full')
-  for (let n = 0; n < 3; n += 1) expect(log.append('a', line(n), true)).toBe(true)
-  expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(true)
-  expect(await log.written()).toBe(true)
+  for (let n = 0; n < 3; n += 1) expect(log.append('a', line(n), true)).toBe(false)
+  expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(false)
+  expect(log.append('a', '{"n":3,"count":0,"corrects":1', true)).toBe(false)
+  await log.written()
   expect(writer.counters).toMatchObject({ appended: 0, gaps: 43 })
   const page = statSync(`${directory.path}/gap`)
   expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":43,')])

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { OpenSum, RecordLog } from '../record-log.ts'
+import type { RecordLog } from '../record-log.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type Frame, frameKinds } from './frame.ts'
 import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
@@ -17,7 +17,6 @@ export interface WriterOptions {
   readonly topics: readonly JournalTopic[]
   /** Of all segments, and of directories adopted. */
   readonly maxBytes: number
-  readonly onFull: 'refuse' | 'admit'
   /** Milliseconds between syncs to the disk; undefined leaves it to the kernel: then only the machine's death loses anything. */
   readonly fsyncMs?: number | undefined
   readonly log: Logger
@@ -46,8 +45,8 @@ const decisions = 0
 /** In a text within a line quotes are escaped. */
 const countIn = /,"count":(\d+),/
 
-/** A record may stand for many: equal refusals that found no room for a sum. A correction, which counts none, is missed like one. */
-const decisionsIn = (line: string): number => Math.max(1, Number(countIn.exec(line)?.[1] ?? 1))
+/** How many decisions a record stands for: a correction for none. */
+const decisionsIn = (line: string): number => Number(countIn.exec(line)?.[1] ?? 1)
 
 class Writer implements JournalWriter {
   readonly journal: string
@@ -66,8 +65,6 @@ class Writer implements JournalWriter {
   #closed: Promise<boolean> | undefined
   #appended = 0
   #refused = 0
-  #admitted: { readonly of: Promise<boolean>; readonly promise: Promise<boolean> } | undefined
-  #admittedLanding: { readonly of: Promise<boolean>; readonly promise: Promise<boolean> } | undefined
 
   constructor(directory: HeldDirectory, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
     const { journal, path } = directory
@@ -112,57 +109,27 @@ class Writer implements JournalWriter {
     if (this.#numbering.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
-      openSum: (key, before, after) => this.#openSum(topic, key, before, after),
-      written: () => this.#written(),
-      landed: () => this.#landed(),
+      openSum: (key, before, after) =>
+        this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined,
+      written: () => this.#frames.written(),
+      landed: () => this.#frames.landed(),
     }
   }
 
   #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
     const share = topic !== decisions ? 'unawaited' : isReserved ? 'reserved' : 'others'
     const isPut = this.#ended === undefined && this.#numbering.putRecord(frameKinds.record, topic, key, openLine, share)
-    if (!isPut) return this.#refuse(topic, openLine)
-    this.#appended += 1
-    return true
-  }
-
-  /** True when the decision is answered all the same. */
-  #refuse(topic: number, openLine = ''): boolean {
-    this.#refused += 1
-    if (!this.#isAdmitted(topic)) return false
-    this.#gap.count(decisionsIn(openLine))
-    return true
-  }
-
-  #isAdmitted(topic: number): boolean {
-    return topic === decisions && this.#options.onFull === 'admit' && this.#ended === undefined
-  }
-
-  #openSum(topic: number, key: string, before: string, after: string): OpenSum | undefined {
-    const sum = this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined
-    if (sum !== undefined || !this.#isAdmitted(topic)) return sum
-    // Without room for a sum a journal that admits counts into the gap, until there is room.
-    return { add: () => !this.#frames.hasRoom('others') && this.#refuse(topic) }
-  }
-
-  #written(): Promise<boolean> {
-    const promise = this.#frames.written()
-    if (this.#options.onFull === 'refuse') return promise
-    // What was not written has been counted into the gap by then.
-    if (this.#admitted?.of !== promise)
-      this.#admitted = { of: promise, promise: promise.then(() => this.#ended === undefined) }
-    return this.#admitted.promise
-  }
-
-  #landed(): Promise<boolean> {
-    const promise = this.#frames.landed()
-    if (this.#options.onFull === 'refuse') return promise
-    // As above; one for all who ask in a turn, which each request does.
-    if (this.#admittedLanding?.of !== promise) {
-      const landed = promise.then((isThere) => isThere || this.#ended === undefined)
-      this.#admittedLanding = { of: promise, promise: landed }
+    if (isPut) this.#appended += 1
+    else {
+      this.#refused += 1
+      if (topic === decisions) this.#countMissed(decisionsIn(openLine))
     }
-    return this.#admittedLanding.promise
+    return isPut
+  }
+
+  /** Nothing is counted once the page is closed, or belongs to another process. */
+  #countMissed(missed: number): void {
+    if (missed > 0 && this.#ended === undefined) this.#gap.count(missed)
   }
 
   #endTurn(): void {
@@ -189,7 +156,7 @@ class Writer implements JournalWriter {
     for (const { kind, topic, value } of frames) {
       if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
     }
-    if (missed > 0 && this.#isAdmitted(decisions)) this.#gap.count(missed)
+    this.#countMissed(missed)
   }
 
   #onTick(): void {

@@ -80,7 +80,7 @@ export interface JournalCounters {
   /** Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end. */
   readonly numbered: number
   readonly refused: number
-  /** Decisions answered without a record (`WEIR_ON_JOURNAL_FULL=admit`). */
+  /** Decisions that the journal was given and does not have: counted in its gap page. */
   readonly gaps: number
   readonly writes: number
   /** Writes that took longer than the watchdog allows. */

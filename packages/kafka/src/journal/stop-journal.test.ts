@@ -47,17 +47,17 @@ test('a sum that is answered and cannot be closed at the stop is left to whoever
 
 test('decisions in the gap page of a journal that is still full at the stop are left to whoever takes it over', async () => {
   await using base = new TemporaryBase()
-  const { writer, path, drains, stop } = await openStopping(base, { onFull: 'admit' })
+  const { writer, path, drains, stop } = await openStopping(base, {})
   writer.state.adoptedBytes = writer.maxBytes
   expect(await waitUntil(() => writer.trouble === 'full', { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
-  for (let n = 0; n < 3; n += 1) expect(writer.log(0).append('a', `{"n":${n}`, true)).toBe(true)
-  expect(await writer.log(0).written()).toBe(true)
+  for (let n = 0; n < 3; n += 1) expect(writer.log(0).append('a', `{"n":${n}`, true)).toBe(false)
+  await writer.log(0).written()
   expect(await stop()).toBe(false)
   expect(drains).toEqual([])
   expect(found(path)).toEqual([expect.stringContaining('"gap":"journal_full","count":3,')])
 })
 
-test('decisions that a slow disk refuses with the very last write of a journal that admits are in its gap page', async () => {
+test('decisions that a slow disk refuses with the very last write are in the gap page', async () => {
   const disk: Disk = {
     ...realDisk,
     writeSync: (...all) => {
@@ -69,7 +69,7 @@ test('decisions that a slow disk refuses with the very last write of a journal t
       bytes.readUInt32LE(0) === 0 ? realDisk.write(fd, bytes, ...rest) : Promise.reject(new Error('ENOSPC')),
   }
   await using base = new TemporaryBase()
-  const { writer, path, stop } = await openStopping(base, { onFull: 'admit', disk })
+  const { writer, path, stop } = await openStopping(base, { disk })
   expect(writer.log(0).append('a', '{"n":0', true)).toBe(true)
   expect(await writer.log(0).written()).toBe(true)
   for (let n = 1; n < 4; n += 1) expect(writer.log(0).append('a', `{"n":${n}`, true)).toBe(true)

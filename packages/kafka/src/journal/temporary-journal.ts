@@ -20,7 +20,6 @@ export const testOptions: WriterOptions = {
   topics: testTopics,
   maxBytes: 64 * mebibyte,
   segmentBytes: mebibyte,
-  onFull: 'refuse',
   log: createLogger('journal', 'silent'),
 }
 

@@ -50,7 +50,11 @@ export const schemas = {
     additionalProperties: false,
     required: ['id', 'allowed', 'reason', 'denied_by', 'retry_after_ms', 'limits'],
     properties: {
-      id: { type: ['string', 'null'], description: "Of the decision's record; null for a peek." },
+      id: {
+        type: ['string', 'null'],
+        description:
+          "Of the decision's record; null for a peek, and with WEIR_ON_JOURNAL_FULL=admit where it could not be recorded.",
+      },
       allowed: { type: 'boolean' },
       reason: { type: 'string', enum: [...reasons] },
       denied_by: { type: 'string', description: 'Name of the first limit that refused, or empty.' },
@@ -113,7 +117,10 @@ export const schemas = {
 
 /** Headers by name, in each dialect only some of them. */
 const verdictHeaders = {
-  'Weir-Decision': { schema: { type: 'string' }, description: 'Id of the record; not on a peek.' },
+  'Weir-Decision': {
+    schema: { type: 'string' },
+    description: 'Id of the record; not on a peek, nor where there is none.',
+  },
   RateLimit: { schema: { type: 'string' }, description: 'Draft 10, the default dialect.' },
   'RateLimit-Policy': { schema: { type: 'string' }, description: 'In the syntax of draft 10 or of draft 6.' },
   'RateLimit-Limit': { schema: count, description: 'Dialect draft6.' },
@@ -152,6 +159,7 @@ const json = (description: string, name: keyof typeof schemas, headers: Headers)
 const strangers = {
   401: problem('No valid credential.', { ...verdictHeaders, ...authenticate }),
   429: problem('Too many wrong credentials from this address.', { ...verdictHeaders, ...retryAfter }),
+  503: problem('Not recorded, or the policy is stale.', { ...verdictHeaders, ...retryAfter }),
 }
 const malformed = {
   400: problem('The question is malformed; detail says where.'),
@@ -176,7 +184,11 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
     403: problem('A credential of a subject asks about another, or a token lacks the scope check.'),
   },
   '/v1/check/batch': {
-    200: json('Each decided for itself; malformed ones have a problem.', 'BatchResults', {}),
+    200: json(
+      'Each decided for itself; those that are malformed or could not be recorded have a problem.',
+      'BatchResults',
+      {},
+    ),
     ...malformed,
     ...strangers,
     ...ours,
@@ -233,7 +245,7 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
 /** What an upstream answers, as the proxy passes it on: status and body are its own. */
 const passed = {
   description: "The upstream's answer, with the headers of a verdict in place of its own of these names.",
-  headers: { ...verdictHeaders, 'Weir-Decision': { ...verdictHeaders['Weir-Decision'], required: true } },
+  headers: verdictHeaders,
   content: { '*/*': {} },
 }
 

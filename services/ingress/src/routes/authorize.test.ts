@@ -126,6 +126,26 @@ it('gives a gateway that asked for deny_status=403 what it cannot read: the stat
   expect([unavailable.statusCode, unavailable.headers['x-limit-status']]).toEqual([503, '503'])
 })
 
+it('a refusal that cannot be recorded stays one for gateways that serve what is answered with 5xx, and has no id', async () => {
+  await ask('POST', '/v1/search')
+  decisions.isFull = true
+  for (const [headers, query, status] of [
+    [acme, '', 429],
+    [acme, '?deny_status=403', 403],
+    [{}, '', 429],
+    [{ 'x-api-key': 'wrong' }, '?deny_status=403', 403],
+  ] as const) {
+    const answer = await ask('POST', '/v1/search', headers, query)
+    expect([answer.statusCode, answer.headers['retry-after'], answer.headers['weir-decision']]).toEqual([
+      status,
+      '5',
+      undefined,
+    ])
+    expect(answer.json().detail).toContain('could not be recorded')
+  }
+  expect(decisions.missed).toBe(4)
+})
+
 it.each(METHODS.filter((method) => method !== 'CONNECT'))('answers %s on every path below the door', async (method) => {
   const urls = ['/v1/authorize/', '/v1/authorize/v1/x?y=%zz', '/v1/authorize//a', '/v1/authorize/%73earch']
   for (const url of urls) {

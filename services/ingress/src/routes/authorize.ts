@@ -53,7 +53,8 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const refuse = (verdict: Verdict) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
-      return sendRefusal(reply, options, denialProblem(reply, verdict))
+      const problem = denialProblem(reply, verdict)
+      return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(problem) : problem)
     }
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
@@ -130,6 +131,12 @@ const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 const untrustedProxy = (header: string, address = 'a closed connection'): Problem => ({
   ...{ type: problemType('untrusted-proxy'), title: 'Untrusted proxy', status: 403 },
   detail: `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`,
+})
+
+/** A gateway that fails open serves what is answered with 5xx, and this was refused. */
+const refusedUnrecorded = (problem: Problem): Problem => ({
+  ...{ ...problem, status: 429 },
+  detail: 'The request was refused, and that could not be recorded. Try again later.',
 })
 
 const costInBody = costUnreadable(

@@ -1,8 +1,9 @@
 import { sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../gate.ts'
+import { denialProblem } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
-import { answerCheck, badCheck, type Checked, jsonType, verdictText } from './check/answer-check.ts'
+import { answerCheck, badCheck, type Checked, isUnrecorded, jsonType, verdictText } from './check/answer-check.ts'
 import { askedBy, type createAskerCheck } from './check/check-asker.ts'
 import { asItComes, batchSchema, readBatch, readCheck } from './check/check-body.ts'
 
@@ -11,9 +12,14 @@ const batchBodyBytesMax = 262_144
 
 const noWaiting = badCheck('A check of a batch does not wait: leave out wait, or ask on its own.')
 
+const noHeaders = { header: () => undefined }
+
 /** What one check of a batch came to, as JSON. */
-const resultText = (checked: Checked) =>
-  checked.kind === 'problem' ? JSON.stringify({ problem: checked.problem }) : verdictText(checked.verdict)
+function resultText(checked: Checked): string {
+  if (checked.kind === 'problem') return JSON.stringify({ problem: checked.problem })
+  const { verdict } = checked
+  return isUnrecorded(verdict) ? JSON.stringify({ problem: denialProblem(noHeaders, verdict) }) : verdictText(verdict)
+}
 
 /**
  * `POST /v1/check/batch`: many checks at once, each decided for itself and in order, as if one had come after the other.

@@ -31,7 +31,7 @@ tokens:
 `
 const bearer = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
 
-async function open(dialect?: RateLimitDialect) {
+async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit') {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
@@ -44,6 +44,7 @@ async function open(dialect?: RateLimitDialect) {
     log: decisions,
     clock,
     dialect,
+    onJournalFull,
   }
   const { api } = await buildApps(ports, log, sha256('root'))
   const ask = (payload: object | string, token = 'ci-token', url = '/v1/check') =>
@@ -54,6 +55,7 @@ async function open(dialect?: RateLimitDialect) {
     policy,
     batch: (checks: unknown, token?: string) => ask({ checks } as object, token, '/v1/check/batch'),
     records: decisions.records,
+    decisions,
   }
 }
 
@@ -110,6 +112,39 @@ it('a batch answers in order, each for itself, malformed ones with a problem', a
     results.map((one: { allowed?: boolean; problem?: { status: number } }) => one.problem?.status ?? one.allowed),
   ).toEqual([true, false, 400, 400, 400, false, true])
   expect(records).toHaveLength(3)
+})
+
+it('what cannot be recorded is 503 without an id, alone and in a batch, and charges nothing', async () => {
+  const { ask, batch, decisions } = await open()
+  await ask({ subject: 'acme', cost: 5 })
+  decisions.isFull = true
+  const reduced = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
+  const checks = [{ subject: 'acme' }, { subject: 'acme', cost: 5 }, { key: 'nobody' }]
+  for (const answer of await Promise.all(checks.map((one) => ask(one)))) {
+    expect([answer.statusCode, answer.headers['retry-after'], answer.headers['weir-decision']]).toEqual([
+      503,
+      '5',
+      undefined,
+    ])
+    expect(answer.json()).toMatchObject({ type: reduced, status: 503 })
+  }
+  const { results } = (await batch(checks)).json()
+  expect(results).toMatchObject(checks.map(() => ({ problem: { type: reduced, status: 503 } })))
+  expect((await ask({ subject: 'acme', peek: true })).json()).toMatchObject({ limits: [{ used: 5 }, { used: 5 }] })
+  expect(decisions.missed).toBe(6)
+})
+
+it('where a full journal admits, what cannot be recorded is answered as decided, with null for its id', async () => {
+  const { ask, decisions } = await open(undefined, 'admit')
+  decisions.isFull = true
+  const answers = [await ask({ subject: 'acme', cost: 5 }), await ask({ subject: 'acme', cost: 5 })]
+  expect(answers.map(({ statusCode, headers }) => [statusCode, headers['weir-decision']])).toEqual(
+    answers.map(() => [200, undefined]),
+  )
+  expect(answers.map((answer) => answer.json())).toMatchObject([
+    { id: null, allowed: true },
+    { id: null, allowed: false, reason: 'limit' },
+  ])
 })
 
 it('a batch of peeks charges nothing, and one idempotency key twice in a batch is charged once', async () => {

@@ -1,9 +1,9 @@
 import { sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Gate } from '../gate.ts'
-import { setVerdictHeaders } from '../http/verdict-reply.ts'
+import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
-import { answerCheck, badCheck, type Checked, jsonType, verdictText } from './check/answer-check.ts'
+import { answerCheck, badCheck, type Checked, isUnrecorded, jsonType, verdictText } from './check/answer-check.ts'
 import { askedBy, type createAskerCheck } from './check/check-asker.ts'
 import { asItComes, checkSchema, readCheck } from './check/check-body.ts'
 
@@ -17,6 +17,7 @@ export function addCheckRoute(
   const send = (reply: FastifyReply, checked: Checked) => {
     if (checked.kind === 'problem') return sendProblem(reply, checked.problem)
     setVerdictHeaders(reply, checked.verdict, ports)
+    if (isUnrecorded(checked.verdict)) return sendProblem(reply, denialProblem(reply, checked.verdict))
     return reply.header('content-type', jsonType).header('cache-control', 'no-store').send(verdictText(checked.verdict))
   }
 

@@ -37,6 +37,9 @@ export function verdictText({ id, decision, limits = [] }: Verdict): string {
   return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
 }
 
+/** An answer without a record is 503: to answer the question would say that it is counted. */
+export const isUnrecorded = ({ decision }: Verdict): boolean => decision.reason === 'journal_full'
+
 /** What the policy wants done beyond the limit, for whoever asks to do it. */
 function beyondText(decision: Decision, limits: readonly Limit[]): string {
   const onExceed = onExceedOf(decision, limits)

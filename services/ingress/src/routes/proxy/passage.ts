@@ -34,6 +34,8 @@ export interface Ending {
 export function createOutcomeRecorder(outcomes: OutcomeLog, clock: Clock): (passage: Passage, ending: Ending) => void {
   return function recordOutcome(passage, ending) {
     const { subjectId, routeTemplate, decisionId, request, upstream, startedAt } = passage
+    // Of a decision without a record nobody could look it up.
+    if (decisionId === '') return
     const line = encodeOutcomeOpen({
       id: decisionId,
       tsMs: clock.nowMs(),

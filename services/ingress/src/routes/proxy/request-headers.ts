@@ -71,7 +71,9 @@ export function headersForUpstream(request: IncomingMessage, identity: Identity,
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
   addForwarding(forwarded, request, fromProxy)
-  forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name, 'weir-decision', told.decisionId)
+  forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
+  // There is none where a journal that admits had no room for it.
+  if (told.decisionId !== '') forwarded.push('weir-decision', told.decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
   if (told.degradedBy !== '') forwarded.push('weir-degraded', told.degradedBy)
   return forwarded

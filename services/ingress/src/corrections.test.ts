@@ -1,0 +1,49 @@
+import { expect, test, vi } from 'vitest'
+import { type Correction, createCorrections } from './corrections.ts'
+import { createMemoryDecisionLog } from './memory-decision-log.ts'
+
+const tsMs = Date.parse('2026-11-21T12:00:00Z')
+const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
+const correction = (n: number): Correction => ({
+  ...{ decisionId: `019a9d3e-0000-7000-8000-00000000000${n}`, subject: 'acme', about },
+  ...{ adjustment: -n, charged: 'no', limits: [] },
+})
+
+test('what a full journal or a failing disk does not take is given to it again, until it stands there', async () => {
+  const log = createMemoryDecisionLog()
+  const corrections = createCorrections(log)
+  log.isFull = true
+  corrections.record(correction(1))
+  log.isFull = false
+  log.isStalled = true
+  corrections.record(correction(2))
+  expect(log.records.map(({ adjustment }) => adjustment)).toEqual([-2])
+  log.records.length = 0
+  log.isStalled = false
+  await vi.waitFor(() => expect(log.records.map(({ adjustment }) => adjustment)).toEqual([-1, -2]), { timeout: 5_000 })
+  await vi.waitFor(() => expect(corrections.counters).toEqual({ recorded: 2, lost: 0 }))
+  expect(corrections.close()).toBe(0)
+})
+
+test('what a stalled disk may still take is not given to it again before it is certain that it does not', async () => {
+  for (const isThere of [true, false]) {
+    const log = createMemoryDecisionLog()
+    const corrections = createCorrections(log)
+    log.isOverdue = true
+    corrections.record(correction(1))
+    corrections.close()
+    expect(log.records).toHaveLength(1)
+    log.land(isThere)
+    await log.written()
+    corrections.close()
+    expect(log.records).toHaveLength(isThere ? 1 : 2)
+  }
+})
+
+test('what there is no room for is counted as lost, and what the journal does not take at the end is told', () => {
+  const log = createMemoryDecisionLog()
+  log.isFull = true
+  const corrections = createCorrections(log, 2)
+  for (const n of [1, 2, 3]) corrections.record(correction(n))
+  expect([corrections.counters.lost, corrections.close()]).toEqual([1, 2])
+})
