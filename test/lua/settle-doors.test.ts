@@ -26,17 +26,21 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const policyText = (subject: string, port: number) => `
 version: 1
-plans: { free: { limits: [day, bucket] } }
+plans: { free: { limits: [day, bucket] }, unlimited: { limits: [] } }
 limits:
   day: { algorithm: fixed_window, size: 1000, period: day }
   bucket: { algorithm: token_bucket, size: 1000, window: 1d }
+  ${subject}-all: { algorithm: fixed_window, size: 500, window: 1h, by: [route] }
 routes:
   - { match: "POST /v1/answers", cost: 100, settle: 15m, refundOn: [502, 503] }
   - { match: "POST /v1/flaky", cost: 30, refundOn: [502, 503], upstream: here }
+  - { match: "POST /v1/shared", cost: 100, limits: [${subject}-all] }
+  - { match: "POST /v1/bounded", cost: 100, settle: 15m, settleMax: 150 }
 upstreams: { here: { url: "http://127.0.0.1:${port}" }, gone: { url: "http://127.0.0.1:1", hosts: [gone.test] } }
 subjects:
   ${subject}: { plan: free, keys: [ { sha256: "${sha256(`${subject}-key`)}" } ] }
   other: { plan: free, keys: [ { sha256: "${sha256('other-key')}" } ] }
+  ${subject}-unlimited: { plan: unlimited }
 tokens:
   ci: { sha256: "${sha256('ci-token')}", scopes: [check] }
   reader: { sha256: "${sha256('read-token')}", scopes: [read] }
@@ -136,11 +140,11 @@ test('a repeat gets the same answer and no second record; another cost is a conf
   const { corrections, startProcess } = await open()
   const { check, settle, used } = await startProcess('one')
   const { body: checked } = await check({ cost: 5, settle: '1h' })
-  const wish = { id: checked.id, cost: 700 }
+  const wish = { id: checked.id, cost: 2 }
   const answers = await Promise.all(Array.from({ length: 6 }, () => settle(wish)))
   expect(answers.map(({ body }) => body)).toEqual(Array(6).fill((await settle(wish)).body))
-  expect(await settle({ ...wish, cost: 5 })).toMatchObject({ status: 409, body: { settled_cost: 700 } })
-  expect([corrections().length, await used()]).toEqual([1, [700, 700]])
+  expect(await settle({ ...wish, cost: 5 })).toMatchObject({ status: 409, body: { settled_cost: 2 } })
+  expect([corrections().length, await used()]).toEqual([1, [2, 2]])
 })
 
 test('a token names the subject; a key settles its own only; nobody settles what was not charged to be settled', async () => {
@@ -157,11 +161,85 @@ test('a token names the subject; a key settles its own only; nobody settles what
   expect(await statusOf({ id, cost: 1, subject: 'other' }, 'ci-token')).toBe(404)
   const plain = await check({ cost: 5 })
   expect(await statusOf({ id: plain.body.id, cost: 1 })).toBe(404)
-  const refused = await check({ cost: 5_000, settle: '1h' })
-  expect([refused.body.allowed, await statusOf({ id: refused.body.id, cost: 1 })]).toEqual([false, 404])
+  const refused = await check({ subject, cost: 5_000, settle: '1h' }, 'ci-token')
+  const ofRefused = { id: refused.body.id, cost: 1, subject }
+  expect([refused.body.allowed, await statusOf(ofRefused, 'ci-token')]).toEqual([false, 404])
   expect(corrections()).toEqual([])
   expect(await statusOf({ id, cost: 1, subject }, 'ci-token')).toBe(200)
-  expect(await statusOf({ id, cost: 1, subject })).toBe(200)
+  expect(await statusOf({ id, cost: 1, subject })).toBe(403)
+})
+
+test('a subject settles with its own key nothing that the proxy, a gateway, a token or a route made to be settled', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { proxy, api, check, settle, used } = await startProcess('one')
+  const headers = { authorization: `Bearer ${subject}-key`, host: 'here.test' }
+  const route = 'POST /v1/answers'
+  const request = { method: 'POST', headers } as const
+  const proxied = await proxy.inject({ ...request, url: '/v1/bounded' })
+  const authorized = await api.inject({ ...request, url: '/v1/authorize/v1/answers' })
+  const idempotency_key = 'order 7'
+  const checks = [
+    await check({ subject, cost: 100, settle: '1h' }, 'ci-token'),
+    await check({ subject, route }, 'ci-token'),
+    await check({ subject, route, settle: '1h', idempotency_key }, 'ci-token'),
+    await check({ route }),
+  ]
+  const ids = [
+    proxied.headers['weir-decision'],
+    authorized.headers['weir-decision'],
+    ...checks.map(({ body }) => body.id),
+  ]
+  expect(new Set(ids).size).toBe(6)
+  // An own check under the key of a token's is a decision of its own.
+  const own = await check({ route, settle: '1h', idempotency_key })
+  expect(ids).not.toContain(own.body.id)
+  for (const id of ids) {
+    for (const cost of [0, 100, 101]) {
+      const { status, body } = await settle({ id, cost })
+      expect([status, body.type]).toEqual([403, 'urn:weir:problem:forbidden'])
+    }
+  }
+  expect([corrections(), await used()]).toEqual([[], [700, 700]])
+  for (const id of ids) expect((await settle({ id, cost: 0, subject }, 'ci-token')).status).toBe(200)
+  expect([corrections().length, (await used())[0]]).toEqual([6, 100])
+})
+
+test('a subject settles its own check to no more than it was charged, and takes nothing back from limits that others share', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { check, settle, used } = await startProcess('one')
+  const shared = async () => {
+    const peek = { subject: 'other', route: 'POST /v1/shared', peek: true, cost: 1 }
+    return (await check(peek, 'ci-token')).body.limits.at(-1).used
+  }
+  const checked = await check({ route: 'POST /v1/shared', settle: '1h' })
+  const { id } = checked.body
+  for (const cost of [101, 1_000_000_000]) {
+    const { status, body } = await settle({ id, cost })
+    expect([status, body.type, body.cost_max]).toEqual([403, 'urn:weir:problem:settlement-too-high', 100])
+  }
+  expect([corrections(), await used(), await shared()]).toEqual([[], [100, 100], 100])
+  const settled = await settle({ id, cost: 30 })
+  expect(settled.body).toMatchObject({ adjustment: -70, limits: [{ name: 'day' }, { name: 'bucket' }] })
+  expect(await settle({ id, cost: 30, subject }, 'ci-token')).toMatchObject({ body: settled.body })
+  expect([corrections().length, await used(), await shared()]).toEqual([1, [30, 30], 100])
+})
+
+test('a token settles to settleMax of the route at most, else to the size of the largest limit; its corrections reach shared limits', async () => {
+  const { subject, corrections, startProcess } = await open()
+  const { check, settle } = await startProcess('one')
+  const settled = async (body: object, cost: number, who = subject) => {
+    const checked = await check({ subject: who, settle: '1h', ...body }, 'ci-token')
+    const answer = await settle({ id: checked.body.id, cost, subject: who }, 'ci-token')
+    return [answer.status, answer.body.cost_max ?? answer.body.limits.map(({ name }: { name: string }) => name)]
+  }
+  expect(await settled({ route: 'POST /v1/bounded' }, 151)).toEqual([403, 150])
+  expect(await settled({ route: 'POST /v1/bounded' }, 150)).toEqual([200, ['day', 'bucket']])
+  expect(await settled({ route: 'POST /v1/bounded', cost: 160 }, 160)).toEqual([200, []])
+  expect(await settled({ route: 'POST /v1/bounded', cost: 160 }, 161)).toEqual([403, 160])
+  expect(await settled({ route: 'POST /v1/shared' }, 1_001)).toEqual([403, 1_000])
+  expect(await settled({ route: 'POST /v1/shared' }, 200)).toEqual([200, ['day', 'bucket', `${subject}-all`]])
+  expect(corrections()).toHaveLength(2)
+  expect((await settled({}, 5_000, `${subject}-unlimited`))[0]).toBe(200)
 })
 
 test.each([
@@ -290,7 +368,8 @@ test('what the proxy answers in place of an upstream that is gone is given back 
   await expect.poll(corrections).toHaveLength(1)
   expect(corrections()[0]).toMatchObject({ adjustment: -100, limits: [{ used: 0 }, { used: 0 }] })
   expect(await used()).toEqual([0, 0])
-  expect(await settle({ id: answer.headers['weir-decision'], cost: 40 })).toMatchObject({ status: 409 })
+  const again = { id: answer.headers['weir-decision'], cost: 40, subject }
+  expect(await settle(again, 'ci-token')).toMatchObject({ status: 409 })
 })
 
 test('a decision on a route with settle can be settled by its header Weir-Decision, through the proxy and for gateways', async () => {
@@ -302,7 +381,10 @@ test('a decision on a route with settle can be settled by its header Weir-Decisi
   for (const answer of [proxied, asked]) {
     expect(answer.statusCode).toBe(200)
     const id = answer.headers['weir-decision']
-    expect(await settle({ id, cost: 170 })).toMatchObject({ status: 200, body: { adjustment: 70 } })
+    expect(await settle({ id, cost: 170, subject }, 'ci-token')).toMatchObject({
+      status: 200,
+      body: { adjustment: 70 },
+    })
   }
   expect([corrections().length, await used()]).toEqual([2, [340, 340]])
 })

@@ -74,7 +74,7 @@ test('a decision is settled to less or to more on every limit that it was charge
 
 test('what was used beyond a limit counts: windows hold all of it, a log and a bucket are full', async () => {
   const { store, subject, ask, used, settlements } = await open()
-  const request = ask({ cost: 60, limits: everyLimit })
+  const request = ask({ cost: 60, limits: everyLimit }, { settleMax: 250 })
   await store.decide(request)
   await settlements.settle({ subject, id: request.settleable.id, cost: 250 })
   expect(await used(request)).toEqual([250, 250, 100, 100])
@@ -150,6 +150,57 @@ test('a charge that was given back is not settled any more', async () => {
   expect(await store.refund(request, decision)).toBe(true)
   expect(await settlements.settle({ subject, id: request.settleable.id, cost: 90 })).toEqual({ kind: 'unknown' })
   expect(await used(request)).toEqual([0, 0, 0, 0])
+})
+
+test('only what its subject asked for is settled by the subject: to what it was charged at most, and on its own limits', async () => {
+  const { store, subject, ask, used, settlements } = await open()
+  const shared = limitOf('fixed_window', { name: subject, by: [{ kind: 'global' }] })
+  const limits = [...everyLimit, shared]
+  const [theirs, own] = [ask({ cost: 8, limits }), ask({ cost: 8, limits }, { isOwn: true, settleMax: 100 })]
+  for (const request of [theirs, own]) await store.decide(request)
+  const settle = ({ settleable }: typeof own, cost: number) =>
+    settlements.settle({ subject, id: settleable.id, cost, isOwn: true })
+  expect(await settle(theirs, 8)).toEqual({ kind: 'forbidden' })
+  expect(await settle(own, 9)).toEqual({ kind: 'too-much', settleMax: 8 })
+  expect(await used(own)).toEqual([16, 16, 16, 16, 16])
+  expect(await settle(own, 1)).toMatchObject({
+    kind: 'settled',
+    limits: everyLimit.map(({ name }) => ({ name, used: 9 })),
+  })
+  expect(await used(own)).toEqual([9, 9, 9, 9, 16])
+  expect(await settle(own, 1)).toMatchObject({ kind: 'settled', chargedCost: 8 })
+  expect(await settle(theirs, 8)).toEqual({ kind: 'forbidden' })
+})
+
+test('a decision is settled to its highest cost at most; one of a version before to the size of its largest limit, and not by its subject', async () => {
+  const { store, subject, ask, settlements } = await open()
+  const limits = [limitOf('fixed_window'), limitOf('sliding_log', { size: 300, capacity: 300 })]
+  const settle = async (request: ReturnType<typeof ask>, cost: number, isOwn = false) => {
+    await store.decide(request)
+    return await settlements.settle({ subject, id: request.settleable.id, cost, isOwn })
+  }
+  expect(await settle(ask({ cost: 5, limits }, { settleMax: 7 }), 8)).toEqual({ kind: 'too-much', settleMax: 7 })
+  expect(await settle(ask({ cost: 5, limits }, { settleMax: 7 }), 7)).toMatchObject({ kind: 'settled' })
+  expect(await settle(ask({ cost: 5, limits }, { settleMax: 3 }), 6)).toEqual({ kind: 'too-much', settleMax: 5 })
+  expect(await settle(ask({ cost: 5, limits }), 301)).toEqual({ kind: 'too-much', settleMax: 300 })
+  expect(await settle(ask({ cost: 5, limits }), 50)).toMatchObject({ kind: 'settled' })
+  expect(await settle(ask({ cost: 5, limits }), 0, true)).toEqual({ kind: 'forbidden' })
+  const elsewhere = ask({ cost: 5, limits: [] }, { beside: ['weir:1:{ip:198.51.100.1}:_settle:x'] })
+  expect(await settle(elsewhere, 6)).toEqual({ kind: 'too-much', settleMax: 5 })
+})
+
+test('what a version before settled to more than is allowed now is completed by a repeat', async () => {
+  const { redis, store, subject, ask, settlements } = await open()
+  const request = ask({ cost: 5, limits: everyLimit }, { settleMax: 100 })
+  await store.decide(request)
+  const settlement = { subject, id: request.settleable.id, cost: 90 }
+  const settled = await settlements.settle(settlement)
+  const key = settlementKey(subject, request.settleable.id)
+  const before = await redis.getBuffer(key)
+  const text = before?.toString('latin1').replace('"settleMax":100', '"settleMax":10 ') ?? ''
+  await redis.set(key, Buffer.from(text, 'latin1'), 'KEEPTTL')
+  expect(await settlements.settle(settlement)).toEqual(settled)
+  expect(settled).toMatchObject({ kind: 'settled', isOwed: true })
 })
 
 test('a span that is over is left as it is, and the limits whose counts were corrected are named', async () => {

@@ -1,4 +1,4 @@
-// The same API limited by Weir: PORT=3000 WEIR_URL=http://127.0.0.1:8081 WEIR_KEY=key-of-the-shop node after.mjs
+// The same API limited by Weir: PORT=3000 WEIR_URL=http://127.0.0.1:8081 WEIR_KEY=token-of-the-shop node after.mjs
 import { createClient, weirExpress } from '@weir/client'
 import express from 'express'
 
@@ -7,15 +7,15 @@ const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_K
 // By address. Express reads paths in capitals too, Weir does not: so the app says which route it is.
 const hour = weirExpress({
   client,
-  ask: ({ path, ip }) => (path === '/health' ? undefined : { route: '/api', ip }),
+  ask: ({ path, ip }) => (path === '/health' ? undefined : { subject: 'shop', route: '/api', ip }),
 })
 // By user.
 const login = weirExpress({
   client,
-  ask: (request) => ({ route: 'POST /login', attributes: { user: request.body.user } }),
+  ask: (request) => ({ subject: 'shop', route: 'POST /login', attributes: { user: request.body.user } }),
 })
 // What is settled to 0 before its answer leaves was never charged.
-const giveBack = (request) => client.settle({ id: request.weir.id, cost: 0 })
+const giveBack = (request) => client.settle({ subject: 'shop', id: request.weir.id, cost: 0 })
 
 const app = express()
 app.use('/api', hour)

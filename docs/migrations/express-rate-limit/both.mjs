@@ -1,4 +1,4 @@
-// express-rate-limit decides, Weir looks on: PORT=3000 WEIR_URL=http://127.0.0.1:8081 WEIR_KEY=key-of-the-shop node both.mjs
+// express-rate-limit decides, Weir looks on: PORT=3000 WEIR_URL=http://127.0.0.1:8081 WEIR_KEY=token-of-the-shop node both.mjs
 import { createClient } from '@weir/client'
 import express from 'express'
 import { rateLimit } from 'express-rate-limit'
@@ -9,7 +9,7 @@ const app = express()
 // First, so that Weir hears of what the library refuses too. Nobody waits for its answer.
 app.use('/api', (request, _response, next) => {
   client
-    .check({ route: '/api', ip: request.ip })
+    .check({ subject: 'shop', route: '/api', ip: request.ip })
     .catch((error) => process.stderr.write(`Weir did not hear of it: ${error}\n`))
   next()
 })

@@ -4,7 +4,8 @@ import express from 'express'
 
 const client = createClient({ url: process.env.WEIR_URL, key: process.env.WEIR_KEY, onUnavailable: 'allow' })
 const app = express()
-app.use(weirExpress({ client, ask: (request) => ({ attributes: { user: request.get('x-user') ?? 'nobody' } }) }))
+const userOf = (request) => request.get('x-user') ?? 'nobody'
+app.use(weirExpress({ client, ask: (request) => ({ subject: 'shop', attributes: { user: userOf(request) } }) }))
 app.get('/hello', (request, response) => {
   response.json({ hello: 'world', left: request.weir.limits[0]?.remaining })
 })

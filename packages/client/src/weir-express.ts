@@ -20,13 +20,12 @@ export interface ExpressResponse extends Leaving {
 /** What the middleware asks, and whom. */
 export interface WeirExpressOptions {
   readonly client: WeirClient
-  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path', ip }` unless given. */
+  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
   ask?(request: ExpressRequest): Asked | Promise<Asked>
 }
 
 const askDefault = (request: ExpressRequest): Asked => ({
   route: routeOf(request.method, request.originalUrl ?? request.url),
-  ip: request.ip,
 })
 
 /**

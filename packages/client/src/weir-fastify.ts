@@ -31,13 +31,13 @@ export interface FastifyLike {
 /** What the plugin asks, whom, and when. */
 export interface WeirFastifyOptions {
   readonly client: WeirClient
-  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path', ip }` unless given. */
+  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
   ask?(request: FastifyRequestLike): Asked | Promise<Asked>
   /** `onRequest` unless given: before the body is read. What `ask` needs must be there by then. */
   readonly hook?: WeirFastifyHook | undefined
 }
 
-const askDefault = ({ method, url, ip }: FastifyRequestLike): Asked => ({ route: routeOf(method, url), ip })
+const askDefault = ({ method, url }: FastifyRequestLike): Asked => ({ route: routeOf(method, url) })
 
 /**
  * A plugin for Fastify 5. It holds for the instance it is registered on and those below. What is allowed goes on with the

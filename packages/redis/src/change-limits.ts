@@ -1,5 +1,4 @@
-import type { Limit } from '@weir/core/limits/limit.ts'
-import { isOfOneSubject } from '@weir/core/policy/read-scope.ts'
+import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { AskedLimits, LimitQuestion } from './asked-limits.ts'
 import type { LimitAdmin } from './limit-admin.ts'
 

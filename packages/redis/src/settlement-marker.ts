@@ -1,3 +1,4 @@
+import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { SettlementLimit, SettlementText } from '@weir/core/limits/script-codec.ts'
 
 /**
@@ -58,8 +59,9 @@ const isLimit = (value: unknown): value is SettlementLimit =>
 
 function isSettlementText(value: unknown): value is SettlementText & { readonly settled?: unknown } {
   if (!isFields(value) || !isText(value.about)) return false
-  const { limits, beside = [] } = value
-  return Array.isArray(limits) && limits.every(isLimit) && Array.isArray(beside) && beside.every(isText)
+  const { limits, beside = [], settleMax = 0 } = value
+  const isWhole = Array.isArray(limits) && limits.every(isLimit) && Array.isArray(beside) && beside.every(isText)
+  return isWhole && isNumber(settleMax)
 }
 
 const isSettledBy = (value: unknown): value is SettledBy =>
@@ -99,9 +101,20 @@ export function parseMarker(bytes: Buffer): Marker | undefined {
   return { phase, untilMs, atUs, refusedBits, cost, text, settled }
 }
 
-/** The limits that the decision was charged to. */
+/** The limits whose counts are corrected: those that the decision was charged to, but for the ones it leaves as they are. */
 export const chargedIn = ({ text, refusedBits }: Marker): readonly SettlementLimit[] =>
-  text.limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
+  text.limits.filter(([, , , , isFixed], at) => isFixed !== 1 && (refusedBits & (1 << at)) === 0)
+
+/**
+ * The most that it can be settled to. Versions before did not say: then the capacity of its largest limit, as far as it is named
+ * here, and without limits whatever a decision may cost.
+ */
+export function settleMaxOf({ text, cost }: Marker): number {
+  const { limits, beside = [], settleMax } = text
+  const isUnlimited = limits.length + beside.length === 0
+  const most = settleMax ?? (isUnlimited ? costMax : Math.max(0, ...limits.map(([, size]) => size)))
+  return Math.max(cost, most)
+}
 
 /** What settle.lua is to put before its numbers: the marker of a settled decision. One that corrects nothing owes no record. */
 export function settledHead(bytes: Buffer, { text, cost }: Marker, by: SettledBy): Buffer {

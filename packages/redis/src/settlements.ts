@@ -5,7 +5,15 @@ import { readSettleScript } from './decide-script.ts'
 import { keySlot } from './key-slot.ts'
 import { settlementKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
-import { chargedIn, type Marker, parseMarker, recordedMarker, settledHead, takenMarker } from './settlement-marker.ts'
+import {
+  chargedIn,
+  type Marker,
+  parseMarker,
+  recordedMarker,
+  settledHead,
+  settleMaxOf,
+  takenMarker,
+} from './settlement-marker.ts'
 import { within } from './within.ts'
 
 /** What a decision comes to. */
@@ -15,6 +23,8 @@ export interface Settlement {
   readonly id: string
   /** Units, a non-negative safe integer. */
   readonly cost: number
+  /** By the subject itself: only what it asked for itself, and to no more than that was charged. Else by whoever may for all. */
+  readonly isOwn?: boolean
 }
 
 /** A decision whose cost was settled, now or before: whoever asks is told the same. */
@@ -37,6 +47,10 @@ export type SettlementResult =
   | Settled
   /** No such decision of this subject, none that can be settled, or none any more. */
   | { readonly kind: 'unknown' }
+  /** The subject may not settle it: it was not asked for by the subject itself. */
+  | { readonly kind: 'forbidden' }
+  /** Nothing was done: it can be settled to that at most. */
+  | { readonly kind: 'too-much'; readonly settleMax: number }
   /** It was settled to another cost. */
   | { readonly kind: 'conflict'; readonly cost: number }
   /** Another process settled it a moment ago, and owes the record: it is waited for before it is given up as dead. */
@@ -69,6 +83,9 @@ const graceMsDefault = 60_000
 const repeatedMs = 900_000
 /** Somebody else was quicker, or a slot has moved: a few times in a row at most. */
 const attemptsMax = 5
+
+/** Why a decision is not settled, although it could be. */
+type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-much' }>
 
 interface Read {
   readonly bytes: Buffer
@@ -113,9 +130,11 @@ class RedisSettlements implements Settlements {
     return false
   }
 
-  async #settle(key: string, { cost }: Settlement): Promise<SettlementResult> {
-    const home = await this.#settleOne(key, cost)
+  async #settle(key: string, settlement: Settlement): Promise<SettlementResult> {
+    const { cost } = settlement
+    const home = await this.#settleOne(key, cost, (marker) => whyNot(marker, settlement))
     if (home === undefined) return { kind: 'unknown' }
+    if ('kind' in home) return home
     const { marker } = home
     const { settled } = marker
     if (settled === undefined) return { kind: 'unavailable' }
@@ -126,8 +145,8 @@ class RedisSettlements implements Settlements {
     const parts = [marker]
     // Each by its own marker: what is there already is only read, so that a repeat completes what a death left half done.
     for (const beside of marker.text.beside ?? []) {
-      const part = await this.#settleOne(beside, cost)
-      if (part !== undefined) parts.push(part.marker)
+      const part = await this.#settleOne(beside, cost, () => undefined)
+      if (part !== undefined && !('kind' in part)) parts.push(part.marker)
     }
     const limits = parts.flatMap(correctedLimits)
     const { cost: chargedCost, text } = marker
@@ -135,10 +154,16 @@ class RedisSettlements implements Settlements {
   }
 
   /** The marker as it is once it has been settled, by this or before; undefined when there is none to settle. */
-  async #settleOne(key: string, cost: number): Promise<Read | undefined> {
+  async #settleOne(
+    key: string,
+    cost: number,
+    whyNot: (marker: Marker) => Refused | undefined,
+  ): Promise<Read | Refused | undefined> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const read = await this.#read(key)
       if (read === undefined || read.marker.phase === 'void') return undefined
+      const refused = whyNot(read.marker)
+      if (refused !== undefined) return refused
       if (read.marker.phase !== 'open') return read
       const { bytes, marker } = read
       const limits = chargedIn(marker)
@@ -207,6 +232,13 @@ class RedisSettlements implements Settlements {
       }
     }
   }
+}
+
+/** A repeat is not too much, whatever it was settled to: it completes what was begun. */
+function whyNot(marker: Marker, { cost, isOwn }: Settlement): Refused | undefined {
+  if (isOwn === true && marker.text.isOwn !== true) return { kind: 'forbidden' }
+  const settleMax = isOwn === true ? marker.cost : settleMaxOf(marker)
+  return marker.phase === 'open' && cost > settleMax ? { kind: 'too-much', settleMax } : undefined
 }
 
 function readBytes(bytes: Buffer): Read | undefined {

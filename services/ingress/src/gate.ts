@@ -40,6 +40,8 @@ export interface Ask {
   readonly idempotencyKey: string | undefined
   /** For how long the cost can be settled; the route's if left out. */
   readonly settleMs?: number | undefined
+  /** Its subject asked for it by a check with `settle`, and may settle it. */
+  readonly isOwnSettlement?: boolean
   /** In the place of those of subject and route. */
   readonly limits?: readonly Limit[] | undefined
   /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
@@ -158,7 +160,7 @@ class DecidingGate implements Gate {
       const ahead = this.#waitedFor(ask, limits)
       if (ahead !== undefined) return this.#decideLater(ask, limits, ahead, undefined)
     }
-    const kept = waited === undefined ? keptOf(ask, clock) : waited.kept
+    const kept = waited === undefined ? keptOf(ask, limits, clock) : waited.kept
     const request = waited === undefined ? requestOf(ask, limits, kept, clock) : waited.request
     const fresh = waited === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
     const decision = fresh ?? waited?.decision ?? policyStale
@@ -243,7 +245,7 @@ class DecidingGate implements Gate {
     const { policy, store, clock } = this.#parts
     const ask = policy.view === before.view ? before : await renewed(before, policy.view)
     const limits = limitsOf(ask ?? before)
-    const kept = keptOf(ask ?? before, clock)
+    const kept = keptOf(ask ?? before, limits, clock)
     const request = requestOf(ask ?? before, limits, kept, clock)
     if (ask === undefined) return { ask: before, request, kept, decision: { ...unauthorized, isRemembered: false } }
     return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
@@ -279,11 +281,14 @@ interface Kept {
 }
 
 /** A decision that can be settled is named, and dated, before it is made: its marker and its record say the same. */
-function keptOf(ask: Ask, clock: Clock): Kept | undefined {
-  const keptMs = ask.settleMs ?? ask.route.settleMs
+function keptOf(ask: Ask, limits: readonly Limit[], clock: Clock): Kept | undefined {
+  const { route, isOwnSettlement: isOwn } = ask
+  const keptMs = ask.settleMs ?? route.settleMs
   if (ask.peek || keptMs === undefined || ask.isApart === true) return undefined
   const tsMs = clock.nowMs()
-  return { tsMs, settleable: { id: uuidv7(tsMs), keptMs, about: JSON.stringify(aboutOf(ask, tsMs)) } }
+  const about = JSON.stringify(aboutOf(ask, tsMs))
+  const largest = limits.length === 0 ? undefined : Math.max(...limits.map(({ capacity }) => capacity))
+  return { tsMs, settleable: { id: uuidv7(tsMs), keptMs, about, settleMax: route.settleMax ?? largest, isOwn } }
 }
 
 function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, clock: Clock): LimitRequest {

@@ -104,8 +104,8 @@ class SettlingService implements Settling {
   }
 
   settle(settlement: Settlement): Promise<SettleAnswer> {
-    const { subject, id, cost } = settlement
-    const name = `${id} ${cost} ${subject}`
+    const { subject, id, cost, isOwn } = settlement
+    const name = `${id} ${cost} ${isOwn === true} ${subject}`
     const known = this.#underWay.get(name)
     if (known !== undefined) return known
     const answer = this.#settle(settlement).finally(() => this.#underWay.delete(name))

@@ -18,7 +18,7 @@ const policy = {
   subjects: {
     acme: subject('search', 'acme-key'),
     caller: subject('search', 'caller-key'),
-    shop: subject('web', 'shop-key'),
+    shop: { plan: 'web' },
     github: subject('api', 'github-key'),
   },
   tokens: { app: { sha256: sha256('app-token'), scopes: ['check'] } },
@@ -105,7 +105,7 @@ test('fastify.mjs holds the limits of the key that a request carries', async () 
 })
 
 test('express.mjs holds a limit of each user', async () => {
-  const url = await listening('express.mjs', { WEIR_KEY: 'shop-key' })
+  const url = await listening('express.mjs', { WEIR_KEY: 'app-token' })
   const statuses: number[] = []
   for (const user of ['ann', 'ann', 'ann', 'bob']) statuses.push((await get(`${url}/hello`, { 'x-user': user })).status)
   expect(statuses).toEqual([200, 200, 429, 200])

@@ -63,7 +63,7 @@ const expected = {
 const startBefore = () => startGuideProgram(`${guide}/before.mjs`, {})
 
 async function startAfter(weir: RunningIngress) {
-  return startGuideProgram(`${guide}/after.mjs`, { WEIR_URL: weir.api, WEIR_KEY: 'key-of-the-shop' })
+  return startGuideProgram(`${guide}/after.mjs`, { WEIR_URL: weir.api, WEIR_KEY: 'token-of-the-shop' })
 }
 
 /** An Express app without any limiter, as far as its statuses go. */

@@ -45,7 +45,7 @@ test('the guide from rate-limiter-flexible: before and after answer the same tra
   expect(before[0]?.remaining).toEqual([700, 400, 100])
 
   const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
-  const own = { WEIR_URL: weir.api, WEIR_KEY: 'key-of-answers' }
+  const own = { WEIR_URL: weir.api, WEIR_KEY: 'token-of-answers' }
   const after = [await start('after', own), await start('after', own)]
   await untilWindowHasRoom(dayMs)
   expect(await playTraffic(after, traffic)).toEqual(before)
@@ -62,7 +62,7 @@ test('a refusal uses nothing up in Weir, and in the library what was left', asyn
     'what fits': { 429: 1 },
   })
   const weir = await servers.startWeir({ policy: `${guide}/weir.yaml` })
-  const after = await start('after', { WEIR_URL: weir.api, WEIR_KEY: 'key-of-answers' })
+  const after = await start('after', { WEIR_URL: weir.api, WEIR_KEY: 'token-of-answers' })
   expect(statusesOf(await playTraffic([after], steps))).toEqual({
     'more than ever fits': { 429: 1 },
     'what fits': { 200: 1 },

@@ -28,7 +28,7 @@ function countsOf(records: readonly ReadRecord[]): Readonly<Record<string, numbe
 
 test('side by side, the library decides as ever and the records say that Weir would have refused as many', async () => {
   const weir = await servers.startWeir({ policy: 'express-rate-limit/shadow.yaml' })
-  const environment = { WEIR_URL: weir.api, WEIR_KEY: 'key-of-the-shop' }
+  const environment = { WEIR_URL: weir.api, WEIR_KEY: 'token-of-the-shop' }
   const both = await startGuideProgram('express-rate-limit/both.mjs', environment)
   await untilWindowHasRoom(60 * 60_000)
   const seen = await playTraffic(

@@ -69,6 +69,18 @@ test('a decision over several slots is settled in each of them, once, however of
   expect(await used(request)).toEqual([90, 90, 90])
 })
 
+test('what a subject settles itself leaves the counts of limits in other slots, which others share', async () => {
+  const { store, subject, own, perIp, all, settlements, ask, used } = await open()
+  const plain = ask([own, perIp, all], 40)
+  const request = { ...plain, settleable: { ...plain.settleable, isOwn: true } }
+  await store.decide(request)
+  const settle = (cost: number) => settlements.settle({ subject, id: request.settleable.id, cost, isOwn: true })
+  expect(await settle(41)).toEqual({ kind: 'too-much', settleMax: 40 })
+  expect(await settle(10)).toMatchObject({ kind: 'settled', limits: [{ name: 'own', used: 10 }] })
+  expect(await settle(10)).toMatchObject({ kind: 'settled', limits: [{ name: 'own', used: 10 }] })
+  expect(await used(request)).toEqual([10, 40, 40])
+})
+
 test("limits of other slots alone: the subject's slot still knows of the decision", async () => {
   const { store, subject, perIp, all, settlements, ask, used } = await open()
   const request = ask([perIp, all], 30)

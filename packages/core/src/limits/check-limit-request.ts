@@ -2,8 +2,9 @@ import type { Decision } from './decision.ts'
 import { limitsPerDecisionMax } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 
-/** As lua/scripts/decide.lua and the marker's key take them. */
-const idempotencyKeyLengthMax = 256
+/** A caller's 256 characters may be two units each, and what a door puts before them; the marker's key has a hash of it. */
+const idempotencyKeyLengthMax = 528
+/** As lua/scripts/decide.lua takes it. */
 const idempotencyIdLengthMax = 64
 
 /** A day; what takes longer than its quota's period is not settled but counted anew. Also checked in lua/lib/settling.lua. */

@@ -42,7 +42,7 @@ export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): numb
 export type Charge = Pick<Decision, 'atUs' | 'refusedBits'>
 
 export interface Idempotency {
-  /** The caller's key; meant within its subject. At most 256 characters. */
+  /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
   readonly key: string
   /** The id that this decision's record will have; a repeat is told the first one's. At most 64 printable ASCII characters. */
   readonly id: string
@@ -56,6 +56,10 @@ export interface Settleable {
   readonly keptMs: number
   /** Told again to whoever settles it. At most 8,192 characters. */
   readonly about: string
+  /** Most units that it can be settled to; what it was charged is never too much. Without one, whatever a decision may cost. */
+  readonly settleMax?: number | undefined
+  /** Its subject asked for it, and may settle it, to no more than it was charged. Limits that others share then keep their charge. */
+  readonly isOwn?: boolean | undefined
   /** Where the store keeps limits in several places: under which key this request's charge is kept, if not under its subject's. */
   readonly key?: string
   /** And under which keys the rest of the same decision's. */

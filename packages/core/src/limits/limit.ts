@@ -18,6 +18,10 @@ export type ScopePart =
   | { readonly kind: 'subject' | 'key' | 'ip' | 'route' | 'method' | 'global' }
   | { readonly kind: 'header' | 'query' | 'attribute'; readonly name: string }
 
+/** Whether no two subjects ever share one of the counts of a limit with this `by`. */
+export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
+  by.some(({ kind }) => kind === 'subject' || kind === 'key')
+
 /** Percent of a limit's size, or units whatever its size. */
 export type Threshold = { readonly percent: number } | { readonly units: number }
 

@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, refuses } from './exceeding.ts'
-import type { Limit, PeriodBoundaries } from './limit.ts'
+import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
 import { type Charge, costOf, type LimitRequest, type ScopeValues, type Settleable } from './limit-store.ts'
 import { decisionOf, verdicts } from './verdict.ts'
 
@@ -82,14 +82,20 @@ function positionOf(positions: Map<string, number>, text: string): number {
 export const chargedLimits = ({ limits }: LimitRequest, { refusedBits }: Charge): readonly Limit[] =>
   refusedBits === 0 ? limits : limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
 
-/** A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the script. */
-export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string]
+/**
+ * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the script, and 1
+ * if its count is not to be corrected.
+ */
+export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, isFixed?: 1]
 
 /** What decide.lua keeps, as JSON, of a decision that will be settled. */
 export interface SettlementText {
   readonly about: string
   readonly limits: readonly SettlementLimit[]
-  readonly beside?: readonly string[]
+  readonly beside?: readonly string[] | undefined
+  /** As in `Settleable`. Decisions of versions before have neither. */
+  readonly settleMax?: number | undefined
+  readonly isOwn?: boolean | undefined
 }
 
 /** Collects one call's keys and limits; each is sent once, however many requests name it. */
@@ -129,11 +135,13 @@ class CallWriter {
   }
 
   /** What settling needs to find the counts again, by the limits as they are now. */
-  #charged(request: LimitRequest, { about, beside }: Settleable): SettlementText {
+  #charged(request: LimitRequest, { about, beside, settleMax, isOwn }: Settleable): SettlementText {
     const limits = request.limits.map((limit): SettlementLimit => {
-      return [limit.name, limit.capacity, this.#parts.keyOf(limit, request.scope), this.#definition(limit, request)]
+      const key = this.#parts.keyOf(limit, request.scope)
+      const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
+      return isOwn === true && !isOfOneSubject(limit.by) ? [...kept, 1] : kept
     })
-    return beside === undefined ? { about, limits } : { about, limits, beside }
+    return { about, limits, beside, settleMax, isOwn }
   }
 
   refund(request: LimitRequest, charge: Charge): string {

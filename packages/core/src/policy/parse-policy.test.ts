@@ -115,11 +115,11 @@ watches:
   ])
 })
 
-test('a route says for how long its decisions can be settled, and which answers give back what was charged', () => {
+test('a route says for how long and up to which cost its decisions can be settled, and which answers give back what was charged', () => {
   const { routes } = parsed(
-    '{ version: 1, routes: [ { match: GET /a, settle: 15m, refundOn: [502, 404] }, { match: GET /b } ] }',
+    '{ version: 1, routes: [ { match: GET /a, settle: 15m, settleMax: 900, refundOn: [502, 404] }, { match: GET /b } ] }',
   )
-  expect(routes[0]).toMatchObject({ settleMs: 900_000, refundOn: [502, 404] })
+  expect(routes[0]).toMatchObject({ settleMs: 900_000, settleMax: 900, refundOn: [502, 404] })
   expect(Object.keys(routes[1] ?? {})).not.toContain('settleMs')
 })
 

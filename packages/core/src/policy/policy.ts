@@ -64,6 +64,8 @@ export interface Route {
   readonly limits: readonly Limit[]
   /** For so long its decisions can be settled; absent if they cannot, unless a check asks for it. */
   readonly settleMs?: number
+  /** Most units that a decision can be settled to; absent for the capacity of the largest of its limits. */
+  readonly settleMax?: number
   /** Statuses of the upstream's answer, or of ours in its place, that give back what the request was charged. */
   readonly refundOn?: readonly number[]
 }

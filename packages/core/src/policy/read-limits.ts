@@ -1,6 +1,7 @@
 import {
   type Algorithm,
   algorithms,
+  isOfOneSubject,
   type Limit,
   limitsPerDecisionMax,
   type ScopePart,
@@ -13,7 +14,7 @@ import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { nameRule, parseDurationMs, parseName } from './policy-values.ts'
 import { readOnExceed } from './read-on-exceed.ts'
 import { checkReplaced, namesReplaced, type Replacing, readReplaces } from './read-replaces.ts'
-import { isOfOneSubject, readScope } from './read-scope.ts'
+import { readScope } from './read-scope.ts'
 
 const limitKeys = [
   ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', 'onExceed', 'replaces', ...settingKeys],

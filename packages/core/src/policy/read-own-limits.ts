@@ -1,4 +1,4 @@
-import type { Limit } from '../limits/limit.ts'
+import { isOfOneSubject, type Limit } from '../limits/limit.ts'
 import { isWithinBounds } from './limit-bounds.ts'
 import { readSettings, settingKeys } from './limit-settings.ts'
 import { noOwnLimits, type OwnLimits, type Plan, type Route } from './policy.ts'
@@ -6,7 +6,6 @@ import type { Field, PolicyReader } from './policy-reader.ts'
 import { namesForAll } from './read-limit-names.ts'
 import type { Limits } from './read-limits.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
-import { isOfOneSubject } from './read-scope.ts'
 import { didYouMean } from './suggest.ts'
 
 /**

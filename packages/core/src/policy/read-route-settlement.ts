@@ -1,4 +1,5 @@
 import { settleMsMax } from '../limits/check-limit-request.ts'
+import { costMax } from '../limits/limit-store.ts'
 import type { Route } from './policy.ts'
 import type { Field, PolicyReader } from './policy-reader.ts'
 import { parseDurationMs } from './policy-values.ts'
@@ -7,17 +8,24 @@ import { parseDurationMs } from './policy-values.ts'
 const settleMsMin = 1_000
 const statusesMax = 16
 
-type Settlement = Pick<Route, 'settleMs' | 'refundOn'>
+type Settlement = Pick<Route, 'settleMs' | 'settleMax' | 'refundOn'>
 
-/** A route's `settle` and `refundOn`, each there only if it is written; undefined when one is wrong. */
+/** A route's `settle`, `settleMax` and `refundOn`, each there only if it is written; undefined when one is wrong. */
 export function readSettlement(reader: PolicyReader, fields: ReadonlyMap<string, Field>): Settlement | undefined {
-  const [settleAt, refundAt] = [fields.get('settle'), fields.get('refundOn')]
+  const [settleAt, maxAt, refundAt] = [fields.get('settle'), fields.get('settleMax'), fields.get('refundOn')]
   const settleMs = settleAt === undefined ? undefined : readSettle(reader, settleAt)
+  const settleMax = maxAt === undefined ? undefined : reader.integer(maxAt, 0, costMax)
   const refundOn = refundAt === undefined ? undefined : readRefundOn(reader, refundAt)
-  if ((settleAt !== undefined && settleMs === undefined) || (refundAt !== undefined && refundOn === undefined)) {
-    return undefined
+  const isWrong =
+    (settleAt !== undefined && settleMs === undefined) ||
+    (maxAt !== undefined && settleMax === undefined) ||
+    (refundAt !== undefined && refundOn === undefined)
+  if (isWrong) return undefined
+  return {
+    ...(settleMs === undefined ? {} : { settleMs }),
+    ...(settleMax === undefined ? {} : { settleMax }),
+    ...(refundOn === undefined ? {} : { refundOn }),
   }
-  return { ...(settleMs === undefined ? {} : { settleMs }), ...(refundOn === undefined ? {} : { refundOn }) }
 }
 
 function readSettle(reader: PolicyReader, field: Field): number | undefined {

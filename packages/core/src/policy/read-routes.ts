@@ -14,7 +14,7 @@ import type { ValueReader } from './value-reader.ts'
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
 const routesMax = 10_000
 const templateLengthMax = 256
-const routeKeys = ['match', 'cost', 'upstream', 'limits', 'settle', 'refundOn']
+const routeKeys = ['match', 'cost', 'upstream', 'limits', 'settle', 'settleMax', 'refundOn']
 const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
 
 /** What routes refer to. */
@@ -81,7 +81,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
 
 /** Whoever asks by descriptors passes the request on itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: ReadonlyMap<string, Field>): void {
-  for (const key of ['upstream', 'settle', 'refundOn']) {
+  for (const key of ['upstream', 'settle', 'settleMax', 'refundOn']) {
     const field = fields.get(key)
     if (field !== undefined) reader.problemAtKey(field, `a route for descriptors has no \`${key}\``)
   }

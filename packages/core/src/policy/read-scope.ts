@@ -1,4 +1,4 @@
-import type { ScopePart, Span } from '../limits/limit.ts'
+import { isOfOneSubject, type ScopePart, type Span } from '../limits/limit.ts'
 import { notBuilt } from './not-built.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import { didYouMean } from './suggest.ts'
@@ -41,10 +41,6 @@ export function readScope(
   }
   return scope.length === items.length ? scope : undefined
 }
-
-/** Whether no two subjects ever share one of the limit's counts. */
-export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
-  by.some(({ kind }) => kind === 'subject' || kind === 'key')
 
 /** Header names have no case, so that two spellings of one are the same scope. */
 const sameText = (text: string) => (/^header:/i.test(text) ? text.toLowerCase() : text)

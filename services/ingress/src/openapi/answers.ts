@@ -16,7 +16,7 @@ const problemTypes = [
   ],
   ...['cost-exceeds-limit', 'cost-unreadable', 'no-upstream', 'upstream-timeout', 'upstream-unreachable'],
   ...['upstream-busy', 'headers-too-large', 'internal'],
-  ...['unknown-decision', 'conflict', 'settlement-unavailable', 'limits-unavailable'],
+  ...['unknown-decision', 'settlement-too-high', 'conflict', 'settlement-unavailable', 'limits-unavailable'],
 ].map((word) => (word.startsWith('https:') ? word : `urn:weir:problem:${word}`))
 
 const count = { type: 'integer', minimum: 0 }
@@ -43,6 +43,7 @@ export const schemas = {
       scope: { type: 'string' },
       challenge: { type: 'string', description: 'Of quota-exceeded: the page that lets people in again.' },
       settled_cost: { ...count, description: 'Of a conflict: the cost that the decision was settled to.' },
+      cost_max: { ...count, description: 'Of settlement-too-high: the highest cost that it can be settled to.' },
     },
   },
   CheckResult: {
@@ -181,7 +182,7 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
     ...malformed,
     ...strangers,
     ...ours,
-    403: problem('A credential of a subject asks about another, or a token lacks the scope check.'),
+    403: problem('A credential of a subject asks for more than its own, or a token lacks the scope check.'),
   },
   '/v1/check/batch': {
     200: json(
@@ -199,7 +200,7 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
     ...malformed,
     ...strangers,
     ...ours,
-    403: problem('A credential of a subject names another, or a token lacks the scope check.'),
+    403: problem('Not by this credential, or not to that cost; or a token lacks the scope check.'),
     404: problem('No decision of this subject that could be settled.'),
     409: problem('It was settled to another cost.'),
     503: problem('Not finished: repeat the request.', retryAfter),

@@ -24,11 +24,12 @@ const settleSchema = {
     },
     cost: {
       ...{ type: 'integer', minimum: 0, maximum: costMax },
-      description: 'Units that the request really cost, in place of those that it was charged.',
+      description:
+        "Units that the request really cost, in place of those that it was charged. At most settleMax of its route, else the size of its largest limit; with a subject's own credential at most what it was charged.",
     },
     subject: {
       ...{ type: 'string', minLength: 1, maxLength: 256 },
-      description: 'Whose decision it is. Required with a token; a subject settles its own.',
+      description: 'Whose decision it is. Required with a token; a subject settles what it asked for itself.',
     },
   },
 } as const
@@ -39,6 +40,17 @@ const isSettleBody = ajv.compile<SettleBody>(settleSchema)
 /** A process that settled and did not record is waited for at most so long by one answer; also while Redis is away. */
 const retryAfterSecondsMax = 60
 const unavailableRetrySeconds = 1
+
+const ownChecksOnly: Problem = {
+  ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
+  detail:
+    'A subject settles with its own credential only what it asked for itself, by a check with settle. A token with the scope check settles all others.',
+}
+
+const tooMuch = (settleMax: number): Problem => ({
+  ...{ type: problemType('settlement-too-high'), title: 'Settlement too high', status: 403, cost_max: settleMax },
+  detail: `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to settleMax of the route, without one up to the size of the largest limit.`,
+})
 
 const ownDecisionsOnly: Problem = {
   ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
@@ -83,7 +95,7 @@ export function addSettleRoute(
       return sendProblem(reply, asker.kind === 'token' ? badCheck('Give subject.') : ownDecisionsOnly)
     }
     const { id, cost } = body
-    return send(reply, id, await settling.settle({ subject, id, cost }))
+    return send(reply, id, await settling.settle({ subject, id, cost, isOwn: asker.kind === 'subject' }))
   })
 }
 
@@ -94,6 +106,10 @@ function send(reply: FastifyReply, id: string, answer: SettleAnswer): FastifyRep
       const limits = answer.limits.map(({ resetMs, ...state }) => ({ ...state, reset_ms: resetMs }))
       return reply.header('cache-control', 'no-store').send({ id, cost, adjustment, correction, limits })
     }
+    case 'forbidden':
+      return sendProblem(reply, ownChecksOnly)
+    case 'too-much':
+      return sendProblem(reply, tooMuch(answer.settleMax))
     case 'unknown':
       return sendProblem(reply, unknownDecision(id))
     case 'conflict':

@@ -17,6 +17,7 @@ import { costUnreadable } from '../../http/read-cost.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Asker } from './check-asker.ts'
 import type { CheckBody } from './check-body.ts'
+import { whyNotOwn } from './own-check.ts'
 
 /** A check that was decided, or why it could not be asked. */
 export type Checked =
@@ -85,13 +86,16 @@ export function answerCheck(
   const matched = matchAsked(view, body)
   if (matched.kind === 'problem') return matched
   const { route, method } = matched
-  const ip = addressScope(body.ip ?? '')
+  const isOwn = asker.kind === 'subject'
+  const ip = isOwn ? asker.ip : addressScope(body.ip ?? '')
   if (body.ip !== undefined && ip === '') return problem(badCheck('ip must be an IPv4 or IPv6 address.'))
   const who = whoIsAsked(view, asker, body, nowMs)
   if (who.kind === 'problem') return who
   if (who.kind === 'stranger') {
     return gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }).then(decided)
   }
+  const notOwn = isOwn ? whyNotOwn(view, asker, body, route) : undefined
+  if (notOwn !== undefined) return problem(notOwn)
   if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
   const settleMs = body.settle === undefined ? undefined : parseDurationMs(body.settle)
   if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return problem(tooLongToSettle)
@@ -102,13 +106,24 @@ export function answerCheck(
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
     named: view.attributeScopes(body.attributes ?? {}),
-    idempotencyKey: body.idempotency_key,
+    idempotencyKey: idempotencyKeyOf(asker, body),
     settleMs,
+    isOwnSettlement: isOwn && settleMs !== undefined,
     client: waitMs === undefined ? undefined : client,
     waitMs,
     renew: async (live) => renewed(live, { ...who, isNamed: !view.policy.subjects.get(who.subject.id) }, body, nowMs),
   })
   return verdict.then(decided)
+}
+
+/**
+ * What a subject admits with its own credential must not be what others repeat about it, charged nothing and settled by the
+ * subject: each kind of caller has keys of its own. `gateway ` begins those of `/v1/authorize`.
+ */
+function idempotencyKeyOf({ kind }: Asker, { idempotency_key: key }: CheckBody): string | undefined {
+  if (key === undefined) return undefined
+  if (kind === 'subject') return `own ${key}`
+  return /^(?:own|token|gateway) /.test(key) ? `token ${key}` : key
 }
 
 /** Whom the check is about by another policy than the one it came under. */

@@ -12,7 +12,13 @@ import type { Ports } from '../../ports.ts'
 /** Who may ask: about anybody with a token, about itself with its own credential. */
 export type Asker =
   | { readonly kind: 'token' }
-  | { readonly kind: 'subject'; readonly subject: Subject; readonly keyId: string }
+  | {
+      readonly kind: 'subject'
+      readonly subject: Subject
+      readonly keyId: string
+      /** Of its connection, as limits count it. */
+      readonly ip: string
+    }
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -72,7 +78,8 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
     const settle = (caller: Caller): void | Promise<void> => {
       if (caller.kind === 'stranger') return refuse(view, request, reply, caller.retryAfterMs)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, 0)
-      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId }
+      const ip = ports.identifier.addressOf(view, origin(request))
+      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip }
       done()
     }
     const found = ports.identifier.identify(view, origin(request))

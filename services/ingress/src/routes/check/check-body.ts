@@ -28,13 +28,15 @@ export const checkSchema = {
     ip: {
       type: 'string',
       maxLength: 64,
-      description: 'IPv4 or IPv6 address; without, limits by address do not apply.',
+      description:
+        "IPv4 or IPv6 address; without, limits by address do not apply. Only with a token: a subject's own credential asks from its connection's.",
     },
     route: { type: 'string', maxLength: 2_048, description: 'A path, or a method and a path: POST /v1/search.' },
     method: { type: 'string', maxLength: 32, pattern: '^[A-Za-z-]*$' },
     cost: {
       ...{ type: 'integer', minimum: 0, maximum: costMax },
-      description: "Units; the route's if left out. Required for routes whose requests say their own cost.",
+      description:
+        "Units; the route's if left out. Required for routes whose requests say their own cost. With a subject's own credential not less than the route's, and not more where others share a limit.",
     },
     peek: { type: 'boolean', description: 'Look only: charges and records nothing.' },
     attributes: {
@@ -42,7 +44,7 @@ export const checkSchema = {
       maxProperties: 32,
       propertyNames: { minLength: 1, maxLength: 64 },
       additionalProperties: { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'number' }] },
-      description: 'What limits by attribute:NAME count by.',
+      description: 'What limits by attribute:NAME count by. Only with a token.',
     },
     idempotency_key: {
       ...{ type: 'string', minLength: 1, maxLength: 256 },
