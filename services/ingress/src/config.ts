@@ -69,6 +69,20 @@ export const ingressVariables = {
     of: rateLimitDialects,
   }),
   adminTokenSha256: adminTokenVariable,
+  upstreamSubjectShare: wholeNumber({
+    name: 'WEIR_UPSTREAM_SUBJECT_SHARE',
+    about: "percent of an upstream's places that one subject may have once half are taken; 100 for all",
+    fallback: '25',
+    min: 1,
+    max: 100,
+  }),
+  bodyRateMin: wholeNumber({
+    name: 'WEIR_BODY_RATE_MIN',
+    about: "bytes a second that a client's body must come with; 0 for no bound",
+    fallback: '240',
+    min: 0,
+    max: 1_000_000,
+  }),
   decisionDeadlineMs: wholeNumber({
     name: 'WEIR_DECISION_DEADLINE_MS',
     about: 'how long Redis may take before onUnavailable decides',

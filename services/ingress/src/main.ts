@@ -79,6 +79,7 @@ await startService(
         },
         ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis }) },
         dialect: config.rateLimitHeaders,
+        upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },
         grpcNeedsNoToken: !needsToken(config),
       },
       log,

@@ -9,6 +9,7 @@ import type { Admissions } from './admissions.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy } from './policy-view.ts'
+import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
 import type { Telling } from './written-corrections.ts'
 
 /** Where decisions are recorded; see `RecordLog`. */
@@ -41,6 +42,8 @@ export interface Ports {
   readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
+  /** Of the proxy; `upstreamBounds` where one is left out. */
+  readonly upstreamBounds?: Partial<UpstreamBounds> | undefined
   /** Where only this machine can call over gRPC. */
   readonly grpcNeedsNoToken?: boolean
 }

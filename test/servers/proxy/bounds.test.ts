@@ -204,23 +204,32 @@ describe('an upstream', () => {
     expect(outcomes).toMatchObject([{ status: 502, error: 'unreachable' }])
   })
 
-  it('that has 2,048 requests with it or waiting gives 503 and a Retry-After to the next, also when those that wait hang up', async () => {
-    const { ask, port, records, outcomes, seen } = await openProxy({ serve: () => undefined, timeout: '60s' })
-    const sent = Array.from({ length: 2_048 }, (_, n) => {
+  it('that has 2,048 requests with it or waiting gives 503 and a Retry-After to the next, until one of those that wait hangs up', async () => {
+    const { ask, port, records, outcomes, seen } = await openProxy({
+      ...{ serve: () => undefined, timeout: '60s' },
+      identity: '{ trustedHeaders: { from: [127.0.0.0/8], subject: x-user, plan: free } }',
+    })
+    const send = (user: string) => {
       const socket = connect(port, '127.0.0.1')
       onTestFinished(() => void socket.destroy())
-      socket.on('error', () => undefined).write(`GET /${n} HTTP/1.1\r\n${own}\r\n`)
-      return { url: `/${n}`, socket }
-    })
+      const head = `GET /${user} HTTP/1.1\r\nHost: api.test\r\nX-User: ${user}\r\n\r\n`
+      socket.on('error', () => undefined).write(head)
+      return { url: `/${user}`, socket }
+    }
+    const sent = Array.from({ length: 2_048 }, (_, n) => send(`u${n}`))
     expect(await waitUntil(() => records.length === 2_048 && seen.length === 1_024, { deadlineMs: 60_000 })).toBe(true)
     expect(await ask()).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
     expect(outcomes).toMatchObject([{ status: 503, error: 'busy' }])
     const withIt = new Set(seen.map(({ url }) => url))
-    const waiting = sent.filter(({ url }) => !withIt.has(url))
-    expect(waiting).toHaveLength(1_024)
-    // They keep their place in the queue, which does not grow.
-    for (const { socket } of waiting.slice(0, 512)) socket.destroy()
-    expect(await waitUntil(() => outcomes.length === 513, { deadlineMs: 60_000 })).toBe(true)
+    const [waiting, ...others] = sent.filter(({ url }) => !withIt.has(url))
+    expect(others).toHaveLength(1_023)
+    waiting?.socket.destroy()
+    expect(await waitUntil(() => outcomes.length === 2, { deadlineMs: 60_000 })).toBe(true)
+    const { socket } = send('next')
+    expect(await waitUntil(() => records.length === 2_050, { deadlineMs: 60_000 })).toBe(true)
     expect((await ask()).status).toBe(503)
+    socket.destroy()
+    expect(await waitUntil(() => outcomes.length === 4, { deadlineMs: 60_000 })).toBe(true)
+    expect(outcomes[3]).toMatchObject({ subject: 'next', error: 'client_gone' })
   })
 })

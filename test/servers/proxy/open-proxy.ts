@@ -12,6 +12,7 @@ import { createIdentifier } from '@weir/ingress/http/identify.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
+import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -29,6 +30,7 @@ interface ProxyOptions {
   /** Lines of the policy's `identity`, as a YAML flow map. */
   readonly identity?: string
   readonly bounds?: Partial<ListenerBounds>
+  readonly upstreamBounds?: Partial<UpstreamBounds>
   /** The upstream's, as a duration. */
   readonly timeout?: string
   readonly dialect?: RateLimitDialect
@@ -84,6 +86,7 @@ export async function openProxy(options: ProxyOptions = {}) {
     },
     clock: systemClock,
     dialect: options.dialect,
+    upstreamBounds: options.upstreamBounds,
   }
   const proxy = createProxy(ports, createGate(ports), log, { ...listenerBounds, ...options.bounds })
   const app = fastify({ serverFactory: proxy.listener })

@@ -1,12 +1,8 @@
+import { FairPlaces } from '../fair-places.ts'
 import { DelayQueue, type Place, type QueueTime, type Wish } from './delay-queue.ts'
-import { SubjectCounts } from './subject-counts.ts'
 
 /** Whoever waits holds a connection and some kilobytes, or a body of 64 kB that was read for its cost: a busy process has as many connections. */
 const waitingMaxDefault = 10_000
-/** Of all places: while fewer are taken, nobody is short of one, and a subject may have as many as its queues hold. */
-const plentyShare = 1 / 2
-/** Of all places, for one subject beyond that: it alone cannot take the rest, and a busy subject still has thousands. */
-const subjectShareMax = 1 / 4
 
 /** Real time; the timers keep a process alive until nobody waits. */
 const systemQueueTime: QueueTime = {
@@ -20,16 +16,14 @@ const systemQueueTime: QueueTime = {
 /** All queues of this process, by the Redis keys that are waited for. Other processes have their own; Redis alone gives room. */
 export class DelayQueues {
   readonly #time: QueueTime
-  readonly #waitingMax: number
   readonly #queues = new Map<string, DelayQueue>()
-  #waiting = 0
-  readonly #places = new SubjectCounts()
+  readonly #places: FairPlaces
   #closesMs: number | undefined
   #drained = () => {}
 
   constructor(time: QueueTime = systemQueueTime, waitingMax = waitingMaxDefault) {
     this.#time = time
-    this.#waitingMax = waitingMax
+    this.#places = new FairPlaces(waitingMax)
   }
 
   /** 0 while nobody waits, which is what every request asks first. */
@@ -39,7 +33,7 @@ export class DelayQueues {
 
   /** Requests, those included that are decided on again just now. */
   get waiting(): number {
-    return this.#waiting
+    return this.#places.taken
   }
 
   nowMs(): number {
@@ -57,27 +51,18 @@ export class DelayQueues {
 
   /** Undefined for whoever may not wait: no place is left, or none for its subject, or no turn would come in time. */
   join(key: string, wish: Wish): Place | undefined {
-    if (this.#closesMs !== undefined || !this.#hasPlaceFor(wish.subject)) return undefined
+    if (this.#closesMs !== undefined || !this.#places.hasFor(wish.subject)) return undefined
     const queue = this.#queues.get(key) ?? this.#made(key, wish.roomMs)
     const place = queue.join(wish)
     if (place === undefined) return undefined
     this.#queues.set(key, queue)
-    this.#waiting += 1
-    this.#places.add(wish.subject, 1)
+    this.#places.take(wish.subject)
     return place
-  }
-
-  #hasPlaceFor(subject: string): boolean {
-    if (this.#waiting < this.#waitingMax * plentyShare) return true
-    return this.#waiting < this.#waitingMax && this.#places.of(subject) < this.#waitingMax * subjectShareMax
   }
 
   #made(key: string, roomMs: number): DelayQueue {
     return new DelayQueue(this.#time, roomMs, {
-      left: (subject) => {
-        this.#waiting -= 1
-        this.#places.add(subject, -1)
-      },
+      left: (subject) => this.#places.giveBack(subject),
       ended: () => {
         this.#queues.delete(key)
         if (this.#queues.size === 0) this.#drained()

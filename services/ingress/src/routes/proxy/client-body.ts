@@ -13,18 +13,53 @@ export class ClientBody extends Readable {
   /** What has come so far. */
   bytes = 0
   readonly #request: IncomingMessage
+  #isHeldBack = false
+  #begin: (() => void) | undefined
 
   constructor(request: IncomingMessage) {
     super({ highWaterMark: 65_536 })
     this.#request = request
     request.on('data', (chunk: Buffer) => {
       this.bytes += chunk.length
-      if (!this.destroyed && !this.push(chunk)) request.pause()
+      if (!this.destroyed && !this.push(chunk)) {
+        this.#isHeldBack = true
+        request.pause()
+      }
+      this.#hasBegun()
     })
     request.on('end', () => {
       if (!this.destroyed) this.push(null)
+      this.#hasBegun()
     })
     request.pause()
+  }
+
+  get hasAllCome(): boolean {
+    return this.#request.complete
+  }
+
+  /** Runs `then` when the first of it has come, which mostly came along with the head. */
+  whenBegun(then: () => void): void {
+    if (this.#request.readableLength > 0 || this.hasAllCome) {
+      then()
+      return
+    }
+    this.#begin = then
+    this.#request.resume()
+  }
+
+  #hasBegun(): void {
+    const begin = this.#begin
+    if (begin === undefined) return
+    this.#begin = undefined
+    begin()
+  }
+
+  /** Whether the upstream, not the client, has been the slower one at any time since this was asked last. */
+  wasHeldBack(): boolean {
+    const was = this.#isHeldBack
+    this.#isHeldBack = this.#request.isPaused()
+    return was
   }
 
   override _read(): void {

@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici'
 import { addAnswerHeaders, answerTrailers } from './answer-headers.ts'
 import { ClientBody } from './client-body.ts'
 import type { Ending, Passage } from './passage.ts'
-import { badRequest, upstreamFailure, writeProblem } from './problems.ts'
+import { badRequest, busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './problems.ts'
 
 type Controller = Dispatcher.DispatchController
 
@@ -43,6 +43,26 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const { response } = passage
     response.on('close', () => this.#clientGone())
     response.on('timeout', () => this.#clientSilent())
+  }
+
+  /** Nothing more comes for the client: a request that is not with the upstream yet must not be sent to it. */
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** No place with the upstream is left for it. */
+  refuseBusy(): void {
+    if (this.#hasEnded) return
+    const { response, ownHeaders } = this.#passage
+    this.#end(upstreamBusy.status, 'busy')
+    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`])
+    // Its client may go on to send it, and see its answer.
+    if (this.#body instanceof ClientBody) this.#body.destroy()
+  }
+
+  /** The client sends its body slower than it may. */
+  refuseSlow(): void {
+    this.#giveUpClient('The body came too slowly. Send it faster, or in smaller requests.')
   }
 
   onRequestStart(controller: Controller): void {
@@ -130,15 +150,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Nothing moved on its connection for a while. Only when it owes us something is that its fault. */
   #clientSilent(): void {
-    const { request, response, ownHeaders } = this.#passage
-    if (this.#hasEnded) return
+    const { request, response } = this.#passage
     // Paused, it is us who do not read, because the upstream does not.
     const owesBody = this.#body instanceof ClientBody && !request.complete && !request.isPaused()
-    if (!owesBody && !response.writableNeedDrain) return
+    if (owesBody || response.writableNeedDrain) this.#giveUpClient('The body did not come.')
+  }
+
+  #giveUpClient(detail: string): void {
+    if (this.#hasEnded) return
+    const { response, ownHeaders } = this.#passage
     this.#end(this.#status || 408, 'client_gone')
-    this.#abort(new Error('the client was silent for too long'))
+    this.#abort(new Error('the client was too slow'))
     if (response.headersSent) response.destroy()
-    else writeProblem(response, badRequest('The body did not come.', 408), [...ownHeaders, 'connection', 'close'])
+    else writeProblem(response, badRequest(detail, 408), [...ownHeaders, 'connection', 'close'])
   }
 
   #abort(reason: Error): void {

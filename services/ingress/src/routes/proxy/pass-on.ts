@@ -1,5 +1,6 @@
 import type { Route, Upstream } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
+import type { Dispatcher } from 'undici'
 import type { Caller, CredentialPlace } from '../../http/identify.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
@@ -8,11 +9,13 @@ import type { Arrival } from './arrival.ts'
 import { ClientBody, hasBody } from './client-body.ts'
 import { Exchange } from './exchange.ts'
 import { createOutcomeRecorder, type Ending, type Passage } from './passage.ts'
-import { busyRetrySeconds, noUpstream, upstreamBusy, writeProblem } from './problems.ts'
+import { noUpstream, writeProblem } from './problems.ts'
 import { withoutParameter } from './read-target.ts'
 import { headersForUpstream } from './request-headers.ts'
 import { openTunnel } from './tunnel.ts'
-import { createUpstreamPools, isFull } from './upstream-pools.ts'
+import { createUploadWatch } from './upload-rate.ts'
+import type { Place } from './upstream-places.ts'
+import { createUpstreamPools, upstreamBounds } from './upstream-pools.ts'
 
 /** A request that was allowed. */
 export interface Admitted extends Arrival {
@@ -33,81 +36,98 @@ export interface Admitted extends Arrival {
 /** The way to the upstreams and back. */
 export interface PassOn {
   passOn(admitted: Admitted): void
-  /** Ends the tunnels, which would never end by themselves. */
+  /** Ends the tunnels, which would never end by themselves, and from now on each that opens. */
   closeTunnels(): void
   /** Breaks off what is still with an upstream. */
   close(): Promise<void>
 }
 
-type PassOnPorts = Pick<Ports, 'outcomes' | 'clock'> & { readonly settling?: Pick<Settling, 'giveBack'> | undefined }
+type PassOnPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> & {
+  readonly settling?: Pick<Settling, 'giveBack'> | undefined
+}
 
 export function createPassOn(ports: PassOnPorts, log: Logger): PassOn {
-  const pools = createUpstreamPools()
+  const bounds = { ...upstreamBounds, ...ports.upstreamBounds }
+  const pools = createUpstreamPools(bounds)
+  const uploads = createUploadWatch(bounds.bodyRateMin, bounds.rateEveryMs)
   const recordOutcome = createEnding(ports, log)
   const tunnels = new Set<() => void>()
-
-  /** Where one goes, if it can be passed on at all; else it has been answered. */
-  const findPool = ({ view, request, response, ownHeaders }: Admitted, passage: Passage | undefined) => {
-    if (passage === undefined) {
-      writeProblem(response, noUpstream, ownHeaders)
-      return undefined
-    }
-    if (response.destroyed || request.socket.destroyed) {
-      recordOutcome(passage, { status: 499, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
-      return undefined
-    }
-    const pool = pools.of(passage.upstream, view.policy)
-    if (!isFull(pool)) return pool
-    recordOutcome(passage, { status: upstreamBusy.status, bytesIn: 0, bytesOut: 0, error: 'busy' })
-    writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`])
-    return undefined
-  }
+  let isClosing = false
 
   const passOn = (admitted: Admitted) => {
-    const { request, response, view, target, caller, protocol, readBody } = admitted
+    const { request, response, view, protocol, readBody, ownHeaders } = admitted
     const upstream = view.resolveUpstream(request.headers.host ?? '', admitted.route)
-    const passage = upstream && passageOf(admitted, upstream)
-    const pool = findPool(admitted, passage)
-    if (pool === undefined || passage === undefined) return
+    if (upstream === undefined) return writeProblem(response, noUpstream, ownHeaders)
+    const passage = passageOf(admitted, upstream)
+    if (response.destroyed || request.socket.destroyed) {
+      return recordOutcome(passage, { status: 499, bytesIn: 0, bytesOut: 0, error: 'client_gone' })
+    }
     const body = readBody ?? (hasBody(request) ? new ClientBody(request) : null)
-    if (readBody === undefined && body !== null) admitted.mayContinue()
+    let place: Place | undefined
     const exchange = new Exchange(passage, body, {
-      ended: (ending) => recordOutcome(passage, ending),
-      released: () => {
-        pool.open -= 1
+      ended: (ending) => {
+        if (body instanceof ClientBody) uploads.remove(body)
+        place?.stopWaiting()
+        recordOutcome(passage, ending)
       },
-      failed: (error) => log.warn({ err: error, upstream: passage.upstream.name }, 'upstream failed'),
+      released: () => place?.leave(),
+      failed: (error) => log.warn({ err: error, upstream: upstream.name }, 'upstream failed'),
       switched: (headers, socket) => {
         response.detachSocket(request.socket)
         const close = openTunnel(passage, protocol ?? '', { headers, socket }, (bytes) => {
           tunnels.delete(close)
-          pool.open -= 1
+          place?.leave()
           recordOutcome(passage, { status: 101, ...bytes, error: '' })
         })
-        tunnels.add(close)
+        // Of a request that waited for a place which a closed tunnel left.
+        if (isClosing) close()
+        else tunnels.add(close)
       },
     })
-    pool.open += 1
-    pool.pool.dispatch(
-      {
-        path: target.path + queryFor(target.query, caller.carriedIn),
-        method: request.method ?? 'GET',
-        headers: headersForUpstream(request, view.policy.identity, admitted),
-        body,
-        headersTimeout: passage.upstream.timeoutMs,
-        bodyTimeout: passage.upstream.timeoutMs,
-        upgrade: protocol ?? null,
-      },
-      exchange,
-    )
+    const enter = () => {
+      if (exchange.hasEnded) return
+      const { pool, places } = pools.of(upstream, view.policy)
+      place = places.enter(passage.subjectId)
+      if (place === undefined) return exchange.refuseBusy()
+      const send = () => {
+        if (body instanceof ClientBody) uploads.add(body, () => exchange.refuseSlow())
+        pool.dispatch(dispatchOf(admitted, upstream, body), exchange)
+      }
+      place.whenConnected(upstream.timeoutMs, send, () => exchange.refuseBusy())
+    }
+    if (!(body instanceof ClientBody)) return enter()
+    // Before it is asked for a body that nobody would take.
+    if (!pools.of(upstream, view.policy).places.hasFor(passage.subjectId)) return exchange.refuseBusy()
+    admitted.mayContinue()
+    body.whenBegun(enter)
   }
 
   return {
     passOn,
     closeTunnels: () => {
+      isClosing = true
       for (const close of tunnels) close()
     },
     close: () => pools.close(),
+  }
+}
+
+/** The request as the upstream gets it. */
+function dispatchOf(
+  admitted: Admitted,
+  upstream: Upstream,
+  body: ClientBody | Buffer | null,
+): Dispatcher.DispatchOptions {
+  const { request, target, view, caller, protocol } = admitted
+  return {
+    path: target.path + queryFor(target.query, caller.carriedIn),
+    // Node's parser has taken the method; undici's type lists those that it knows.
+    method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
+    headers: headersForUpstream(request, view.policy.identity, admitted),
+    body,
+    headersTimeout: upstream.timeoutMs,
+    bodyTimeout: upstream.timeoutMs,
+    upgrade: protocol ?? null,
   }
 }
 

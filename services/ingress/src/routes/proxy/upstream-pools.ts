@@ -1,5 +1,7 @@
 import type { Policy, Upstream } from '@weir/core/policy/policy.ts'
 import { Pool } from 'undici'
+import { subjectShareDefault } from '../../fair-places.ts'
+import { UpstreamPlaces } from './upstream-places.ts'
 
 /** Connections to one upstream from this process: as many requests are with it at once. */
 const connectionsMax = 1_024
@@ -15,12 +17,31 @@ const answerHeaderBytesMax = 65_536
 /** The connections to one upstream. */
 export interface UpstreamPool {
   readonly pool: Pool
-  /** Requests that are with it or wait for it; whoever passes one on counts it. */
-  open: number
+  /** Taken before a request is dispatched: the pool never has more requests than connections. */
+  readonly places: UpstreamPlaces
 }
 
-/** Whether one more request would wait behind too many. */
-export const isFull = ({ open }: UpstreamPool): boolean => open >= connectionsMax + waitingMax
+/** Bounds of the way to an upstream. */
+export interface UpstreamBounds {
+  readonly connectionsMax: number
+  readonly waitingMax: number
+  /** Of the places, for one subject once half are taken; 1 for no such bound. */
+  readonly subjectShare: number
+  /** The least rate of a client's body, in bytes a second; 0 for none. */
+  readonly bodyRateMin: number
+  /** How often the rate is looked at; left out for every 10 s. */
+  readonly rateEveryMs?: number
+}
+
+/** A byte every few seconds would hold a place for hours; modems of the last century sent ten times as much. IIS asks for the same. */
+const bodyRateMin = 240
+
+export const upstreamBounds: UpstreamBounds = {
+  connectionsMax,
+  waitingMax,
+  subjectShare: subjectShareDefault,
+  bodyRateMin,
+}
 
 export interface UpstreamPools {
   of(upstream: Upstream, policy: Policy): UpstreamPool
@@ -31,14 +52,15 @@ export interface UpstreamPools {
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 
 /** A pool for each upstream that was asked; those that the policy has no more are closed when a new one is opened. */
-export function createUpstreamPools(): UpstreamPools {
+export function createUpstreamPools(bounds: UpstreamBounds): UpstreamPools {
   const pools = new Map<string, UpstreamPool>()
   const latest = new WeakMap<Upstream, UpstreamPool>()
 
   const closeUnused = (policy: Policy) => {
     const used = new Set([...policy.upstreams.values()].map(keyOf))
-    for (const [key, { pool }] of pools) {
-      if (used.has(key)) continue
+    for (const [key, { pool, places }] of pools) {
+      // Who waits for a connection still has it from this pool; the next new pool closes it.
+      if (used.has(key) || places.isBusy) continue
       pools.delete(key)
       // Resolves when the last request is done; there is nobody to wait for it and nothing it could fail at.
       void pool.close()
@@ -46,9 +68,9 @@ export function createUpstreamPools(): UpstreamPools {
   }
 
   const open = (upstream: Upstream): UpstreamPool => ({
-    open: 0,
+    places: new UpstreamPlaces(bounds.connectionsMax, bounds.waitingMax, bounds.subjectShare),
     pool: new Pool(upstream.url, {
-      connections: connectionsMax,
+      connections: bounds.connectionsMax,
       pipelining: 1,
       allowH2: false,
       connect: { timeout: Math.min(connectTimeoutMs, upstream.timeoutMs) },

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { FairPlaces } from './fair-places.ts'
+
+const takenBy = (places: FairPlaces, subject: string) => {
+  let taken = 0
+  while (places.hasFor(subject)) {
+    places.take(subject)
+    taken += 1
+  }
+  return taken
+}
+
+it('One subject can take half of the places, the next one no more than a quarter, and forty subjects together leave some for others', () => {
+  const places = new FairPlaces(1_024)
+  const taken = Array.from({ length: 40 }, (_, n) => takenBy(places, `s${n}`))
+  expect(taken[0]).toBe(512)
+  expect(Math.max(...taken.slice(1))).toBeLessThanOrEqual(256)
+  expect(1_024 - places.taken).toBeGreaterThan(16)
+  places.giveBack('s0')
+  expect([places.hasFor('s0'), places.hasFor('other')]).toEqual([false, true])
+})
+
+it('All networks of one IPv6 /48 share like one subject, and other networks and addresses do not share with them', () => {
+  const places = new FairPlaces(16)
+  expect(takenBy(places, 'ip:2001:db8:0:1::/64')).toBe(8)
+  for (let n = 0; n < 4; n += 1) places.take('ip:2001:db8::/64')
+  const ask = (...subjects: string[]) => subjects.map((subject) => places.hasFor(subject))
+  expect(ask('ip:2001:db8:0:2::/64', 'ip:2001:db8::/64')).toEqual([false, false])
+  expect(ask('ip:2001:db8:1::/64', 'ip:2001::/64', 'ip:::/64', 'ip:192.0.2.1', 'named')).toEqual(Array(5).fill(true))
+})
+
+it('With a share of all, a subject can take every place', () => {
+  expect(takenBy(new FairPlaces(16, 1), 'only')).toBe(16)
+})

@@ -1,0 +1,54 @@
+import { SubjectCounts } from './delay/subject-counts.ts'
+
+/** Of all places: while fewer are taken no subject is short of one, and each may have as many as it wants. */
+const plentyShare = 1 / 2
+/** Of all places, for one subject beyond that: it alone cannot take the rest, and a busy subject still has hundreds. */
+export const subjectShareDefault = 1 / 4
+
+/**
+ * Places that subjects share. Once half are taken, a subject may have `subjectShare` of all places, and its part shrinks with the
+ * square of what is still free: after three quarters it is a quarter of that, so that a few subjects together cannot take the rest
+ * either. A subject without a place may always take a free one. Anonymous IPv6 callers share by their /48, because one customer
+ * may have 65,536 networks of /64 in it. With `subjectShare` 1 only the number of places counts.
+ */
+export class FairPlaces {
+  readonly #max: number
+  readonly #subjectShare: number
+  readonly #counts = new SubjectCounts()
+  #taken = 0
+
+  constructor(max: number, subjectShare: number = subjectShareDefault) {
+    this.#max = max
+    this.#subjectShare = subjectShare
+  }
+
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** Whether the subject may take one more place now. */
+  hasFor(subject: string): boolean {
+    const free = this.#max - this.#taken
+    if (free <= 0) return false
+    if (this.#taken < this.#max * plentyShare || this.#subjectShare >= 1) return true
+    const own = this.#counts.of(sharerOf(subject))
+    return own === 0 || own < this.#max * this.#subjectShare * (free / (this.#max * plentyShare)) ** 2
+  }
+
+  take(subject: string): void {
+    this.#taken += 1
+    this.#counts.add(sharerOf(subject), 1)
+  }
+
+  giveBack(subject: string): void {
+    this.#taken -= 1
+    this.#counts.add(sharerOf(subject), -1)
+  }
+}
+
+/** The subject, but for an anonymous IPv6 caller its /48: `addressScope` writes four groups of sixteen bits, without zeros at the end. */
+function sharerOf(subject: string): string {
+  if (!subject.startsWith('ip:') || !subject.endsWith('::/64')) return subject
+  const [first = '', second = '0', third = '0'] = subject.slice(3, -5).split(':')
+  return `ip:${first}:${second}:${third}`
+}

@@ -1,0 +1,101 @@
+import { FairPlaces } from '../../fair-places.ts'
+
+/**
+ * The places of one upstream: requests that have a connection, and behind them those that wait for one. Both are shared fairly by
+ * subject, each on its own, because a subject that held all connections would make those that wait for them wait for it.
+ */
+export class UpstreamPlaces {
+  readonly #connections: FairPlaces
+  readonly #waiting: FairPlaces
+  /** In the order they came. As long as `waitingMax`. */
+  readonly #queue = new Set<Place>()
+
+  constructor(connectionsMax: number, waitingMax: number, subjectShare: number) {
+    this.#connections = new FairPlaces(connectionsMax, subjectShare)
+    this.#waiting = new FairPlaces(waitingMax, subjectShare)
+  }
+
+  /** Whether any request waits. */
+  get isBusy(): boolean {
+    return this.#queue.size > 0
+  }
+
+  hasFor(subject: string): boolean {
+    return this.#connections.hasFor(subject) || this.#waiting.hasFor(subject)
+  }
+
+  /** A connection, or else a place in the queue; undefined if neither is left for the subject. */
+  enter(subject: string): Place | undefined {
+    if (this.#connections.hasFor(subject)) {
+      this.#connections.take(subject)
+      return new Place(subject, true, this.#left)
+    }
+    if (!this.#waiting.hasFor(subject)) return undefined
+    this.#waiting.take(subject)
+    const place = new Place(subject, false, this.#left)
+    this.#queue.add(place)
+    return place
+  }
+
+  readonly #left = (place: Place) => {
+    if (this.#queue.delete(place)) this.#waiting.giveBack(place.subject)
+    else this.#connections.giveBack(place.subject)
+    if (this.#queue.size === 0) return
+    // Not only the first: it may wait because of what its own subject has.
+    for (const next of this.#queue) {
+      if (!this.#connections.hasFor(next.subject)) continue
+      this.#queue.delete(next)
+      this.#waiting.giveBack(next.subject)
+      this.#connections.take(next.subject)
+      next.connect()
+    }
+  }
+}
+
+/** The place of one request: in the queue, then with a connection, then left. */
+export class Place {
+  readonly subject: string
+  #state: 'waits' | 'connected' | 'left'
+  readonly #left: (place: Place) => void
+  #timer: NodeJS.Timeout | undefined
+  #whenConnected = () => {}
+
+  constructor(subject: string, isConnected: boolean, left: (place: Place) => void) {
+    this.subject = subject
+    this.#state = isConnected ? 'connected' : 'waits'
+    this.#left = left
+  }
+
+  /** Runs `then`: now, or when its turn comes. If that is not within `waitMsMax`, the place is given up and `overdue` runs. */
+  whenConnected(waitMsMax: number, then: () => void, overdue: () => void): void {
+    if (this.#state === 'connected') {
+      then()
+      return
+    }
+    this.#whenConnected = then
+    this.#timer = setTimeout(() => {
+      this.leave()
+      overdue()
+    }, waitMsMax)
+  }
+
+  /** For `UpstreamPlaces`: the turn has come. */
+  connect(): void {
+    this.#state = 'connected'
+    clearTimeout(this.#timer)
+    this.#whenConnected()
+  }
+
+  /** Gives the place up if it is still one in the queue. */
+  stopWaiting(): void {
+    if (this.#state === 'waits') this.leave()
+  }
+
+  /** May be called again, which does nothing. */
+  leave(): void {
+    if (this.#state === 'left') return
+    this.#state = 'left'
+    clearTimeout(this.#timer)
+    this.#left(this)
+  }
+}
