@@ -44,3 +44,31 @@ test('processes that mend the same tables at the same time leave what one would'
   const [total] = await stack.rows<{ n: number }>('SELECT toUInt32(sum(count)) AS n FROM weir.usage_total_15m')
   expect(total).toEqual({ n: 300 })
 })
+
+test('rows that a delete is about to take, which a kill interrupted, are not taken for rows that stay', async () => {
+  const journal = newJournal()
+  const block = { ...blockOf(journal.take(100), 3), token: randomUUID() }
+  const { table, token, months } = block
+  await insertBlock(stack.client, { table, token, lines: months[0] ?? Buffer.alloc(0) })
+  const command = (query: string) => stack.client.command({ query })
+  // The state between a start and the moment in which the server goes on with it.
+  await command('SYSTEM STOP MERGES weir.decisions')
+  await command(`DELETE FROM ${table} WHERE subject = ${quoted(journal.subject)} SETTINGS lightweight_deletes_sync = 0`)
+  const asked = Promise.withResolvers<boolean>()
+  const client = new Proxy(stack.client, {
+    get: (target, name) => {
+      const member = Reflect.get(target, name)
+      if (name !== 'query') return typeof member === 'function' ? member.bind(target) : member
+      return (given: { query: string }) => {
+        if (given.query.includes('system.mutations')) asked.resolve(false)
+        return target.query(given)
+      }
+    },
+  })
+  const mending = mendBlock(client, block)
+  const isOver = await Promise.race([mending.then(() => true), asked.promise])
+  await command('SYSTEM START MERGES weir.decisions')
+  expect(isOver).toBe(false)
+  expect(await mending).toMatchObject({ rows: 100, unsure: [] })
+  expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
+})

@@ -75,6 +75,27 @@ export async function startedAfter(client: ClickHouseClient, tsMs: number): Prom
   return Date.now() - Number(row?.seconds ?? 0) * 1_000 > tsMs
 }
 
+/** A delete of one block takes well under a second; one that does not end is tried again with the block, and told meanwhile. */
+const deletesMsMax = 30_000
+
+/**
+ * A delete that a killed server was at goes on by itself at its next start, part by part: what is counted before it ends may be gone a
+ * moment later.
+ */
+async function untilDeleted(connection: MendConnection): Promise<void> {
+  const endMs = performance.now() + deletesMsMax
+  for (let attempt = 0; ; attempt += 1) {
+    const undone = await connection.ask<{ table: string }>(
+      `SELECT DISTINCT table FROM system.mutations
+        WHERE database = 'weir' AND NOT is_done AND NOT is_killed AND command LIKE '%_row_exists%'`,
+    )
+    if (undone.length === 0) return
+    const tables = undone.map(({ table }) => table).join(', ')
+    if (performance.now() > endMs) throw new Error(`ClickHouse still deletes rows of ${tables}`)
+    await connection.pause(attempt)
+  }
+}
+
 /**
  * Compares what ClickHouse has of a block with the block, table by table, and mends what differs. A server that is killed may have
  * written a block's token and not its part, or its part and not its token: for MergeTree these are two steps. Sent again, the block
@@ -90,6 +111,7 @@ export async function mendBlock(
   // What an attempt before has begun must be over before anything is counted.
   if (await isInserting(client, block.token)) throw new Error(`ClickHouse still works on ${block.token}`)
   const connection = new MendConnection(client, block.token, options)
+  await untilDeleted(connection)
   const rows = await mendRaw(connection, block, all)
 
   const spans = hoursOf(all)
