@@ -49,8 +49,12 @@ export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
   })
 }
 
+/** A header that came twice is one value with a comma, which is no credential; Node would keep the first of some and say nothing. */
+export const joinDuplicateHeaders = true
+
 /** What every listener is made with: our own logger, no line per request, and no logger made for each. */
 export const listenerOptions = (logger: FastifyBaseLogger) => ({
+  http: { joinDuplicateHeaders },
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,

@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { nowMs, openConsole } from './testing/open-console.ts'
 
 describe('GET /v1/usage', () => {
@@ -77,6 +79,18 @@ describe('GET /v1/usage', () => {
     })
     expect(asked).toEqual(['decisions', 'sums'])
     expect((await openConsole().ask('/v1/usage')).json()).toMatchObject({ complete_through: null, silent: [] })
+  })
+
+  it('is not answered to a token that comes twice', async () => {
+    const { app } = openConsole()
+    const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+    onTestFinished(() => app.close())
+    const { host } = new URL(origin)
+    const twice = ['Host', host, 'Authorization', 'Bearer token', 'Authorization', 'Bearer token']
+    const sent = request(`${origin}/v1/usage`, { headers: twice })
+    const [answer] = await once(sent.end(), 'response')
+    answer.resume()
+    expect(answer.statusCode).toBe(401)
   })
 
   it('is not answered to a request with more than 200 headers', async () => {

@@ -1,5 +1,5 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, boundHeaders, joinDuplicateHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createCorrections } from './corrections.ts'
 import { createGate, type Gate } from './gate.ts'
@@ -56,7 +56,7 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
     ...listenerOptions(logger),
     keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: checkBodyBytesMax,
-    http: { maxHeaderSize: askHeaderBytesMax },
+    http: { maxHeaderSize: askHeaderBytesMax, joinDuplicateHeaders },
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
   answerErrors(api)

@@ -6,7 +6,7 @@ import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { PolicyView } from '../policy-view.ts'
-import { type Credential, credentialOf, fingerprintOf } from './identity/credential.ts'
+import { bearerOf, type Credential, credentialOf, fingerprintOf } from './identity/credential.ts'
 import { createGuessGuard } from './identity/guess-guard.ts'
 import { type IdentityRules, identityRules } from './identity/identity-rules.ts'
 import { callerScope } from './identity/peer.ts'
@@ -134,9 +134,8 @@ interface HeaderCredential {
 
 export function readCredential(headers: IncomingHttpHeaders): HeaderCredential | undefined {
   const { authorization, 'x-api-key': apiKey } = headers
-  if (authorization !== undefined && /^bearer /i.test(authorization)) {
-    return { header: 'authorization', key: authorization.slice(7).trim() }
-  }
+  const bearer = authorization === undefined ? undefined : bearerOf(authorization)
+  if (bearer !== undefined) return { header: 'authorization', key: bearer }
   if (typeof apiKey === 'string' && apiKey !== '') return { header: 'x-api-key', key: apiKey }
   return undefined
 }

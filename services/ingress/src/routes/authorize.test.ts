@@ -224,6 +224,11 @@ it('refuses more than 200 headers before it believes any of them, in the words t
   expect(decisions.records).toEqual([])
 })
 
+it('counts a caller whose proxy sends an empty X-Forwarded-For by the address of that proxy', async () => {
+  const { headers } = await ask('GET', '/', { ...acme, 'x-forwarded-for': '' })
+  expect(headers.ratelimit).toBe('"minute";r=5;t=50, "per-ip";r=49;t=50')
+})
+
 it('charges a request that the gateway asks about twice once, under the id that its configuration sends', async () => {
   const again = async (headers: Record<string, string>, query: string) =>
     (await ask('GET', '/', headers, query)).headers

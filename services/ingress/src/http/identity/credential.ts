@@ -42,9 +42,13 @@ export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders,
   return text === undefined ? undefined : { place: bearerToken, text, mayBeToken: looksSigned(text) }
 }
 
-/** Undefined for other schemes of `Authorization`: those are between the caller and the upstream. */
-function bearerOf(authorization: string): string | undefined {
-  return /^bearer(?: |$)/i.test(authorization) ? authorization.slice(7).trim() : undefined
+/**
+ * Undefined for other schemes of `Authorization`: those are between the caller and the upstream. Empty, which is no key,
+ * where a Bearer follows one of them in a second header.
+ */
+export function bearerOf(authorization: string): string | undefined {
+  if (/^bearer(?: |$)/i.test(authorization)) return authorization.slice(7).trim()
+  return /, bearer(?: |$)/i.test(authorization) ? '' : undefined
 }
 
 /** Three parts with dots between, of which the first is a JSON object in base64url: the form of a signed JWT. */

@@ -14,7 +14,7 @@ interface Peer {
   /** Its word on who calls is taken. */
   readonly namesSubjects: boolean
   /** The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's. */
-  lastList: string
+  lastList: string | undefined
   lastScope: string
 }
 
@@ -31,7 +31,7 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
     scope: before?.scope ?? addressScope(address),
     isProxy: rules.proxies?.has(address) === true,
     namesSubjects: rules.trusted?.peers.has(address) === true,
-    lastList: '',
+    lastList: undefined,
     lastScope: '',
   }
   peers.set(socket, peer)

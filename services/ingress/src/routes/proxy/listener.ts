@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Problem } from '@weir/runtime/problem.ts'
+import { joinDuplicateHeaders, type Problem } from '@weir/runtime/problem.ts'
 import { hasBody } from './client-body.ts'
 import { badRequest, headerBytesMax, tooLarge, writeProblem } from './problems.ts'
 import { readTarget, type Target } from './read-target.ts'
@@ -62,6 +62,7 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
   const server = createServer(
     {
       maxHeaderSize: headerBytesMax,
+      joinDuplicateHeaders,
       headersTimeout: bounds.headTimeoutMs,
       requestTimeout: 0,
       connectionsCheckingInterval: bounds.checkEveryMs,

@@ -8,17 +8,15 @@ import type { Passage } from './passage.ts'
 const idleMsMax = 300_000
 
 /**
- * Protocols that are HTTP again: through such a tunnel, requests would reach the upstream that nobody decided on. Their
- * `Upgrade` is ignored, as RFC 9110 allows, and the request is one like any other.
+ * The protocol that a request asks for; undefined when it is to be served as plain HTTP. Only `websocket` is joined: under
+ * most other names (`h2c`, its drafts, `spdy/3`, `TLS/1.2`) requests would reach the upstream that were not decided. Any
+ * other `Upgrade` is ignored, as RFC 9110 allows.
  */
-const stillHttp = /^(?:h2c|http|tls)(?:\/|$)/i
-
-/** The protocol that a request asks for; undefined when it is to be served as plain HTTP. */
 export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): string | undefined {
   // Proxies of HTTP/1.0 in front would not know of the switch, and take what comes for another answer.
   if (httpVersionMinor === 0) return undefined
   const asked = headers.upgrade?.trim() ?? ''
-  return /^[\w!#$%&'*+.^`|~/-]+$/.test(asked) && !stillHttp.test(asked) ? asked : undefined
+  return asked.toLowerCase() === 'websocket' ? asked : undefined
 }
 
 /** Bytes that went through a tunnel, each way. */
