@@ -3,12 +3,12 @@ local examining = {}
 
 local charging, looking, refunding, charging_once, keeping, keeping_once, voiding = 0, 1, 2, 3, 4, 5, 6
 -- Where the limits of a request begin.
-examining.first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 5 }
-examining.first_limit_at[keeping], examining.first_limit_at[keeping_once], examining.first_limit_at[voiding] = 6, 8, 5
+examining.first_limit_at = { [charging] = 3, [looking] = 3, [refunding] = 4, [charging_once] = 7 }
+examining.first_limit_at[keeping], examining.first_limit_at[keeping_once], examining.first_limit_at[voiding] = 8, 10, 5
 local first_limit_at = examining.first_limit_at
 
 local function counts(keeper)
-  return keeper ~= keepers.block and keeper ~= keepers.once and keeper ~= keepers.settling
+  return keeper ~= keepers.block and keeper ~= keepers.once and keeper ~= keepers.settling and keeper ~= keepers.tally
 end
 
 -- A cost above the size is refused whatever the log holds, which then need not be read for it.
@@ -53,9 +53,16 @@ local function name_markers(keys, request, number)
   if operation == voiding then
     return not integers.is_count(request[3]) and -1 or name_key(keys, request[4], number, keepers.of('settling'))
   end
+  if not integers.is_count(request[4]) then
+    return -1
+  end
+  local problem = request[3] ~= 0 and name_key(keys, request[3], number, keepers.of('tally'))
+  if problem then
+    return problem
+  end
   if operation ~= keeping then
     local once = keepers.of('once')
-    local problem = not once.is_id(request[3]) and -1 or name_key(keys, request[4], number, once)
+    problem = not once.is_id(request[5]) and -1 or name_key(keys, request[6], number, once)
     if problem or operation == charging_once then
       return problem
     end

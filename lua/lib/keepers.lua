@@ -1,4 +1,4 @@
--- What keeps a state under a key: the algorithms, blocks, and markers of idempotency keys and of decisions to be settled. Each is made when a call first needs
+-- What keeps a state under a key: the algorithms, blocks, and markers of idempotency keys and of decisions to be settled, and how many markers there are. Each is made when a call first needs
 -- it: making all of them every time would cost more than deciding does.
 -- @include stored.lua
 local keepers = {}
@@ -31,6 +31,10 @@ local makers = {
   settling = function()
     -- @include settling.lua
     return settling
+  end,
+  tally = function()
+    -- @include tally.lua
+    return tally
   end,
 }
 

@@ -2,8 +2,8 @@
 -- none. A request that is refused, only looks, or is malformed changes no count; a later request of the call sees what an
 -- earlier one charged. Each key is read once and written at most once, after everything is decided.
 --
--- KEYS[k]   the state of one limit for one subject, the block of one, or the marker of an idempotency key or of a decision that
---           is to be settled, each with the subject's hash tag. At most 32 × 34.
+-- KEYS[k]   the state of one limit for one subject, the block of one, the marker of an idempotency key or of a decision that
+--           is to be settled, or how many markers there are, each with the subject's hash tag. At most 32 × 35.
 -- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
 -- ARGV[2]   JSON: the limits that the requests name, each {algorithm, mode, block_ms, size, …}, size in units, then the algorithm's
 --           own `arguments`. mode: 0 refuses, and shuts out for block_ms if that is above 0; 1 lets pass what does not fit, uncounted,
@@ -14,19 +14,20 @@
 --             {0, cost, limit, key[, block], …}              charge
 --             {1, cost, limit, key[, block], …}              look, without charging
 --             {2, cost, at_us, limit, key, …}                give back what was charged at that time (a reply's first number)
---             {3, cost, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this attempt
---             {4, cost, kept_ms, settling, text, [limit, key[, block], …]}  charge, and keep that and the text for so long
---             {5, cost, id, marker, kept_ms, settling, text, [limit, key[, block], …]}  3 and 4
---             {6, cost, at_us, settling, limit, key, …}      2, and void the marker: there is nothing to settle any more
+--             {3, cost, tally, most, id, marker, limit, key[, block], …}  charge, but only once for this marker; id names this
+--                                                            attempt. tally counts markers, of which there may be so many; 0 for none
+--             {4, cost, tally, most, kept_ms, settling, text, [limit, key[, block], …]}  charge, and keep that and the text for so long
+--             {5, cost, tally, most, id, marker, kept_ms, settling, text, [limit, key[, block], …]}  3 and 4
+--             {6, cost, at_us, settling, limit, key, …}      2, and drop the marker: there is nothing to settle any more
 --
 -- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do; if ids are part of it,
 -- a list of that string and those ids in their order. First the time used (microseconds) and how many limits were begun anew
 -- although their span had not ended (a clock set back, a shortened limit). Then for each request its verdict:
---    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's capacity), 4 blocked, 5 allowed before
+--    1 allowed, 2 refused, 3 refused for good (the cost is above a limit's capacity), 4 blocked, 5 allowed before, 6 too many markers
 --   -1 malformed, -2 no such cost, -3 no such or a wrong limit, -4 no such key or one twice, -5 planning failed, -6 the key
 --      stands in this call with another definition of its limit: only this request fails, and nothing more follows for it
 -- and after verdicts above 0: which limits had no room, be it that they refused or let it pass (bit 0 is the first; for 4, which block; for 5 none,
--- but the id of the attempt that was charged is among the ids), the milliseconds after which it would be admitted (0 for 1, 3
+-- but the id of the attempt that was charged is among the ids), the milliseconds after which it would be admitted, for 6 as far as its markers go (0 for 1, 3
 -- and 5), and for each limit the units used, the units left, and the milliseconds until all are free. A refund's verdict is 1
 -- if anything was given back, else 2, and nothing more follows.
 --
@@ -39,8 +40,8 @@
 -- @include ../lib/examining.lua
 
 local requests_max, limits_per_request_max = 32, 16
-local keys_max = requests_max * (2 * limits_per_request_max + 2)
-local looking, refunding, charging_once, keeping_once, voiding = 1, 2, 3, 5, 6
+local keys_max = requests_max * (2 * limits_per_request_max + 3)
+local looking, refunding, charging_once, keeping, keeping_once, voiding = 1, 2, 3, 4, 5, 6
 local first_limit_at = examining.first_limit_at
 
 local function refuse_call(why)
@@ -223,7 +224,7 @@ end
 -- Returns the base of the next request's reply.
 local function decide(request, base, limit_count)
   local operation = request[1]
-  local once, marker = (operation == charging_once or operation == keeping_once) and keepers.once, request[4]
+  local once, marker = (operation == charging_once or operation == keeping_once) and keepers.once, request[6]
   local repeated = once and once.read(state_of(marker, once), now_ms)
   if repeated then
     local after = look(request, base)
@@ -238,9 +239,22 @@ local function decide(request, base, limit_count)
     end
     return look(request, base)
   end
+  local tally = operation > refunding and request[3] ~= 0 and keepers.tally
+  local tally_state, tally_expires_ms
+  if tally then
+    local wait_ms, kept_ms = 0, operation >= keeping and request[first_limit_at[operation] - 3]
+    wait_ms, tally_state, tally_expires_ms = tally.plan(state_of(request[3], tally), once and once.kept_ms, kept_ms, request[4], now_ms)
+    if not tally_state then
+      reply[base], reply[base + 1], reply[base + 2] = 6, 0, wait_ms
+      return look(request, base)
+    end
+  end
   -- Nothing may fail from the first change on: a request is charged whole or not at all.
-  local answer = once and once.state(request[3], reply, base, now_ms)
+  local answer = once and once.state(request[5], reply, base, now_ms)
   charge(request)
+  if tally then
+    change(request[3], tally, tally_state, tally_expires_ms)
+  end
   if once then
     change(marker, once, answer, now_ms + once.kept_ms + clock.step_back_ms_max)
   end
@@ -272,7 +286,7 @@ local function refund(request, base)
   end
   local kept = request[1] == voiding and state_of(request[4], keepers.settling)
   if kept then
-    change(request[4], keepers.settling, keepers.settling.void(kept))
+    change(request[4], keepers.settling, keepers.settling.void(kept), now_ms)
   end
   reply[base] = changed > 0 and 1 or 2
   return base + 1

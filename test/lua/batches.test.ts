@@ -58,8 +58,10 @@ describe('a malformed request fails alone', () => {
     ['a block that is missing', '[0,1,6,1]', -4],
     ['a block that is a count', '[0,1,6,1,1]', -4],
     ['a refund without its time', '[2,1,-1,1,1]', -1],
-    ['an idempotent request without an id', '[3,1,"",2,1,1]', -1],
-    ['an idempotent request without a marker', '[3,1,"a",19,1,1]', -4],
+    ['an idempotent request without an id', '[3,1,0,9,"",2,1,1]', -1],
+    ['an idempotent request without a marker', '[3,1,0,9,"a",19,1,1]', -4],
+    ['an idempotent request without the most markers', '[3,1,0,-1,"a",2,1,1]', -1],
+    ['an idempotent request whose markers are counted nowhere', '[3,1,19,9,"a",2,1,1]', -4],
     ['an unknown position of a key', '[0,1,1,19]', -4],
     ['one key twice', '[0,1,1,1,1,1]', -4],
   ])('%s', async (_, malformed, code) => {

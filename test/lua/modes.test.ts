@@ -121,6 +121,7 @@ test('blocks and markers are keys of their own, with an expiry', async () => {
   await engine.decide({ requests: [request, { ...request, idempotency: undefined }], nowMs: startMs })
   const keys = (await engine.keys()).sort()
   expect(keys).toEqual([
+    expect.stringMatching(/\{acme\}:_markers$/),
     expect.stringMatching(/\{acme\}:_once:[\w-]{43}$/),
     expect.stringMatching(/:codes$/),
     expect.stringMatching(/:codes:blocked$/),

@@ -136,6 +136,16 @@ test('a check that asked for it is settled by its own subject: on its limits, an
   expect(decision).toMatchObject({ id: checked.id, subject, cost: 50, outcome: 'allow', charged: 'yes' })
 })
 
+test('a check of cost 0 leaves nothing in Redis, neither to settle nor under its idempotency key', async () => {
+  const { subject, redis, startProcess } = await open()
+  const { check, settle } = await startProcess('one')
+  const body = { subject, cost: 0, settle: '24h', idempotency_key: randomUUID() }
+  const { body: checked } = await check(body, 'ci-token')
+  expect(checked.allowed).toBe(true)
+  expect(await redis.keys(`weir:1:{${subject}}:*`)).toEqual([])
+  expect((await settle({ id: checked.id, subject, cost: 5 }, 'ci-token')).status).toBe(404)
+})
+
 test('a repeat gets the same answer and no second record; another cost is a conflict that says which cost holds', async () => {
   const { corrections, startProcess } = await open()
   const { check, settle, used } = await startProcess('one')

@@ -17,7 +17,7 @@ import {
   type Outcome,
 } from '@weir/core/limits/script-codec.ts'
 import { readDecideScript, readPauseScript, readSettleScript } from '@weir/redis/decide-script.ts'
-import { blockKey, limitKey, markerKey, settlementKey } from '@weir/redis/keys.ts'
+import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from '@weir/redis/keys.ts'
 import type { Redis } from 'ioredis'
 
 interface CallTime {
@@ -124,6 +124,8 @@ export function createRedisEngine(redis: Redis): RedisEngine {
     blockKeyOf: (limit, scope) => `${prefix}${blockKey(limit, scope)}`,
     markerKeyOf: (subject, key) => `${prefix}${markerKey(subject, key)}`,
     settlementKeyOf: ({ scope }, { id }) => `${prefix}${settlementKey(scope.subject, id)}`,
+    tallyKeyOf: (request) => `${prefix}${tallyKey(request)}`,
+    markersMax: 1_000_000,
     boundariesOf: () => boundaries,
     nowMs,
   })

@@ -53,6 +53,13 @@ function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Probl
         'violated-policies': deniedBy === '' ? [] : [deniedBy],
       }
     default:
+      if (deniedBy === '_markers') {
+        return {
+          ...{ type: 'urn:weir:problem:too-many-open', title: 'Too many open decisions', status: 429 },
+          detail: `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`,
+          'violated-policies': [deniedBy],
+        }
+      }
       return {
         ...{ type: registered('quota-exceeded'), title: 'Quota exceeded', status: 429 },
         detail:

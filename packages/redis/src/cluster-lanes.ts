@@ -182,7 +182,7 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
   if (idempotency === undefined || limits.length === 0 || limits.some(countsBySubject)) return { scope, idempotency }
   const subject = limits.some(({ by }) => by.some(({ kind }) => kind === 'ip')) ? `ip:${scope.ip}` : '_global'
   const key = `${scope.subject} ${idempotency.key}`
-  return { scope: { ...scope, subject }, idempotency: { ...idempotency, key } }
+  return { scope: { ...scope, subject }, idempotency: { ...idempotency, key, subject: scope.subject } }
 }
 
 /** The request by slots, in the order of its limits. Only one of them carries the idempotency key: the subject's, or the first. */

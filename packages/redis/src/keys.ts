@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
-import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
 
 /**
  * The key of one limit's count: `weir:1:{SUBJECT}:LIMIT[:SCOPE…]`.
@@ -183,6 +183,17 @@ export function scopeText(countKey: string): string {
 export function markerKey(subject: string, idempotencyKey: string): string {
   const hash = createHash('sha256').update(idempotencyKey).digest('base64url')
   return `weir:1:{${encode(subject)}}:_once:${hash}`
+}
+
+/**
+ * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a decision whose
+ * markers are counted with those of another part.
+ */
+export function tallyKey({ scope, idempotency, settleable }: LimitRequest): string | undefined {
+  if (idempotency === undefined && settleable?.key !== undefined && settleable.beside === undefined) return undefined
+  const { subject = scope.subject } = idempotency ?? {}
+  const key = `weir:1:{${encode(scope.subject)}}:_markers`
+  return subject === scope.subject ? key : `${key}:${encode(subject)}`
 }
 
 /** Where the charge of a decision is kept that will be settled; with other hash tags than the subject's only in a Cluster. */

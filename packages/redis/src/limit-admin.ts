@@ -4,7 +4,15 @@ import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import type { Redis } from 'ioredis'
 import { readDecideScript } from './decide-script.ts'
-import { blockKeyBeside, type CountKeys, countKeys, type KnownScope, markerKey, settlementKey } from './keys.ts'
+import {
+  blockKeyBeside,
+  type CountKeys,
+  countKeys,
+  type KnownScope,
+  markerKey,
+  settlementKey,
+  tallyKey,
+} from './keys.ts'
 
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
@@ -89,6 +97,8 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
         blockKeyOf: () => blockKeyBeside(key),
         markerKeyOf: markerKey,
         settlementKeyOf: ({ scope: { subject } }, { id }) => settlementKey(subject, id),
+        tallyKeyOf: tallyKey,
+        markersMax: 0, // looks leave none
         boundariesOf: ({ span }) =>
           span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, Date.now()) : undefined,
         nowMs: undefined,

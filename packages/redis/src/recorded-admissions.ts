@@ -14,8 +14,8 @@ import { serverFinder } from './limit-connection.ts'
  * away, or forgot) makes a repeat leave a record of its own: counted once more, and never once too few.
  */
 
-/** Longer than the marker of an idempotency key is kept, in every case. */
-const keptMs = 15 * 60_000
+/** Longer than the marker of an idempotency key is kept, in every case; lua/lib/tally.lua counts the two as one, for so long. */
+const keptMs = 11 * 60_000
 /** After its decision a process may take this long to record: its disk gets 250 ms, and the rest is for a busy event loop. */
 const recordingMs = 400
 /** A repeat that claims has its decision already. */

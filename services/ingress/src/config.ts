@@ -83,6 +83,13 @@ export const ingressVariables = {
     min: 0,
     max: 1_000_000,
   }),
+  markersPerSubject: wholeNumber({
+    name: 'WEIR_MARKERS_PER_SUBJECT',
+    about: 'how many idempotency keys and decisions to be settled Redis keeps for a subject',
+    fallback: '250000',
+    min: 100,
+    max: 100_000_000,
+  }),
   decisionDeadlineMs: wholeNumber({
     name: 'WEIR_DECISION_DEADLINE_MS',
     about: 'how long Redis may take before onUnavailable decides',

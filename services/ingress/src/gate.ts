@@ -284,7 +284,7 @@ interface Kept {
 function keptOf(ask: Ask, limits: readonly Limit[], clock: Clock): Kept | undefined {
   const { route, isOwnSettlement: isOwn } = ask
   const keptMs = ask.settleMs ?? route.settleMs
-  if (ask.peek || keptMs === undefined || ask.isApart === true) return undefined
+  if (ask.peek || keptMs === undefined || ask.isApart === true || ask.cost === 0) return undefined
   const tsMs = clock.nowMs()
   const about = JSON.stringify(aboutOf(ask, tsMs))
   const largest = limits.length === 0 ? undefined : Math.max(...limits.map(({ capacity }) => capacity))
@@ -294,7 +294,8 @@ function keptOf(ask: Ask, limits: readonly Limit[], clock: Clock): Kept | undefi
 function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, clock: Clock): LimitRequest {
   const { subject, peek, idempotencyKey, cost } = ask
   const { timeZone, anchor } = subject
-  const key = peek ? undefined : idempotencyKey
+  // What costs nothing leaves nothing in Redis, or it could be filled for nothing.
+  const key = peek || cost === 0 ? undefined : idempotencyKey
   const idempotency = key === undefined ? undefined : { key, id: kept?.settleable.id ?? uuidv7(clock.nowMs()) }
   const settleable = kept?.settleable
   const isApart = ask.isApart === true

@@ -45,9 +45,8 @@ await startService(
     }
     const lateRefunds = createLateRefunds()
     const onLateRefund = lateRefunds.refunded
-    const store = await run.own('limits', createRedisLimitStore({ redis, ...common, onLateRefund }), (limits) =>
-      limits.close(),
-    )
+    const own = { redis, ...common, onLateRefund, markersMax: config.markersPerSubject }
+    const store = await run.own('limits', createRedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
     const layers = layerStore(store, { ...common, processes: processes.count })

@@ -22,13 +22,13 @@ beforeAll(async () => {
 const deadlineMs = 5_000
 const day = { kind: 'window', ms: 86_400_000 } as const
 
-async function open() {
+async function open(markersMax = 1_000) {
   const redis = connectLimiter(cluster.url, { onError: () => undefined })
   const store = createRedisLimitStore({
     redis,
     clock: systemClock,
     periodBoundaries: createBoundaryCache(),
-    deadlineMs,
+    ...{ deadlineMs, markersMax },
   })
   onTestFinished(() => {
     store.close()
@@ -142,4 +142,31 @@ test('a charge over several slots that was undone leaves nothing to settle', asy
   expect(await store.refund(request, decision)).toBe(true)
   expect(await settlements.settle({ subject, id: request.settleable.id, cost: 10 })).toEqual({ kind: 'unknown' })
   expect(await used(request)).toEqual([0, 0])
+})
+
+test('the markers of a subject are bounded over all slots, and one that is refused leaves nothing in any of them', async () => {
+  const { redis, store, subject, own, perIp, all, ask, used } = await open(4)
+  const request = () => {
+    const { settleable, ...rest } = ask([own, perIp], 1)
+    return { ...rest, settleable, idempotency: { key: settleable.id, id: settleable.id } }
+  }
+  const requests = Array.from({ length: 4 }, request)
+  const decisions = []
+  for (const one of requests) decisions.push(await store.decide(one))
+  const crowded = { allowed: false, reason: 'limit', deniedBy: '_markers', charged: 'no' }
+  expect(decisions).toMatchObject([{ allowed: true }, { allowed: true }, crowded, crowded])
+  expect(await used(requests[0] ?? request())).toEqual([2, 2])
+  const masters = 'masters' in redis ? redis.masters : []
+  const keys = (await Promise.all(masters.map((master) => master.keys('*')))).flat()
+  const kept = requests.map(({ settleable }) => keys.filter((key) => key.endsWith(settleable.id)).length)
+  expect(kept).toEqual([2, 2, 0, 0])
+
+  // Without a limit by subject the markers are in the slot that all share, and every subject's are counted by themselves.
+  const once = (who: string) => {
+    const plain = buildLimitRequest({ scope: buildScope({ subject: who }), limits: [all] })
+    return store.decide({ ...plain, idempotency: { key: randomUUID(), id: 'first' } })
+  }
+  const five = await Promise.all(Array.from({ length: 5 }, () => once(subject)))
+  expect(five.filter(({ allowed }) => allowed)).toHaveLength(4)
+  expect(await once(`${subject}-other`)).toMatchObject({ allowed: true })
 })

@@ -3,6 +3,9 @@ import type { Limit } from './limit.ts'
 /** A pause that a caller asks for is at most as long as the longest block. */
 export const pauseMsMax = 31 * 86_400_000
 
+/** The name in `deniedBy` of a refusal because the subject has too many markers in Redis. No limit's name begins so. */
+export const markersName = '_markers'
+
 /** Whether a request that finds no room in the limit is refused by it. A limit in shadow, or one that degrades, lets it pass. */
 export const refuses = ({ mode, onExceed }: Limit): boolean => mode === 'enforce' && onExceed.kind !== 'degrade'
 

@@ -46,6 +46,8 @@ export interface Idempotency {
   readonly key: string
   /** The id that this decision's record will have; a repeat is told the first one's. At most 64 printable ASCII characters. */
   readonly id: string
+  /** Whose key it is, where the scope's subject is another. */
+  readonly subject?: string
 }
 
 /** A decision whose cost is known only at its end. Its charge is kept for a while, and can be corrected once. */

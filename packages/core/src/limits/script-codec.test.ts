@@ -41,6 +41,8 @@ const parts: CallParts = {
   blockKeyOf: (limit, scope) => `${scope.subject}/${limit.name}/blocked`,
   markerKeyOf: (subject, key) => `${subject}/once/${key}`,
   settlementKeyOf: ({ scope }, { id }) => `${scope.subject}/settle/${id}`,
+  tallyKeyOf: ({ scope }) => `${scope.subject}/markers`,
+  markersMax: 90,
   boundariesOf: (_, { timeZone }) => (timeZone === 'UTC' ? [100, 200, 300] : [150, 250, 350]),
   nowMs: undefined,
 }
@@ -73,9 +75,9 @@ describe('encodeCall', () => {
       [decide('a', { limits, idempotency }), decide('a', { limits, idempotency, peek: true })],
       parts,
     )
-    expect(call.keys).toEqual(['a/once/k', 'a/minute', 'a/minute/blocked', 'a/day'])
+    expect(call.keys).toEqual(['a/markers', 'a/once/k', 'a/minute', 'a/minute/blocked', 'a/day'])
     expect(call.argv[1]).toBe('[["fixed_window",0,9000,10,60000],["fixed_window",1,0,20,0,100,200,300]]')
-    expect(call.argv[2]).toBe('[[3,1,"id-\\"1\\"",1,1,2,3,2,4],[1,1,1,2,3,2,4]]')
+    expect(call.argv[2]).toBe('[[3,1,1,90,"id-\\"1\\"",2,1,3,4,2,5],[1,1,1,3,4,2,5]]')
   })
 
   test('a refund names its time and the limits that were charged, and no block', () => {

@@ -29,6 +29,10 @@ export interface CallParts {
   markerKeyOf(subject: string, idempotencyKey: string): string
   /** Where the charge of a decision that will be settled is kept. */
   settlementKeyOf(request: LimitRequest, settleable: Settleable): string
+  /** Where the markers that a request leaves are counted; undefined where another part of it is counted. */
+  tallyKeyOf(request: LimitRequest): string | undefined
+  /** Markers that a subject may have; more are refused. */
+  readonly markersMax: number
   boundariesOf(limit: Limit, request: LimitRequest): PeriodBoundaries | undefined
   /** The test's time; undefined for Redis's own clock. */
   readonly nowMs: number | undefined
@@ -123,10 +127,11 @@ class CallWriter {
   /** What a request with an idempotency key, or one that will be settled, begins with. */
   #marks(request: LimitRequest): string {
     const { idempotency, settleable, scope, cost } = request
-    let text = ''
+    const tallyKey = this.#parts.tallyKeyOf(request)
+    let text = `,${tallyKey === undefined ? 0 : positionOf(this.keys, tallyKey)},${this.#parts.markersMax}`
     if (idempotency !== undefined) {
       const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
-      text = `,${JSON.stringify(idempotency.id)},${marker}`
+      text += `,${JSON.stringify(idempotency.id)},${marker}`
     }
     if (settleable === undefined) return `[3,${cost}${text}`
     const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))

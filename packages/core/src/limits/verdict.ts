@@ -1,10 +1,10 @@
 import type { Decision, LimitState, Reason } from './decision.ts'
-import { admittedOver, refuses } from './exceeding.ts'
+import { admittedOver, markersName, refuses } from './exceeding.ts'
 import type { Limit } from './limit.ts'
 import { costOf, type LimitRequest } from './limit-store.ts'
 
 /** How a request came out, by the numbers that lua/scripts/decide.lua replies with. */
-export const verdicts = { allowed: 1, refused: 2, refusedForGood: 3, blocked: 4, repeated: 5 } as const
+export const verdicts = { allowed: 1, refused: 2, refusedForGood: 3, blocked: 4, repeated: 5, crowded: 6 } as const
 
 const reasonOf = new Map<number, Reason>([
   [verdicts.allowed, 'ok'],
@@ -12,6 +12,7 @@ const reasonOf = new Map<number, Reason>([
   [verdicts.refusedForGood, 'cost_exceeds_limit'],
   [verdicts.blocked, 'blocked'],
   [verdicts.repeated, 'ok'],
+  [verdicts.crowded, 'limit'],
 ])
 
 /** What a script or the model found out about one request, before it is put in words. */
@@ -31,6 +32,7 @@ function firstOf(request: LimitRequest, bits: number, is: (limit: Limit) => bool
 
 /** Names the limit that refused: the first, or for a cost that never fits, the first that is smaller than the cost. */
 function deniedBy(request: LimitRequest, { verdict, bits }: Verdict): string {
+  if (verdict === verdicts.crowded) return markersName
   const refusing = firstOf(
     request,
     bits,

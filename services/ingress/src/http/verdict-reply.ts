@@ -1,4 +1,5 @@
 import type { Clock } from '@weir/core/clock.ts'
+import { markersName } from '@weir/core/limits/exceeding.ts'
 import { olderRateLimitHeaders, type RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import {
   rateLimitPolicy,
@@ -93,6 +94,15 @@ export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
       status: 503,
       detail: `The request could not be ${reason === 'unavailable' ? 'checked' : 'recorded'}. Try again in ${seconds} s.`,
       'violated-policies': deniedBy === '' ? [] : [deniedBy],
+    }
+  }
+  if (deniedBy === markersName) {
+    return {
+      type: problemType('too-many-open'),
+      title: 'Too many open decisions',
+      status: 429,
+      detail: `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`,
+      'violated-policies': [deniedBy],
     }
   }
   const onExceed = onExceedOf(decision, verdict.limits)

@@ -14,7 +14,14 @@ const problemTypes = [
     'not-found',
     'method-not-allowed',
   ],
-  ...['cost-exceeds-limit', 'cost-unreadable', 'no-upstream', 'upstream-timeout', 'upstream-unreachable'],
+  ...[
+    'cost-exceeds-limit',
+    'too-many-open',
+    'cost-unreadable',
+    'no-upstream',
+    'upstream-timeout',
+    'upstream-unreachable',
+  ],
   ...['upstream-busy', 'headers-too-large', 'internal'],
   ...['unknown-decision', 'settlement-too-high', 'conflict', 'settlement-unavailable', 'limits-unavailable'],
 ].map((word) => (word.startsWith('https:') ? word : `urn:weir:problem:${word}`))
@@ -58,7 +65,10 @@ export const schemas = {
       },
       allowed: { type: 'boolean' },
       reason: { type: 'string', enum: [...reasons] },
-      denied_by: { type: 'string', description: 'Name of the first limit that refused, or empty.' },
+      denied_by: {
+        type: 'string',
+        description: 'Name of the first limit that refused; _markers: too many open decisions; or empty.',
+      },
       retry_after_ms: count,
       on_exceed: {
         ...{ type: 'string', enum: ['drop', 'degrade', 'block', 'delay', 'challenge'] },
