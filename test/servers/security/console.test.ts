@@ -1,0 +1,312 @@
+import { createHash } from 'node:crypto'
+import { tokenScopes } from '@weir/core/policy/policy.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
+import { startTables, type Tables } from '../../support/servers/tables.ts'
+import { type RunningConsole, startConsole } from '../../support/start-console.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const scopes = tokenScopes.filter((scope) => scope !== 'admin')
+const policy = {
+  version: 1,
+  plans: { free: { limits: ['minute'] } },
+  limits: { minute: { algorithm: 'fixed_window', size: 100, window: '1m' } },
+  subjects: { acme: { plan: 'free', keys: [{ sha256: sha256('acme-key'), id: 'acme-1' }] } },
+  tokens: Object.fromEntries(scopes.map((scope) => [scope, { sha256: sha256(`${scope}-token`), scopes: [scope] }])),
+}
+
+let kafka: RunningServer
+let tables: Tables
+let admin: RunningConsole
+let url: string
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  tables = await startTables()
+  admin = await startConsole({
+    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_CLICKHOUSE_URL: tables.url, WEIR_REDIS_URL: inject('redisUrl') },
+  })
+  url = admin.environment.WEIR_CONSOLE_URL
+  expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
+  await tables.client.command({
+    query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count) VALUES (now64(3) - 60, 'acme', 'allow', 1, 1)`,
+  })
+}, 180_000)
+afterAll(async () => {
+  await admin?.close()
+  await tables?.close()
+  await kafka?.close()
+})
+
+interface Sent {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array<ArrayBuffer>
+}
+async function send(path: string, { method = 'GET', headers = {}, body }: Sent = {}) {
+  const response = await fetch(`${url}${path}`, {
+    ...{ method, signal: AbortSignal.timeout(60_000), redirect: 'manual' },
+    headers: { authorization: `Bearer ${admin.environment.WEIR_ADMIN_TOKEN}`, ...headers },
+    ...(body === undefined ? {} : { body }),
+  })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+const json = { 'content-type': 'application/json' }
+/** What the policy says now, and how much has been counted. */
+const everything = async () => [
+  (await send('/v1/policy')).text,
+  await tables.rows("SELECT name, total_rows FROM system.tables WHERE database = 'weir' ORDER BY name"),
+]
+
+const seenRows = async () => JSON.parse((await send('/v1/usage?subject=acme&step=total&by=subject')).text).rows
+
+test('the console answers who used what, which no attempt below may see', async () => {
+  expect(await seenRows()).toHaveLength(1)
+})
+
+describe('a value that is SQL', () => {
+  countAttempts('SQL in every parameter of the console', 'a 4xx, or no rows: nothing of the value is read as SQL')
+  const parameters = {
+    '/v1/usage': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
+    '/v1/outcomes': ['subject', 'from', 'to', 'by', 'step', 'time_zone'],
+    '/v1/alerts': ['subject', 'type', 'from', 'to', 'after', 'limit'],
+    '/v1/changes': ['after', 'limit'],
+    '/v1/keys': ['subject', 'after', 'limit'],
+    '/v1/plans': ['after', 'limit'],
+    '/v1/policy': ['subject'],
+    '/v1/alerts/': [''],
+    '/v1/plans/': [''],
+  }
+  const values = [
+    ...["'", '"', '`', '\\', "' OR 1=1 --", "') OR 1=1 --", "\\' OR 1=1 --", '0) OR (1=1', "acme' --", "acme'/*"],
+    ...["'; DROP TABLE weir.decisions; --", "' UNION ALL SELECT name, 1 FROM system.tables --", "'||'", 'acme\0'],
+    ...[
+      '{subject:String}',
+      "subject'); SELECT sleep(3) --",
+      'subject, sleep(3)',
+      '٣',
+      "UTC') FORMAT CSV --",
+      '%27 OR 1=1',
+    ],
+  ]
+  const attempts = Object.entries(parameters).flatMap(([path, names]) =>
+    names.flatMap((name) => values.map((value) => [path, name, value] as const)),
+  )
+
+  test.each(attempts)('%s %s = %j finds nothing and breaks nothing', async (path, name, value) => {
+    const encoded = encodeURIComponent(value)
+    const { status, text } = await send(name === '' ? `${path}${encoded}` : `${path}?${name}=${encoded}`)
+    expect([200, 400, 404]).toContain(status)
+    expect(text).not.toMatch(/DB::|ClickHouse|Exception|stack|system\.tables\b.*\d/)
+    const said = JSON.parse(text)
+    // `after` is a place in a list of names, and begins anywhere.
+    if (status === 200 && name !== 'after') expect(said.rows ?? said.items).toEqual([])
+  })
+})
+
+test('after all that SQL the table has its row still', async () => {
+  expect(await seenRows()).toHaveLength(1)
+})
+
+/** The scope that each route takes, by what docs/admin-api.md says of it. */
+function scopeOf(method: string, path: string): string {
+  if (/^\/v1\/(usage|outcomes)/.test(path)) return 'usage'
+  if (path.startsWith('/v1/tokens')) return 'admin'
+  if (path === '/v1/identity' && method !== 'GET') return 'admin'
+  if (/\/keys\b/.test(path)) return 'keys'
+  if (/\/limits\/(reset|unblock)/.test(path)) return 'limits'
+  return method === 'GET' ? 'read' : 'write'
+}
+
+const routes = [
+  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
+    `GET /v1/${path}`,
+    ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`),
+  ]),
+  ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/identity`),
+  ...['GET /v1/policy', 'PUT /v1/policy', 'GET /v1/changes', 'GET /v1/usage', 'GET /v1/outcomes', 'GET /v1/keys'],
+  ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],
+  ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
+  ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],
+  ...['POST /v1/endpoints/{name}/test', 'GET /v1/tokens', 'POST /v1/tokens', 'DELETE /v1/tokens/{name}'],
+]
+
+test('every route that the console describes is attacked, and no other', async () => {
+  const { paths }: { paths: Record<string, object> } = JSON.parse((await send('/openapi.json')).text)
+  const served = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  expect(routes.toSorted()).toEqual(served.toSorted())
+})
+
+describe('every route of the console', () => {
+  countAttempts('Tokens × scopes × routes of the console', 'a 401 or 403 without the scope of the route, by its name')
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const strangers: Readonly<Record<string, Record<string, string>>> = {
+    'no credential': { authorization: '' },
+    'an unknown token': bearer('weir_token_0000'),
+    "a subject's key": bearer('acme-key'),
+    "a token's hash": bearer(sha256('write-token')),
+    "a token's name": bearer('write'),
+    'a token as Basic': { authorization: `Basic ${Buffer.from('root:test-admin-token').toString('base64')}` },
+    'a token in X-API-Key': { authorization: '', 'x-api-key': 'test-admin-token' },
+    'a token as a cookie': { authorization: '', cookie: 'token=test-admin-token' },
+    'two tokens in one': bearer('write-token, test-admin-token'),
+  }
+  const idOf = (path: string) =>
+    path
+      .replace('{name}', 'none')
+      .replace('{id}', /alerts/.test(path) ? '2ed6657d-e927-568b-95e1-2665a8aea6a2' : 'none')
+  const ask = (route: string, headers: Record<string, string>) => {
+    const [method = '', path = ''] = route.split(' ')
+    const body = /^P/.test(method) ? { body: '{}' } : {}
+    return send(idOf(path), { method, headers: { ...(/^P/.test(method) ? json : {}), ...headers }, ...body })
+  }
+
+  test.each(routes.flatMap((route) => Object.keys(strangers).map((stranger) => [route, stranger])))(
+    '%s with %s is 401',
+    async (route = '', stranger = '') => {
+      expect((await ask(route, strangers[stranger] ?? {})).status).toBe(401)
+    },
+  )
+
+  test.each(routes.flatMap((route) => scopes.map((scope) => [route, scope] as const)))(
+    '%s with a token of the scope %s alone answers by its scope',
+    async (route, scope) => {
+      const [method = '', path = ''] = route.split(' ')
+      const needed = scopeOf(method, path)
+      const { status, text } = await ask(route, bearer(`${scope}-token`))
+      if (needed !== scope) expect([status, JSON.parse(text).scope]).toEqual([403, needed])
+      else if (route === 'PUT /v1/upstreams/{name}') expect([status, JSON.parse(text).scope]).toEqual([403, 'admin'])
+      else expect([401, 403]).not.toContain(status)
+    },
+  )
+})
+
+describe('a name that every object of JavaScript has', () => {
+  countAttempts('`__proto__` and its like as names', 'no 5xx, and nothing that was not asked for is there afterwards')
+  const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '__defineGetter__']
+  const bodies: Readonly<Record<string, string>> = {
+    plans: '{"limits":["minute"]}',
+    limits: '{"algorithm":"fixed_window","size":1,"window":"1m"}',
+    upstreams: '{"url":"https://a.example.com"}',
+    endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',
+    watches: '{"alert":"weir.denied_rate.high","per":"all"}',
+    subjects: '{"plan":"free"}',
+  }
+  test.each(Object.keys(bodies).flatMap((path) => names.map((name) => [path, name] as const)))(
+    'PUT /v1/%s/%s makes what it names, or nothing',
+    async (path, name) => {
+      const before = await everything()
+      expect((await send(`/v1/${path}/${name}`)).status).toBe(404)
+      const put = await send(`/v1/${path}/${name}`, { method: 'PUT', headers: json, body: bodies[path] ?? '' })
+      expect([201, 400, 422]).toContain(put.status)
+      if (put.status === 201) expect((await send(`/v1/${path}/${name}`, { method: 'DELETE' })).status).toBe(204)
+      expect(await everything()).toEqual(before)
+    },
+  )
+  test.each(
+    names.flatMap((name) => [
+      `{"limits":["minute"],"${name}":{"limits":[]}}`,
+      `{"limits":["${name}"]}`,
+      `{"${name}":{"limits":["minute"]}}`,
+    ]),
+  )('the plan %s is refused', async (body) => {
+    expect([400, 422]).toContain((await send('/v1/plans/odd', { method: 'PUT', headers: json, body })).status)
+    expect((await send('/v1/plans/odd')).status).toBe(404)
+  })
+  test.each(names.flatMap((name) => [`/v1/usage?${name}=x`, `/v1/alerts?${name}[a]=x`, `/v1/policy?subject=${name}`]))(
+    '%s is refused or ignored',
+    async (path) => {
+      expect([200, 400, 404]).toContain((await send(path)).status)
+    },
+  )
+})
+
+describe('a policy that is a bomb', () => {
+  countAttempts('YAML and JSON bombs', 'a 4xx within seconds, and the policy is as before')
+  const lines = (count: number, line: (n: number) => string) =>
+    Array.from({ length: count }, (_, n) => line(n)).join('')
+  const laughs = (of: (n: number) => string) => `a0: &a0 [x]\n${lines(30, (n) => `a${n + 1}: &a${n + 1} ${of(n)}\n`)}`
+  const bombs: Readonly<Record<string, readonly [string, string | Uint8Array<ArrayBuffer>, string?]>> = {
+    'aliases of aliases': ['/v1/policy', laughs((n) => `[*a${n},*a${n},*a${n},*a${n},*a${n},*a${n},*a${n},*a${n}]`)],
+    'merges of merges': [
+      '/v1/policy',
+      `b0: &b0 {x: 1}\n${lines(30, (n) => `b${n + 1}: &b${n + 1}\n  <<: [*b${n}, *b${n}, *b${n}]\n`)}`,
+    ],
+    'an alias within itself': ['/v1/policy', 'version: 1\nplans: &a { free: *a }\n'],
+    'aliases as keys': ['/v1/policy', `? &a [b, c]\n: 1\n${lines(1_000, () => '? *a\n: 1\n')}`],
+    'brackets without end in YAML': ['/v1/policy', '['.repeat(200_000)],
+    'brackets in JSON': ['/v1/policy', `${'['.repeat(200_000)}${']'.repeat(200_000)}`, 'application/json'],
+    'braces in JSON': ['/v1/policy', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`, 'application/json'],
+    'nested YAML': ['/v1/policy', lines(3_000, (n) => `${' '.repeat(n)}a:\n`)],
+    'one line of 15 MB': ['/v1/policy', `version: 1\nplans: "${'a'.repeat(15_000_000)}"\n`],
+    'more than any policy': ['/v1/policy', `# ${'a'.repeat(17_000_000)}\n`],
+    'escapes that are none': ['/v1/policy', `version: 1\nplans: "${'\\x'.repeat(20_000)}"\n`],
+    '5,000 wrong plans': ['/v1/policy', `version: 1\nplans:\n${lines(5_000, (n) => `  p${n}: 7\n`)}`],
+    'endless numbers': [
+      '/v1/policy',
+      `version: 1\nlimits: { a: { algorithm: fixed_window, size: 1${'0'.repeat(10_000)}, window: 1m } }\n`,
+    ],
+    'one key twice': ['/v1/policy', '{"version":1,"version":1}', 'application/json'],
+    'tags of code': ['/v1/policy', 'version: !!js/function "function () { return 1 }"\n'],
+    'a binary tag': ['/v1/policy', 'version: !!binary AAAA\n'],
+    'several documents': ['/v1/policy', lines(10_000, () => '---\nversion: 1\n')],
+    'UTF-16': ['/v1/policy', new Uint8Array(Buffer.from('version: 1\n', 'utf16le'))],
+    'no UTF-8': ['/v1/policy', new Uint8Array([0x61, 0x3a, 0x20, 0xff, 0xfe])],
+    'an unknown type': ['/v1/policy', 'version: 1', 'text/html'],
+  }
+  test.each(Object.keys(bombs))('%s: refused, and the policy is as before', async (name) => {
+    const [path, body, type = 'application/yaml'] = bombs[name] ?? ['', '']
+    const before = await send('/v1/policy')
+    const startedMs = performance.now()
+    const { status } = await send(path, { method: 'PUT', headers: { 'content-type': type }, body })
+    expect([400, 413, 415, 422]).toContain(status)
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    expect((await send('/v1/policy')).text).toBe(before.text)
+  })
+})
+
+describe('a line break in a value', () => {
+  countAttempts('Line breaks in names, values and paths', 'no header of the client’s, and no line of its in the log')
+  const broken = ['\r\nX-Forged: 1', '\nX-Forged: 1', '\r\n\r\n{"level":50,"msg":"X-Forged"}', '\u2028X-Forged: 1']
+  const put = (path: string, body: object) =>
+    [path, { method: 'PUT', headers: json, body: JSON.stringify(body) }] as const
+  const attempts = broken.flatMap((text) => [
+    [`/v1/plans/a${encodeURIComponent(text)}`, {}] as const,
+    [`/nowhere${encodeURIComponent(text)}`, {}] as const,
+    [`/v1/usage?subject=a${encodeURIComponent(text)}`, {}] as const,
+    put(`/v1/plans/a${encodeURIComponent(text)}`, { limits: ['minute'] }),
+    put('/v1/endpoints/odd', { url: `https://a.example.com/${text}`, secretEnv: 'A' }),
+    put('/v1/endpoints/odd', { url: 'https://a.example.com/', secretEnv: `A${text}` }),
+    put('/v1/limits/odd', {
+      ...{ algorithm: 'fixed_window', size: 1, window: '1m', onExceed: { challenge: `https://a.example.com/${text}` } },
+    }),
+    [
+      '/v1/tokens',
+      { method: 'POST', headers: json, body: JSON.stringify({ name: `a${text}`, scopes: ['read'] }) },
+    ] as const,
+    ['/v1/subjects/acme/keys', { method: 'POST', headers: json, body: JSON.stringify({ id: `a${text}` }) }] as const,
+  ])
+  test.each(attempts)('%s %j', async (path, sent) => {
+    const { status, headers } = await send(path, sent)
+    expect(status).toBeLessThan(500)
+    expect(headers.get('x-forged')).toBeNull()
+    const log = (await admin.readLog()).split('\n').filter((line) => line !== '')
+    for (const line of log) expect(() => JSON.parse(line)).not.toThrow()
+    expect(log.filter((line) => JSON.parse(line).msg === 'X-Forged')).toEqual([])
+  })
+})
+
+describe('what the console has logged', () => {
+  countAttempts('Secrets in the log of the console', 'no token, key or hash is in it')
+  test.each([...scopes.map((scope) => `${scope}-token`), 'test-admin-token', 'acme-key', sha256('acme-key')])(
+    'does not have %s',
+    async (secret) => expect(await admin.readLog()).not.toContain(secret),
+  )
+})
