@@ -44,6 +44,13 @@ test('a change says when, by whom and what, of a long one the first lines and th
     id: 'id',
     change: { v: 1, at: '2027-01-31T00:00:00.000Z', by: 'ci', summary: [line], total: 1 },
   })
+  const after = { offset: '41', id: 'before' }
+  expect(read(encodeChange('id', { ...at, summary: [], after }))).toMatchObject({ change: { after } })
+  const wrong = {
+    key: 'change/id',
+    value: JSON.stringify({ v: 1, at: '2026-11-21', by: '', summary: [], after: { offset: 'x' } }),
+  }
+  expect(read(wrong)).toMatchObject({ kind: 'unreadable' })
   const long = read(encodeChange('id', { ...at, summary: Array.from({ length: 5_000 }, () => line) }))
   expect(long.kind === 'change' && [long.change.summary.length, long.change.total]).toEqual([changeLinesMax, 5_000])
 })

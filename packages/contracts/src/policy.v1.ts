@@ -38,6 +38,14 @@ export interface ChangeRecordV1 {
   readonly summary: readonly ChangeLineV1[]
   /** How many lines there would be. */
   readonly total: number
+  /** The change that its writer took for the last one. If another stands between the two, no reader takes this one over. */
+  readonly after?: PlaceOfChangeV1
+}
+
+/** Where a change ends: offset (-1 for none, before the first change) and id of its audit record. */
+export interface PlaceOfChangeV1 {
+  readonly offset: string
+  readonly id: string
 }
 
 /** A record's key and value as text; null as the value is Kafka's tombstone. */
@@ -70,10 +78,17 @@ function encodeEntity({ origin, position, body }: Entity): string {
 /** `summary` may be of any length; the record holds its first lines and their number. */
 export function encodeChange(
   id: string,
-  { atMs, by, summary }: { readonly atMs: number; readonly by: string; readonly summary: readonly ChangeLineV1[] },
+  change: {
+    readonly atMs: number
+    readonly by: string
+    readonly summary: readonly ChangeLineV1[]
+    readonly after?: PlaceOfChangeV1
+  },
 ): PolicyMessage {
+  const { atMs, by, summary, after } = change
   const [at, lines] = [new Date(atMs).toISOString(), summary.slice(0, changeLinesMax)]
-  const record: ChangeRecordV1 = { v: 1, at, by, summary: lines, total: summary.length }
+  const last = after === undefined ? {} : { after }
+  const record: ChangeRecordV1 = { v: 1, at, by, summary: lines, total: summary.length, ...last }
   return { key: `change/${id}`, value: JSON.stringify(record) }
 }
 
@@ -122,15 +137,23 @@ function readEntity(kind: EntityKind, name: string, value: JsonObject | null): P
 
 function readChange(id: string, value: JsonObject | null): ParsedPolicyRecord {
   if (value === null) return { kind: 'nothing' }
-  const { at, by, summary, total } = value
+  const { at, by, summary, total, after } = value
   if (typeof at !== 'string' || Number.isNaN(Date.parse(at))) return { kind: 'unreadable', reason: 'field at is wrong' }
   if (typeof by !== 'string') return { kind: 'unreadable', reason: 'field by is wrong' }
   if (!Array.isArray(summary) || !summary.every(isChangeLine)) {
     return { kind: 'unreadable', reason: 'field summary is wrong' }
   }
+  if (after !== undefined && !isPlace(after)) return { kind: 'unreadable', reason: 'field after is wrong' }
   const count = typeof total === 'number' ? total : summary.length
-  return { kind: 'change', id, change: { v: 1, at, by, summary, total: count } }
+  const last = after === undefined ? {} : { after }
+  return { kind: 'change', id, change: { v: 1, at, by, summary, total: count, ...last } }
 }
+
+const isPlace = (value: unknown): value is PlaceOfChangeV1 =>
+  isJsonObject(value) &&
+  typeof value.offset === 'string' &&
+  /^(?:-1|\d{1,19})$/.test(value.offset) &&
+  typeof value.id === 'string'
 
 const whats: readonly unknown[] = ['put', 'delete', 'create', 'rotate', 'revoke', 'reset', 'unblock']
 

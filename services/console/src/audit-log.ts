@@ -11,6 +11,8 @@ export interface AuditLog {
   clear(): void
   /** Told again, a change is the same one. */
   add(entry: AuditRecord): void
+  /** Whether the change of this id was taken over, lately. An overtaken one was not. */
+  has(id: string): boolean
   /** Newest first, from the first one older than `before`; from the newest without. */
   page(before: string | undefined, limit: number): readonly AuditRecord[]
   /**
@@ -46,8 +48,10 @@ export function createAuditLog(kept = changesMax): AuditLog {
       fileRevision = undefined
       fileId = undefined
     },
+    has: (id) => known.has(id),
     page(before, limit) {
-      const older = before === undefined ? entries : entries.filter(({ id }) => id < before)
+      // Without a line it has changed nothing: it wrote the policy again after an overtaken change.
+      const older = entries.filter(({ id, total }) => total > 0 && (before === undefined || id < before))
       return older.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
     },
     takeSurplus() {

@@ -39,7 +39,10 @@ describe('a change', () => {
 
   it('cannot be made before the policy was read', async () => {
     const { ask } = openConsole({
-      policy: { state: undefined, publish: async () => 0n, reached: async () => true, problemsOf: () => undefined },
+      policy: {
+        ...{ state: undefined, mark: undefined, stale: [] },
+        ...{ publish: async () => 0n, reached: async () => true, problemsOf: () => undefined },
+      },
     })
     for (const request of ['/v1/plans', '/v1/policy', '/v1/keys', 'PUT /v1/plans/team', 'DELETE /v1/plans/team']) {
       const answer = await ask(request, request.startsWith('PUT') ? team : {})

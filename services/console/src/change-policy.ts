@@ -1,25 +1,16 @@
-import {
-  type ChangeLineV1,
-  encodeChange,
-  encodeChangeDeletion,
-  encodeEntityChange,
-  type PolicyMessage,
-} from '@weir/contracts/policy.v1.ts'
+import type { ChangeLineV1, PlaceOfChangeV1, PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { uuidv7 } from '@weir/core/ids.ts'
 import type { EntityChange } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { defaultKeyId } from '@weir/core/policy/read-keys.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRefused, conflict, policyUnavailable } from './http/problems.ts'
 import type { Ports } from './ports.ts'
-import { type PartOfChange, splitChanges } from './split-changes.ts'
+import { type ChangePublisher, createChangePublisher, triesMax } from './publish-change.ts'
+import { splitChanges } from './split-changes.ts'
 
 /** Changes that wait for their turn: each takes some milliseconds, and whoever waits longer than a second asks again. */
 const waitingMax = 100
-/** Kafka gives a record back within milliseconds; somebody waits for the answer. */
-const seenDeadlineMs = 10_000
 
 /** What a route makes of the policy as it is when the change's turn has come. */
 export type Plan<T> =
@@ -44,7 +35,10 @@ export type Changed<T> =
   | { readonly kind: 'problem'; readonly problem: Problem }
 
 export interface PolicyChanger {
-  /** `plan` runs when all changes before are through: what it sees is what it changes. It must not wait for anything. */
+  /**
+   * `plan` runs when all changes before are through: what it sees is what it changes. It must not wait for anything, and
+   * runs again where another console was faster.
+   */
   change<T>(by: string, plan: (state: PolicyState) => Plan<T>): Promise<Changed<T>>
 }
 
@@ -52,52 +46,32 @@ const away = 'Kafka did not take the change. Nothing was changed by halves; try 
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself; look before you repeat it.'
-const overtaken =
-  'Another console has changed the policy at the same moment, and this does not fit it any more. Look, and try again.'
+const overtaken = 'Other consoles have changed the policy each time before this change could be stored. Try again.'
+const misfit =
+  'A part of this change does not fit the policy by itself. That part was left out, and what came before it is in force. Make the change in smaller steps.'
 const noPolicy =
   'There is no policy yet. Apply a file first (weir apply, or PUT /v1/policy): the first change would replace all that processes have from their own files.'
 
 /**
- * The one way in which the policy is changed, one change at a time: 1. checked as a whole, 2. published as one batch that
- * ends with its audit record, 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4
- * leaves a change that is in force and in the audit, and a caller that does not know. One that another console has made
- * wrong between 1 and 2 is left out by every process, and taken back in the topic, where it would come to light later.
+ * The one way in which the policy is changed, one change at a time: 1. planned and checked as a whole on the policy in
+ * force, 2. published as one batch that ends with its audit record, which names the change that was the last one then,
+ * 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4 leaves a change that is in force
+ * and in the audit, and a caller that does not know. If another console was faster between 1 and 2, every process leaves
+ * the batch out; it is planned again on the policy that is in force by then, conditions and all. What it wrote into the
+ * topic is written again as it is in force, with the next batch of any console.
  */
-export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger): PolicyChanger {
+export function createPolicyChanger(ports: Ports, log: Logger): PolicyChanger {
+  const { policy, audit } = ports
   let turn: Promise<unknown> = Promise.resolve()
   let waiting = 0
+  const publisher = createChangePublisher(ports, log)
 
-  const publish = async (by: string, { changes, lines }: PartOfChange, notices: readonly PolicyMessage[] = []) => {
-    const nowMs = clock.nowMs()
-    const id = uuidv7(nowMs)
-    const surplus = audit.takeSurplus().map(encodeChangeDeletion)
-    const record = encodeChange(id, { atMs: nowMs, by, summary: lines })
-    const offset = await policy.publish([...changes.map(encodeEntityChange), ...notices, ...surplus, record])
-    log.info({ change: id, by, entities: changes.length }, 'policy changed')
-    return { id, isSeen: await policy.reached(offset, seenDeadlineMs) }
-  }
-
-  const publishAll = async (
+  const attempt = async <T>(
     by: string,
-    plan: Extract<Plan<unknown>, { kind: 'change' }>,
-  ): Promise<Changed<undefined>> => {
-    let change: string | undefined
-    for (const part of splitChanges(plan.changes, plan.lines)) {
-      const { id, isSeen } = await publish(by, part, change === undefined ? plan.notices : [])
-      if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }
-      const problems = policy.problemsOf(id)
-      if (problems !== undefined) {
-        const inForce = part.changes.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))
-        await publish(by, { changes: inForce, lines: inForce.map(takenBack) })
-        return { kind: 'problem', problem: { ...conflict(overtaken), problems } }
-      }
-      change = id
-    }
-    return { kind: 'done', change, answer: undefined }
-  }
-
-  const run = async <T>(by: string, makePlan: (state: PolicyState) => Plan<T>): Promise<Changed<T>> => {
+    makePlan: (state: PolicyState) => Plan<T>,
+  ): Promise<Changed<T> | 'overtaken'> => {
     const { state } = policy
+    const from = publisher.lastChange()
     if (state === undefined) return { kind: 'problem', problem: policyUnavailable(unread) }
     const plan = makePlan(state)
     if (plan.kind === 'problem') return plan
@@ -109,8 +83,17 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
     if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
     const problem = await plan.before?.()
     if (problem !== undefined) return { kind: 'problem', problem }
-    const published = await publishAll(by, plan)
-    return published.kind === 'problem' ? published : { ...published, answer: plan.answer }
+    const published = await publishAll(by, plan, { publisher, policy, from })
+    return published === 'overtaken' || published.kind === 'problem' ? published : { ...published, answer: plan.answer }
+  }
+
+  const run = async <T>(by: string, makePlan: (state: PolicyState) => Plan<T>): Promise<Changed<T>> => {
+    for (let tries = 1; ; tries += 1) {
+      const outcome = await attempt(by, makePlan)
+      if (outcome === 'overtaken' && tries < triesMax) continue
+      if (publisher.hasLeftOut) await publisher.restore(by)
+      return outcome === 'overtaken' ? { kind: 'problem', problem: conflict(overtaken) } : outcome
+    }
   }
 
   return {
@@ -132,9 +115,32 @@ export function createPolicyChanger({ policy, audit, clock }: Ports, log: Logger
   }
 }
 
-/** What the audit says of a part that is again as it was. */
-function takenBack({ kind, name, entity }: EntityChange): ChangeLineV1 {
-  return { what: entity === undefined ? 'delete' : 'put', kind, name: kind === 'key' ? defaultKeyId(name) : name }
+/** A plan as its batches, one after the other, the first one after `from`. */
+async function publishAll(
+  by: string,
+  plan: Extract<Plan<unknown>, { kind: 'change' }>,
+  {
+    publisher,
+    policy,
+    from,
+  }: { readonly publisher: ChangePublisher; readonly policy: Ports['policy']; readonly from: PlaceOfChangeV1 },
+): Promise<Changed<undefined> | 'overtaken'> {
+  let change: string | undefined
+  let after = plan.changes.length === 0 ? undefined : from
+  for (const part of splitChanges(plan.changes, plan.lines)) {
+    const notices = change === undefined ? (plan.notices ?? []) : []
+    const { id, place, isSeen, isTaken } = await publisher.publish(by, part, { after, notices })
+    if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }
+    if (!isTaken) return 'overtaken'
+    const problems = policy.problemsOf(id)
+    if (problems !== undefined) {
+      await publisher.restore(by)
+      return { kind: 'problem', problem: { ...conflict(misfit), problems } }
+    }
+    change = id
+    after = place
+  }
+  return { kind: 'done', change, answer: undefined }
 }
 
 /** Kafka's faults as an answer; anything else is a bug, and told as one. */

@@ -94,6 +94,12 @@ await startService(
       get state() {
         return feed.state
       },
+      get mark() {
+        return feed.mark
+      },
+      get stale() {
+        return feed.stale
+      },
       publish: writer.publish,
       reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
       problemsOf: (change: string) => feed.problemsOf(change),

@@ -15,6 +15,7 @@ import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
 import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import type { EntityName, Mark } from '@weir/kafka/policy/policy-feed.ts'
 import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -23,11 +24,15 @@ import type { AuditLog } from './audit-log.ts'
 export interface PolicyStore {
   /** Undefined while nothing was read yet: Kafka is away, and there is no snapshot. */
   readonly state: PolicyState | undefined
+  /** The last change that `state` has or has left out; undefined before the first. Belongs to `state` at the same moment. */
+  readonly mark: Mark | undefined
+  /** What changes that were left out have written last: the topic is to have it again as `state` has it. */
+  readonly stale: Iterable<EntityName>
   /** One change, whole or not at all, as one batch. Gives the offset to wait for; rejects with a WeirError. */
   publish(messages: readonly PolicyMessage[]): Promise<bigint>
   /** Whether `state` has taken over everything up to the offset before the deadline. */
   reached(offset: bigint, deadlineMs: number): Promise<boolean>
-  /** Why a change that was reached is not in force, by its id in the audit: another console was faster. Undefined if it is. */
+  /** Why a change that was reached does not fit, by its id in the audit. Undefined if it does, or was overtaken. */
   problemsOf(change: string): readonly PolicyFault[] | undefined
 }
 

@@ -69,3 +69,40 @@ test('an empty topic is an empty policy without a mark, and one of which nothing
   expect(catchUpOn()).toMatchObject({ kind: 'caught-up', mark: undefined })
   expect(catchUpOn([plan])).toMatchObject({ kind: 'unusable' })
 })
+
+/** The topic of these batches, each with the number of the batch that its writer knew as the last; `gone` are compacted away. */
+function raceOf(
+  batches: readonly { readonly change: EntityChange; readonly after: number }[],
+  gone: readonly number[],
+) {
+  const gatherer = createChangeGatherer((_, reason) => expect.fail(reason))
+  const catchUp = new CatchUp()
+  const audited: string[] = []
+  const feed = (offset: number, { key, value }: PolicyMessage) =>
+    gatherer.add({ offset: BigInt(offset), key: Buffer.from(key), value: value === null ? null : Buffer.from(value) })
+  for (const [at, { change, after }] of batches.entries()) {
+    if (gone.includes(at)) continue
+    feed(2 * at, encodeEntityChange(change))
+    const place = after < 0 ? { offset: '-1', id: '' } : { offset: String(2 * after + 1), id: `id-${after}` }
+    const whole = feed(2 * at + 1, encodeChange(`id-${at}`, { atMs: 0, by: 'test', summary: [], after: place }))
+    if (whole !== undefined && catchUp.add(whole)) audited.push(whole.audit.id)
+  }
+  const result = catchUp.finish()
+  if (result.kind !== 'caught-up') throw new Error(result.kind)
+  return { size: result.state.policy.limits.get('minute')?.size, stale: result.overtaken, audited }
+}
+
+test('A change that was planned before another one landed counts nowhere, until its parts are written again', () => {
+  const race = [
+    { change: limit(1), after: -1 },
+    { change: limit(2), after: 0 },
+    { change: limit(3), after: 0 },
+  ]
+  const minute = { kind: 'limit', name: 'minute' }
+  expect(raceOf(race, [])).toEqual({ size: 2, stale: [minute], audited: ['id-0', 'id-1'] })
+  const restored = [...race, { change: limit(2), after: 2 }]
+  expect(raceOf(restored, [])).toEqual({ size: 2, stale: [], audited: ['id-0', 'id-1', 'id-3'] })
+  // Compaction takes old records away, and never a change that stands after the ones before it.
+  expect(raceOf(restored, [0, 1])).toMatchObject({ size: 2, stale: [] })
+  expect(raceOf(restored, [0, 1, 2])).toMatchObject({ size: 2, stale: [] })
+})

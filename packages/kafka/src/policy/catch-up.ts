@@ -1,7 +1,9 @@
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
-import type { Entity, PolicyFault } from '@weir/core/policy/entities.ts'
+import type { Entity, EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
-import { type AuditRecord, entityKey, type Mark, type WholeChange } from './gather-changes.ts'
+import { type AuditRecord, entityKey, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
+
+export type EntityName = Pick<EntityChange, 'kind' | 'name'>
 
 export interface TriedChange {
   readonly change: WholeChange
@@ -18,6 +20,8 @@ export type CaughtUp =
       readonly leftOut: readonly PolicyFault[]
       /** The changes at the end, if they were tried one by one. */
       readonly tried: readonly TriedChange[]
+      /** What overtaken changes have written last, and no change since. */
+      readonly overtaken: readonly EntityName[]
     }
   /** No part of it makes a policy. */
   | { readonly kind: 'unusable'; readonly problems: readonly PolicyFault[] }
@@ -35,13 +39,25 @@ export class CatchUp {
   #mark: Mark | undefined
   /** Of all changes, in their order; filled where somebody wants them. */
   readonly audits: AuditRecord[] = []
+  readonly #overtaken = new Map<string, EntityName>()
   /** Since it was finished last. */
   isChanged = true
 
-  add(change: WholeChange): void {
+  /** Gives whether the change counts. */
+  add(change: WholeChange): boolean {
     this.isChanged = true
-    this.#recent.push(change)
+    const counts = !isOvertaken(change, this.#mark)
     this.#mark = change.mark
+    for (const { kind, name } of change.changes) {
+      if (counts) this.#overtaken.delete(entityKey({ kind, name }))
+      else this.#overtaken.set(entityKey({ kind, name }), { kind, name })
+    }
+    if (counts) this.#settle(change)
+    return counts
+  }
+
+  #settle(change: WholeChange): void {
+    this.#recent.push(change)
     const oldest = this.#recent.length > recentMax ? this.#recent.shift() : undefined
     for (const one of oldest?.changes ?? []) {
       const { key, value } = encodeEntityChange(one)
@@ -59,7 +75,8 @@ export class CatchUp {
     const steps = loaded.kind === 'loaded' && loaded.leftOut.length === 0 ? undefined : this.#stepByStep()
     if (loaded.kind === 'loaded') {
       if (steps !== undefined && steps.leftOut.length < loaded.leftOut.length) return steps
-      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, tried: [] }
+      const overtaken = [...this.#overtaken.values()]
+      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, tried: [], overtaken }
     }
     if (steps !== undefined) return steps
     return { kind: 'unusable', problems: loaded.problems }
@@ -76,7 +93,8 @@ export class CatchUp {
     })
     // All of them wrong, and nothing before: that is no policy.
     if (tried.every(({ problems }) => problems.length > 0) && this.#settled.size === 0) return undefined
-    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, tried }
+    const overtaken = [...this.#overtaken.values()]
+    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, tried, overtaken }
   }
 
   *#all(): Iterable<Entity> {

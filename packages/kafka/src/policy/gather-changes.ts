@@ -23,6 +23,16 @@ export interface WholeChange {
   readonly mark: Mark
 }
 
+/**
+ * Whether a change stands between this one and the one that its writer knew as the last. Such a change was planned on a
+ * policy that is no more, and no reader takes it over. `previous` is the change before it in the topic. The same change
+ * stored twice in a row is one change. Old changes may be gone from the topic: without them this one is not overtaken.
+ */
+export function isOvertaken({ audit: { id, after } }: WholeChange, previous: Mark | undefined): boolean {
+  if (after === undefined || previous === undefined) return false
+  return previous.id !== id && previous.id !== after.id && previous.offset > BigInt(after.offset)
+}
+
 export interface ChangeGatherer {
   /** The change that this record completes. */
   add(record: LogRecord): WholeChange | undefined

@@ -1,9 +1,15 @@
 import { topics } from '@weir/contracts/topics.ts'
-import type { PolicyFault } from '@weir/core/policy/entities.ts'
+import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
-import { CatchUp } from './catch-up.ts'
-import { type ChangeGatherer, createChangeGatherer, type Mark, type WholeChange } from './gather-changes.ts'
+import { CatchUp, type EntityName } from './catch-up.ts'
+import {
+  type ChangeGatherer,
+  createChangeGatherer,
+  isOvertaken,
+  type Mark,
+  type WholeChange,
+} from './gather-changes.ts'
 import { KeptSnapshot } from './kept-snapshot.ts'
 import { loadSnapshot } from './load-snapshot.ts'
 import type { PolicyFeed, PolicyFeedOptions, PolicyFeedStatus, PolicyNews } from './policy-feed.ts'
@@ -94,6 +100,14 @@ export class LiveFeed implements PolicyFeed {
     return this.#waiters.wait(offset, deadlineMs)
   }
 
+  get mark(): Mark | undefined {
+    return this.#mark
+  }
+
+  get stale(): Iterable<EntityName> {
+    return this.#refused.stale
+  }
+
   problemsOf(change: string): readonly PolicyFault[] | undefined {
     return this.#refused.problemsOf(change)
   }
@@ -158,17 +172,30 @@ export class LiveFeed implements PolicyFeed {
 
   #take(change: WholeChange): void {
     if (this.#catchUp !== undefined) {
-      this.#catchUp.add(change)
-      if (this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
+      const counts = this.#catchUp.add(change)
+      if (counts && this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
+      return
+    }
+    if (isOvertaken(change, this.#mark)) {
+      this.#options.log.info({ change: change.audit.id }, 'policy change left out: another came first')
+      this.#refused.overtake(change.changes)
+      this.#passed(change.mark, [])
       return
     }
     this.#options.onAudit?.(change.audit)
     this.#takeOver(change, this.#state ?? createPolicyState())
   }
 
+  #passed(mark: Mark, taken: readonly EntityChange[]): void {
+    this.#mark = mark
+    this.#snapshot.changed(taken)
+    this.#waiters.moveTo(mark.offset + 1n)
+  }
+
   #takeOver(change: WholeChange, state: PolicyState): void {
     this.#state = state
     const applied = state.apply(change.changes)
+    // Before listeners run: the mark and the state belong together.
     this.#mark = change.mark
     if (applied.kind === 'problems') this.#refuse(change, applied.problems)
     else {
@@ -177,8 +204,7 @@ export class LiveFeed implements PolicyFeed {
       // Before the first end it is not known yet whether there is more.
       if (this.#policy !== undefined) this.#enforce(applied.policy, 'topic', change)
     }
-    this.#snapshot.changed(applied.kind === 'applied' ? change.changes : [])
-    this.#waiters.moveTo(change.mark.offset + 1n)
+    this.#passed(change.mark, applied.kind === 'applied' ? change.changes : [])
   }
 
   #reachEnd(next: bigint): void {
@@ -204,6 +230,7 @@ export class LiveFeed implements PolicyFeed {
     this.#isAuditTold = true
     if (result.mark === undefined && this.#policy === undefined) this.#goWithoutTopic()
     this.#refused.clear()
+    this.#refused.overtake(result.overtaken)
     this.#refused.leftOut(result.leftOut)
     for (const { change, problems } of result.tried) {
       if (problems.length > 0) this.#refuse(change, problems)

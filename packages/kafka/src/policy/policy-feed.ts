@@ -2,10 +2,12 @@ import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
 import type { Policy } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { KafkaOptions } from '../connect.ts'
-import type { AuditRecord } from './gather-changes.ts'
+import type { EntityName } from './catch-up.ts'
+import type { AuditRecord, Mark } from './gather-changes.ts'
 import { LiveFeed } from './live-feed.ts'
 
-export type { AuditRecord } from './gather-changes.ts'
+export type { EntityName } from './catch-up.ts'
+export type { AuditRecord, Mark } from './gather-changes.ts'
 
 export interface PolicyFeedOptions extends KafkaOptions {
   /** Path of the copy on disk that a start without Kafka takes; empty for none. Each process has its own. */
@@ -15,7 +17,7 @@ export interface PolicyFeedOptions extends KafkaOptions {
    * needed: what it throws then fails `firstPolicy`.
    */
   readonly seed: () => Policy | undefined
-  /** Gets every audit record of the topic in its order. */
+  /** Gets every audit record of the topic in its order, but for those of overtaken changes. */
   readonly onAudit?: (record: AuditRecord) => void
   /** The topic was read anew, and may be another one: all of its audit records are told in one go after this. */
   readonly onAuditAnew?: () => void
@@ -60,6 +62,10 @@ export interface PolicyFeed {
   readonly policy: Policy | undefined
   /** What the topic or the snapshot holds, the seed never; undefined while neither was read. Another object once it was read anew. */
   readonly state: PolicyState | undefined
+  /** The last change that is in `state`, or was left out of it: what is planned on this state goes after it. */
+  readonly mark: Mark | undefined
+  /** What changes that were left out have written last: the next change writes them again as they are in `state`. */
+  readonly stale: Iterable<EntityName>
   readonly status: PolicyFeedStatus
   readonly counters: PolicyFeedCounters
   /** Told of everything that comes into force after `firstPolicy`, in order. Listeners do not throw. */

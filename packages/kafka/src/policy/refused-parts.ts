@@ -1,5 +1,6 @@
 import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
 import type { KafkaLog } from '../connect.ts'
+import type { EntityName } from './catch-up.ts'
 import { entityKey, type WholeChange } from './gather-changes.ts'
 
 /** Of the problems of one change so many are logged: the first ones explain the others. */
@@ -15,6 +16,8 @@ export class RefusedParts {
   /** Reason by entity, or by a fault's path. */
   readonly #parts = new Map<string, string>()
   readonly #problemsOf = new Map<string, readonly PolicyFault[]>()
+  /** By the key of their records; at most every entity of the topic once. */
+  readonly #stale = new Map<string, EntityName>()
   #whole: string | undefined
 
   constructor(log: KafkaLog) {
@@ -34,8 +37,25 @@ export class RefusedParts {
     return this.#problemsOf.get(change)
   }
 
+  /** Entities whose last records in the topic were never in force. */
+  get stale(): Iterable<EntityName> {
+    return this.#stale.values()
+  }
+
+  overtake(entities: Iterable<EntityName>): void {
+    for (const { kind, name } of entities) {
+      this.#leave({ kind, name }, 'another change came first')
+    }
+  }
+
+  #leave(entity: EntityName, reason: string): void {
+    this.#stale.set(entityKey(entity), entity)
+    this.#add(entityKey(entity), reason)
+  }
+
   clear(): void {
     this.#parts.clear()
+    this.#stale.clear()
     this.#whole = undefined
   }
 
@@ -45,7 +65,7 @@ export class RefusedParts {
       { change: audit.id, by: audit.by, entities: changes.length, problems: problems.slice(0, problemsLogged) },
       'policy change left out: it does not fit what is in force',
     )
-    for (const change of changes) this.#add(entityKey(change), reason)
+    for (const { kind, name } of changes) this.#leave({ kind, name }, reason)
     this.#problemsOf.set(audit.id, problems)
     const [oldest] = this.#problemsOf.keys()
     if (this.#problemsOf.size > changesMax && oldest !== undefined) this.#problemsOf.delete(oldest)
@@ -66,9 +86,10 @@ export class RefusedParts {
 
   /** These are in force now. */
   mended(changes: readonly EntityChange[]): void {
-    if (this.#parts.size === 0) return
+    if (this.#parts.size + this.#stale.size === 0) return
     for (const change of changes) {
       this.#parts.delete(entityKey(change))
+      this.#stale.delete(entityKey(change))
       for (const path of this.#parts.keys()) if (isAbout(path, change.name)) this.#parts.delete(path)
     }
   }

@@ -47,6 +47,8 @@ export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
     },
     reached: async () => !store.isBehind,
     problemsOf: () => undefined,
+    mark: undefined,
+    stale: [],
   }
   return store
 }
