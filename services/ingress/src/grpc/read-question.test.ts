@@ -8,6 +8,7 @@ const policy = `
 version: 1
 plans: { free: { limits: [minute] } }
 limits: { minute: { algorithm: fixed_window, size: 4, window: 1m } }
+routes: [ { match: "* /v1/any" }, { match: "DESCRIPTOR /domain/key/value" } ]
 subjects: { acme: { plan: free } }
 `
 const { view } = createLivePolicy(requirePolicy(policy, 'weir.yaml'))
@@ -22,4 +23,19 @@ it('hits_addend beyond the most that a request may cost is a refusal, because En
   expect([ask(costMax), ask(0, costMax)]).toMatchObject([{ cost: costMax }, { cost: costMax }])
   const above = [ask(costMax + 1), ask(0, costMax + 1), ask(0, 2 ** 64)]
   expect(above.map(({ kind }) => kind)).toEqual(['refused', 'refused', 'refused'])
+})
+
+it('methods that HTTP does not have are recorded as one, and meet no route for descriptors', () => {
+  const asked = (entries: Readonly<Record<string, string>>) => {
+    const list = Object.entries({ subject: 'acme', ...entries }).map(([key, value]) => ({ key, value }))
+    const descriptors = [{ entries: list, limit: null, hitsAddend: null }]
+    const question = readQuestion(view, { domain: 'mesh', descriptors, hitsAddend: 0 }, 0)
+    return 'method' in question ? [question.method, question.route.template] : []
+  }
+  for (const method of ['QZTKAB', 'QZTKAC', 'G ET', 'ŉ', 'x'.repeat(900), 'OTHER']) {
+    expect(asked({ method, path: '/v1/any' })).toEqual(['OTHER', '* /v1/any'])
+  }
+  expect(asked({ method: 'DESCRIPTOR', path: '/domain/key/value' })).toEqual(['OTHER', '*'])
+  expect(asked({ method: 'get', path: '/v1/any' })).toEqual(['GET', '* /v1/any'])
+  expect(asked({})).toEqual(['', '*'])
 })

@@ -4,6 +4,7 @@ import { noPlan, type Route, type Subject } from '@weir/core/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { findKey } from '../http/identify.ts'
 import { anonymousSubject, unnamedSubject } from '../http/identity/named-subject.ts'
+import { matchedMethod, recordedMethod } from '../http/recorded-method.ts'
 import type { PolicyView } from '../policy-view.ts'
 
 /** Whom a gateway asks about, and what for. */
@@ -39,12 +40,12 @@ export function whoIsNamed(
   nowMs: number,
 ): Named {
   const ip = addressScope(entries.get('remote_address') ?? '')
-  const method = methodOf(entries.get('method') ?? '')
+  const method = (entries.get('method') ?? '').toUpperCase()
   const path = entries.get('path')
   const normal = path === undefined ? undefined : normalizePath(path.split('?', 1)[0] ?? '')
   if (normal?.kind === 'refused') return { kind: 'refused', detail: `The path ${normal.why}.` }
-  const route = (normal === undefined ? undefined : matchRoute(method, normal.path)) ?? unmatchedRoute
-  const asked = { ip, route, method }
+  const route = (normal === undefined ? undefined : matchRoute(matchedMethod(method), normal.path)) ?? unmatchedRoute
+  const asked = { ip, route, method: recordedMethod(method) }
   const [key, id] = [entries.get('key'), entries.get('subject')]
   if (key !== undefined) {
     const found = findKey(policy, key.replace(/^bearer /i, '').trim(), nowMs)
@@ -58,6 +59,3 @@ export function whoIsNamed(
   const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, policy.identity.anonymousPlan ?? noPlan)
   return { kind: 'named', subject, keyId: '', ...asked }
 }
-
-/** As the check API takes it: what is no method is none, for records and usage are grouped by it. */
-const methodOf = (text: string) => (/^[A-Za-z-]{1,32}$/.test(text) ? text.toUpperCase() : '')

@@ -1,4 +1,5 @@
-import { type IncomingHttpHeaders, METHODS } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import { isMethod } from '../../http/recorded-method.ts'
 
 /** What the client asked the gateway for, before the gateway asked us. */
 export type OriginalRequest =
@@ -23,9 +24,6 @@ interface Claim {
   readonly method: string
   readonly url: string
 }
-
-/** Those that Node reads in a request line too: records and usage are grouped by method, so there must be few. */
-const methods: ReadonlySet<string> = new Set(METHODS)
 
 const unclear = (detail: string): OriginalRequest => ({ kind: 'unclear', detail })
 
@@ -58,7 +56,7 @@ export function originalRequest(
     )
   }
   // Node joins a header that came twice by a comma and a blank, which neither a method nor an address may hold.
-  if (!methods.has(first.method)) return unclear(`${first.from} came with a method that HTTP does not have.`)
+  if (!isMethod(first.method)) return unclear(`${first.from} came with a method that HTTP does not have.`)
   if (!/^\/[^\s]*$/.test(first.url)) return unclear(`${first.from} must hold one path that begins with a slash.`)
   return { kind: 'request', method: first.method, url: first.url }
 }

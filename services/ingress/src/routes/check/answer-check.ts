@@ -14,6 +14,7 @@ import { onExceedOf } from '../../exceeded.ts'
 import type { Gate, Verdict } from '../../gate.ts'
 import { findKey } from '../../http/identify.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
+import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Asker } from './check-asker.ts'
 import type { CheckBody } from './check-body.ts'
@@ -159,11 +160,12 @@ function matchAsked({ matchRoute }: PolicyView, body: CheckBody): Matched | Retu
   if (ofRoute !== '' && ofRoute !== method) return problem(badCheck('method and the method in route are not the same.'))
   if (ofRoute.length > 32) return problem(badCheck('route is a path, or a method and a path.'))
   const raw = text.slice(space + 1)
-  if (raw === '' || raw === '*') return { kind: 'matched', route: unmatchedRoute, method }
+  if (raw === '' || raw === '*') return { kind: 'matched', route: unmatchedRoute, method: recordedMethod(method) }
   const path = normalizePath(raw)
   if (path.kind === 'refused')
     return problem(badCheck(`The path in route cannot be read in one way only: it ${path.why}.`))
-  return { kind: 'matched', route: matchRoute(method, path.path) ?? unmatchedRoute, method }
+  const route = matchRoute(matchedMethod(method), path.path) ?? unmatchedRoute
+  return { kind: 'matched', route, method: recordedMethod(method) }
 }
 
 type Who =

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeOutcomeOpen, type OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Upstream } from '@weir/core/policy/policy.ts'
+import { recordedMethod } from '../../http/recorded-method.ts'
 import type { OutcomeLog } from '../../ports.ts'
 import type { ChargedDecision } from '../../settle.ts'
 
@@ -41,7 +42,7 @@ export function createOutcomeRecorder(outcomes: OutcomeLog, clock: Clock): (pass
       tsMs: clock.nowMs(),
       subject: subjectId,
       route: routeTemplate,
-      method: request.method ?? '',
+      method: recordedMethod(request.method ?? ''),
       ...ending,
       durationMs: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
       upstream: upstream.name,

@@ -4,6 +4,7 @@ import { degradedBy } from '../../exceeded.ts'
 import type { Gate } from '../../gate.ts'
 import type { Caller } from '../../http/identify.ts'
 import { readCost } from '../../http/read-cost.ts'
+import { recordedMethod } from '../../http/recorded-method.ts'
 import { setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
@@ -23,7 +24,7 @@ export function createServe(
     const { headers, method = '', url = '', socket } = request
     const origin = { headers, url, socket }
     const route = view.matchRoute(method, target.path) ?? unmatchedRoute
-    const asked = { ip: ports.identifier.addressOf(view, origin), route, method }
+    const asked = { ip: ports.identifier.addressOf(view, origin), route, method: recordedMethod(method) }
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'stranger') {

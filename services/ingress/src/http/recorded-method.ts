@@ -1,0 +1,16 @@
+import { METHODS } from 'node:http'
+import { descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
+
+/** The methods that HTTP has, as Node lists them. */
+const methods: ReadonlySet<string> = new Set(METHODS)
+
+export const isMethod = (method: string): boolean => methods.has(method)
+
+/**
+ * The method as records, usage and limits by method have it; empty where a check names none. Clients can make up any number of methods, and
+ * usage is a row for each of them: all that HTTP does not have are one.
+ */
+export const recordedMethod = (method: string): string => (method === '' || methods.has(method) ? method : 'OTHER')
+
+/** The method that routes are matched by: as it came, but for the word that stands for descriptors, which no request has. */
+export const matchedMethod = (method: string): string => (method === descriptorMethod ? '' : method)
