@@ -130,3 +130,22 @@ test('32 checks of one batch are one call of the script, and a hundred are four'
   expect(await callsOf(32)).toEqual([1, 32])
   expect(await callsOf(100)).toEqual([4, 100])
 })
+
+test('a token whose issuer is down or silent is 503 with Retry-After through the proxy and the check API, and 401 for gateways, which may serve what is 503', async () => {
+  const { ingress, issuer, check } = await open()
+  const authorization = `Bearer ${await issuer.token(Date.now())}`
+  for (const behaviour of ['silent', 'down'] as const) {
+    issuer.state.behaviour = behaviour
+    const proxied = await send(ingress.proxy, { headers: { authorization } })
+    expect([proxied.status, proxied.headers['retry-after']]).toEqual([503, '10'])
+    expect(JSON.parse(proxied.body).type).toMatch(/#temporary-reduced-capacity$/)
+    expect(proxied.headers).toHaveProperty('weir-decision')
+    expect((await check({ authorization }, {})).status).toBe(503)
+    const asked = await send(ingress.api, { path: '/v1/authorize/any', headers: { authorization } })
+    expect([asked.status, asked.headers['www-authenticate'], asked.headers['retry-after']]).toEqual([
+      401,
+      'Bearer',
+      undefined,
+    ])
+  }
+})

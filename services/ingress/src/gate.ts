@@ -67,11 +67,17 @@ export interface Verdict {
   readonly charged?: ChargedDecision
 }
 
+/** A caller that is not known, and what it asks for. */
+export interface Stranger extends Pick<Ask, 'ip' | 'route' | 'method'> {
+  readonly retryAfterMs: number
+  readonly isUnsure?: boolean | undefined
+}
+
 /** The one way to a decision: every door asks here, and a verdict is given out once its record is safe, or says by its id that it has none. */
 export interface Gate {
   decide(ask: Ask): Promise<Verdict>
-  /** Records a caller without a valid key. Touches no limit. */
-  refuseStranger(ask: Pick<Ask, 'ip' | 'route' | 'method'> & { readonly retryAfterMs: number }): Promise<Verdict>
+  /** Records a caller without a valid key, or (`isUnsure`) one whose token cannot be verified now. Touches no limit. */
+  refuseStranger(ask: Stranger): Promise<Verdict>
   readonly denials: Pick<Denials, 'counters'>
   /** Those who wait for room. To be drained before the doors close. */
   readonly delays: Pick<DelayQueues, 'waiting' | 'drain'>
@@ -98,6 +104,7 @@ const unauthorized: Decision = {
 
 /** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
 const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
+const unsure: Decision = { ...unauthorized, reason: 'unavailable' }
 
 export interface GateParts {
   readonly policy: Pick<LivePolicy, 'isStale' | 'view'>
@@ -251,9 +258,9 @@ class DecidingGate implements Gate {
     return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
   }
 
-  refuseStranger(ask: Parameters<Gate['refuseStranger']>[0]): Promise<Verdict> {
-    const { retryAfterMs } = ask
-    const refused = this.#parts.policy.isStale() ? policyStale : unauthorized
+  refuseStranger(ask: Stranger): Promise<Verdict> {
+    const { retryAfterMs, isUnsure } = ask
+    const refused = this.#parts.policy.isStale() ? policyStale : isUnsure === true ? unsure : unauthorized
     const told = retryAfterMs === 0 ? refused : { ...refused, retryAfterMs }
     return this.#recording.refuse(strangerOf(ask, refused), undefined, told)
   }

@@ -78,6 +78,7 @@ subjects:
 `
 
 function seen(caller: Caller): Omit<SeenCaller, 'address'> {
+  if (caller.kind === 'stranger' && caller.isUnsure === true) return { who: 'unsure' }
   if (caller.kind === 'stranger') {
     return { who: 'stranger', ...(caller.retryAfterMs > 0 ? { retryAfterMs: caller.retryAfterMs } : {}) }
   }

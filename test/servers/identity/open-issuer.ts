@@ -13,7 +13,7 @@ import {
 import { onTestFinished } from 'vitest'
 
 /** How the issuer answers when it is asked for its keys. */
-export type Behaviour = 'keys' | 'down' | 'redirect' | 'hang' | 'huge'
+export type Behaviour = 'keys' | 'down' | 'redirect' | 'hang' | 'silent' | 'huge'
 
 export interface TokenParts {
   readonly claims?: JWTPayload
@@ -36,6 +36,7 @@ async function sendMuch(response: ServerResponse): Promise<void> {
 /** An issuer of tokens with a real HTTP server for its keys. */
 export async function openIssuer() {
   const state = { behaviour: 'keys' as Behaviour, asked: 0, connections: 0, bytesSent: 0 }
+  const unanswered: ServerResponse[] = []
   const keys: JWK[] = []
   let newest: { readonly kid: string; readonly privateKey: CryptoKey; readonly publicKey: CryptoKey } | undefined
 
@@ -53,6 +54,9 @@ export async function openIssuer() {
       case 'huge':
         await sendMuch(response)
         state.bytesSent = request.socket.bytesWritten
+        return
+      case 'silent':
+        unanswered.push(response)
         return
       case 'hang':
         response.writeHead(200).write('{')
@@ -83,6 +87,10 @@ export async function openIssuer() {
   const url = `http://127.0.0.1:${port}`
   return {
     ...{ state, keys, rotate, url, port, jwksUrl: `${url}/keys` },
+    /** Answers those who asked while it was silent. */
+    answerLate: () => {
+      for (const response of unanswered.splice(0)) response.end(JSON.stringify({ keys }))
+    },
     publicKey: () => newest?.publicKey,
     /** A token that is right for `acme`, audience `api`, for an hour; but for what is given. */
     async token(nowMs: number, { claims = {}, header = {}, key }: TokenParts = {}): Promise<string> {

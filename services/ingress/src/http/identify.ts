@@ -35,8 +35,11 @@ export type Caller =
       readonly keyId: string
       readonly carriedIn: CredentialPlace | undefined
     }
-  /** `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. */
-  | { readonly kind: 'stranger'; readonly retryAfterMs: number }
+  /**
+   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it may be
+   * right, and will be known by then.
+   */
+  | { readonly kind: 'stranger'; readonly retryAfterMs: number; readonly isUnsure?: true }
 
 export interface Identifier {
   /**

@@ -170,7 +170,10 @@ const json = (description: string, name: keyof typeof schemas, headers: Headers)
 const strangers = {
   401: problem('No valid credential.', { ...verdictHeaders, ...authenticate }),
   429: problem('Too many wrong credentials from this address.', { ...verdictHeaders, ...retryAfter }),
-  503: problem('Not recorded, or the policy is stale.', { ...verdictHeaders, ...retryAfter }),
+  503: problem('Not recorded, the policy is stale, or the issuer of the token gives no keys.', {
+    ...verdictHeaders,
+    ...retryAfter,
+  }),
 }
 const malformed = {
   400: problem('The question is malformed; detail says where.'),

@@ -59,7 +59,9 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'stranger') {
-      return refuse(await gate.refuseStranger({ ...who, retryAfterMs: caller.retryAfterMs }))
+      // Of a token that cannot be verified now too: a gateway that fails open serves what is answered with 5xx.
+      const retryAfterMs = caller.isUnsure === true ? 0 : caller.retryAfterMs
+      return refuse(await gate.refuseStranger({ ...who, retryAfterMs }))
     }
     const cost = readCost(route, origin)
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)

@@ -9,7 +9,9 @@ const refreshAfterMs = 600_000
 const staleMaxMs = 86_400_000
 /** The issuer is asked at most this often, whatever key ids tokens name. */
 const attemptEveryMs = 10_000
-/** Requests with a new token wait for the first answer of their issuer. */
+/** Requests with a new token wait for their issuer's answer, from when it is asked: half of what gateways give Weir (2 s). */
+const waitMsMax = 1_000
+/** The issuer may take longer than requests wait: the next ones then find its keys. Less than `attemptEveryMs`. */
 const fetchDeadlineMs = 3_000
 /** A key has 0.5 kB, or 2 kB with its certificate; issuers have a handful. */
 const answerBytesMax = 262_144
@@ -38,6 +40,8 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
   let keys: { readonly set: JWTVerifyGetKey; readonly text: string } | undefined
   let fetchedAt = 0
   let triedAt = Number.NEGATIVE_INFINITY
+  let hasFailed = false
+  /** Whether keys were fetched in time. */
   let underWay: Promise<boolean> | undefined
 
   const fetchKeys = async (): Promise<boolean> => {
@@ -47,9 +51,11 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
       // The same text keeps the set, in which jose has the keys imported already.
       if (keys?.text !== text) keys = { text, set: createLocalJWKSet(JSON.parse(text)) }
       fetchedAt = elapsedMs()
+      hasFailed = false
       return true
     } catch (error) {
       counters.keyFetchesFailed += 1
+      hasFailed = true
       const consequence = keys === undefined ? 'its tokens are refused' : 'the keys from before are used'
       log.warn({ issuer: issuer.issuer, err: error, consequence }, 'signing keys not fetched')
       return false
@@ -58,13 +64,15 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
     }
   }
 
-  /** Whether keys were fetched just now. */
+  /** Whether keys were fetched just now; false too while the issuer takes longer than requests wait. */
   const refresh = (): Promise<boolean> | boolean => {
     if (underWay !== undefined) return underWay
     const now = elapsedMs()
     if (now - triedAt < attemptEveryMs) return false
     triedAt = now
-    underWay = fetchKeys()
+    const { promise: overdue, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(resolve, waitMsMax, false)
+    underWay = Promise.race([fetchKeys().finally(() => clearTimeout(timer)), overdue])
     return underWay
   }
 
@@ -78,8 +86,11 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
       try {
         return await keys.set(header, token)
       } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey) || !(await refresh())) throw error
-        return await keys.set(header, token)
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+        if (await refresh()) return await keys.set(header, token)
+        // The issuer may have a new key, and did not say.
+        if (hasFailed || underWay !== undefined) throw new SigningKeysUnavailable(issuer.issuer)
+        throw error
       }
     },
   }

@@ -6,6 +6,8 @@ import { createTokenVerifier, type KnownToken, type VerifierOptions } from './to
 
 const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
 const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
+/** An issuer that did not answer is asked again after 10 s at the latest. */
+const unsure: Caller = { kind: 'stranger', retryAfterMs: 10_000, isUnsure: true }
 
 /** Who a verified token makes the caller, and under which view that was worked out. */
 interface Noted {
@@ -40,6 +42,7 @@ export function createTokenCallers(options: VerifierOptions): TokenCallers {
 function callerOf(view: PolicyView, found: KnownToken<Noted>): TokenCaller {
   if (found.note?.view === view) return found.note.caller
   const { answer } = found
+  if (answer.kind === 'unsure') return unsure
   if (answer.kind === 'refused') return answer.isGuess ? undefined : stranger
   const { issuer, claims } = answer
   const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]

@@ -24,6 +24,8 @@ export type TokenAnswer =
   | { readonly kind: 'right'; readonly issuer: JwtIssuer; readonly claims: JWTPayload }
   /** `isGuess`: it was not found to be signed by an issuer of the policy. One that is only out of date is none. */
   | { readonly kind: 'refused'; readonly isGuess: boolean }
+  /** It may be right: its issuer's keys could not be had, or too many tokens are being verified. */
+  | { readonly kind: 'unsure' }
 
 /** A remembered answer; who the caller is by it, another may note here. */
 export interface KnownToken<T> {
@@ -71,7 +73,7 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
       return { rules, answer: { kind: 'right', issuer, claims }, freshUntil: elapsedMs() + freshMs }
     } catch (error) {
       // Without the issuer's keys the token may be right: the next request asks again.
-      if (error instanceof SigningKeysUnavailable) return { rules, answer: refused, freshUntil: 0 }
+      if (error instanceof SigningKeysUnavailable) return { rules, answer: unsure, freshUntil: 0 }
       const isSigned = error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed
       // A token that is not good yet may become so; every other fault stays.
       const freshUntil = isSigned && error.claim === 'nbf' ? 0 : elapsedMs() + answerMsMax
@@ -88,7 +90,7 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
       const before = underWay.get(fingerprint)
       if (before !== undefined && before.rules === rules) return before.answer
       if (underWay.size >= underWayMax) {
-        return Promise.resolve({ rules, answer: refused, freshUntil: 0, note: undefined })
+        return Promise.resolve({ rules, answer: unsure, freshUntil: 0, note: undefined })
       }
       const answer = verifyNow(token, rules).then((found) => {
         if (underWay.get(fingerprint)?.answer === answer) underWay.delete(fingerprint)
@@ -103,6 +105,7 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
 }
 
 const refused: TokenAnswer = { kind: 'refused', isGuess: false }
+const unsure: TokenAnswer = { kind: 'unsure' }
 const guess: TokenAnswer = { kind: 'refused', isGuess: true }
 
 /** The issuer that the token says it is from; nothing of it is believed yet. */

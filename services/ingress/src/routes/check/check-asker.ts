@@ -3,7 +3,7 @@ import type { Subject } from '@weir/core/policy/policy.ts'
 import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Gate } from '../../gate.ts'
+import type { Gate, Stranger } from '../../gate.ts'
 import { type Caller, readCredential } from '../../http/identify.ts'
 import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
@@ -35,6 +35,8 @@ const scopeMissing = (name: string): Problem => ({
   detail: `The token ${name} lacks the scope check.`,
 })
 
+type Refused = Pick<Stranger, 'retryAfterMs' | 'isUnsure'>
+
 /**
  * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
  * identifier they would be wrong keys. Callers without a credential of their own may not ask here.
@@ -44,10 +46,11 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
   /** The token that a connection carried last and that may ask, under the policy by which it may. Ends with the connection. */
   const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView }>()
 
-  const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, retryAfterMs: number) => {
+  const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.identifier.addressOf(view, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
-    const verdict = await gate.refuseStranger({ ...asked, retryAfterMs })
+    const { retryAfterMs, isUnsure } = why
+    const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
     setVerdictHeaders(reply, verdict, ports)
     sendProblem(reply, denialProblem(reply, verdict))
   }
@@ -76,8 +79,8 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
       return
     }
     const settle = (caller: Caller): void | Promise<void> => {
-      if (caller.kind === 'stranger') return refuse(view, request, reply, caller.retryAfterMs)
-      if (caller.carriedIn === undefined) return refuse(view, request, reply, 0)
+      if (caller.kind === 'stranger') return refuse(view, request, reply, caller)
+      if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
       const ip = ports.identifier.addressOf(view, origin(request))
       request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip }
       done()

@@ -28,7 +28,8 @@ export function createServe(
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'stranger') {
-      const verdict = await gate.refuseStranger({ ...asked, retryAfterMs: caller.retryAfterMs })
+      const { retryAfterMs, isUnsure } = caller
+      const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
       return refuse(arrival, isClosing, verdict, ports)
     }
     const said = readCost(route, origin)
