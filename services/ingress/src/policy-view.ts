@@ -4,6 +4,7 @@ import type { Policy } from '@weir/core/policy/policy.ts'
 import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/core/policy/resolve-upstream.ts'
 import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
+import { createReadHeaders, type ReadHeaders } from './http/read-headers.ts'
 
 /** A policy with everything that is worked out from it once, not once per request. */
 export interface PolicyView {
@@ -16,6 +17,7 @@ export interface PolicyView {
   readonly resolveWithoutAddress: ReturnType<typeof createLimitResolver>
   readonly resolveUpstream: ReturnType<typeof createUpstreamResolver>
   readonly requestScopes: ReturnType<typeof createRequestScopes>
+  readonly readHeaders: ReadHeaders
   readonly attributeScopes: ReturnType<typeof createAttributeScopes>
 }
 
@@ -46,6 +48,7 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
     resolveUpstream:
       before?.policy.upstreams === upstreams ? before.resolveUpstream : createUpstreamResolver({ upstreams }),
     requestScopes: createRequestScopes(policy),
+    readHeaders: createReadHeaders(policy),
     attributeScopes: createAttributeScopes(policy),
   }
 }

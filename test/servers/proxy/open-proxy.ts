@@ -123,6 +123,7 @@ plans: { free: { limits: [many] }, poor: { limits: [one] } }
 limits:
   many: { algorithm: fixed_window, size: 100000, window: 1m }
   one: { algorithm: sliding_log, size: 1, window: 1h }
+  tenant: { algorithm: fixed_window, size: 100, window: 1m, by: [header:X-Tenant] }
 routes:
   - { match: "* /v1/search", cost: 5 }
   - { match: "POST /v1/pay", cost: 7 }

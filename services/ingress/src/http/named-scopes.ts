@@ -5,7 +5,7 @@ import type { Policy } from '@weir/core/policy/policy.ts'
 export type NamedValues = ReadonlyMap<string, string>
 
 /** Names that some limit of the policy counts by. */
-function namesOf(policy: Pick<Policy, 'limits'>, kind: 'header' | 'query' | 'attribute'): readonly string[] {
+export function namesOf(policy: Pick<Policy, 'limits'>, kind: 'header' | 'query' | 'attribute'): readonly string[] {
   const names = new Set<string>()
   for (const { by } of policy.limits.values()) for (const part of by) if (part.kind === kind) names.add(part.name)
   return [...names]

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Route } from '@weir/core/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { laxName } from './repeated-members.ts'
 
 /** As many digits as a safe integer has; more are no cost. */
 const costDigits = /^\d{1,16}$/
@@ -25,6 +26,11 @@ export function readCost(
   const from = route.costFrom
   if (from === undefined) return route.cost
   if (from.kind === 'json') return 'body'
+  if (from.kind === 'query' && hasTwins(request.url, from.name)) {
+    return costUnreadable(
+      `This route's cost is in the query parameter ${from.name}, which is there in more than one spelling.`,
+    )
+  }
   const values = from.kind === 'header' ? headerValues(request.headers, from.name) : queryValues(request.url, from.name)
   const [value] = values
   if (value === undefined) return 1
@@ -44,4 +50,22 @@ function headerValues(headers: IncomingHttpHeaders, name: string): readonly stri
 function queryValues(url: string, name: string): readonly string[] {
   const at = url.indexOf('?')
   return at === -1 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(name)
+}
+
+/**
+ * Whether some reader takes another parameter for the one that is charged: by capitals, as an array (`n[]`, `[n]`), with
+ * `.` or a blank for `_` (PHP), up to a NUL, or behind a `;`.
+ */
+function hasTwins(url: string, name: string): boolean {
+  const at = url.indexOf('?')
+  if (at === -1) return false
+  const query = url.slice(at + 1)
+  const wanted = laxParameter(name)
+  const lax = [...new URLSearchParams(query.replaceAll(';', '&')).keys()]
+  return lax.filter((key) => laxParameter(key) === wanted).length > queryValues(url, name).length
+}
+
+function laxParameter(name: string): string {
+  const [bare = ''] = name.split(/[[\]]/).filter((part) => part !== '')
+  return laxName(bare.trim()).replaceAll(/[. ]/g, '_')
 }

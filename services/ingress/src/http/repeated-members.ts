@@ -1,8 +1,8 @@
 /**
- * A member's name as the laxest reader has it: Go takes `ſ` for S and the Kelvin sign for K, some end a name at NUL, some
+ * The name of a member or a parameter as the laxest reader has it: Go takes `ſ` for S and the Kelvin sign for K, some end a name at NUL, some
  * drop control characters and halves of surrogate pairs.
  */
-function laxName(name: string): string {
+export function laxName(name: string): string {
   if (/^[\w-]*$/.test(name)) return name.toLowerCase()
   const [begin = ''] = name.split('\0', 1)
   return begin.replaceAll(/\p{C}/gu, '').toUpperCase().toLowerCase()

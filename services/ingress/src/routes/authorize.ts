@@ -12,6 +12,7 @@ import type { Ports } from '../ports.ts'
 import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
 import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.ts'
 import { originalRequest } from './authorize/original-request.ts'
+import { connectionNamed } from './proxy/request-headers.ts'
 
 /** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
 export const askHeaderBytesMax = 81_920
@@ -114,6 +115,8 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
   if (options.kind === 'wrong') return { kind: 'problem', options: noOptions, problem: badRequest(options.detail) }
   const problem = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
   if (hasTooManyHeaders(request.raw)) return problem(headersTooLarge(askHeaderBytesMax))
+  const misnamed = view.readHeaders.problemOf(connectionNamed(headers.connection))
+  if (misnamed !== undefined) return problem(misnamed)
   if (original.kind === 'untrusted') return problem(untrustedProxy(original.header, socket.remoteAddress))
   if (original.kind === 'unclear') return problem(badRequest(original.detail))
   const { url } = original

@@ -25,6 +25,8 @@ export interface Admitted extends Arrival {
   readonly decisionId: string
   /** The limit that it passed without room; empty for none. */
   readonly degradedBy: string
+  /** Names that the client's `Connection` gives. */
+  readonly hopByHop: ReadonlySet<string> | undefined
   /** On a route with `refundOn`. */
   readonly charged: ChargedDecision | undefined
   /** What we say on the answer, names and values in turns. */
@@ -123,7 +125,7 @@ function dispatchOf(
     path: target.path + queryFor(target.query, caller.carriedIn),
     // Node's parser has taken the method; undici's type lists those that it knows.
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    headers: headersForUpstream(request, view.policy.identity, admitted),
+    headers: headersForUpstream(request, view, admitted),
     body,
     headersTimeout: upstream.timeoutMs,
     bodyTimeout: upstream.timeoutMs,

@@ -4,6 +4,8 @@ import { plainAddress } from '@weir/runtime/address-scope.ts'
 import type { Caller } from '../../http/identify.ts'
 import { identityRules } from '../../http/identity/identity-rules.ts'
 import { isTrustedProxy } from '../../http/identity/peer.ts'
+import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens } from '../../http/withheld-headers.ts'
+import type { PolicyView } from '../../policy-view.ts'
 
 /** Who the upstream is told the caller is. */
 interface ToldCaller {
@@ -11,6 +13,8 @@ interface ToldCaller {
   readonly decisionId: string
   /** The limit that had no room for the request; empty for none. */
   readonly degradedBy: string
+  /** Names that the client's `Connection` gives, by `connectionNamed`. */
+  readonly hopByHop: ReadonlySet<string> | undefined
 }
 
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
@@ -18,13 +22,7 @@ const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', '
 /** Answered or made anew here. */
 const ours = ['expect', 'proxy-authorization', 'weir-decision', 'x-forwarded-for', 'x-forwarded-host']
 const alsoOurs = ['x-forwarded-proto', 'forwarded', 'weir-degraded']
-/** By these a framework serves another method or path than the one that was decided on. */
-const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override', 'x-original-url', 'x-rewrite-url']
-/** The word of a proxy on the caller; of anybody else nobody should believe them. */
-const proxyWords = new Set(['x-real-ip', 'x-client-ip', 'true-client-ip'])
-
-/** Gateways of the CGI kind read `X_Weir_Subject` as `X-Weir-Subject`, so both are one name. `name` is in small letters. */
-const withHyphens = (name: string) => (name.includes('_') ? name.replaceAll('_', '-') : name)
+const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
 
 const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
 
@@ -52,11 +50,14 @@ export function connectionNamed(connection: string | undefined): ReadonlySet<str
  * What the upstream gets: the client's headers without those that are for us or for one connection, and then what we say
  * ourselves, last, so that nothing the client names can remove it. Names and values in turns.
  */
-export function headersForUpstream(request: IncomingMessage, identity: Identity, told: ToldCaller): string[] {
+export function headersForUpstream(
+  request: IncomingMessage,
+  { policy: { identity }, readHeaders }: Pick<PolicyView, 'policy' | 'readHeaders'>,
+  told: ToldCaller,
+): string[] {
   const { subject, keyId, carriedIn } = told.caller
   const { rawHeaders, headers } = request
   const dropped = droppedNames(identity)
-  const named = connectionNamed(headers.connection)
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
   const fromProxy = isTrustedProxy(request.socket, identityRules(identity))
   const forwarded: string[] = []
@@ -64,9 +65,10 @@ export function headersForUpstream(request: IncomingMessage, identity: Identity,
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
     const known = withHyphens(lower)
-    if (dropped.has(known) || known === credential || known.startsWith('x-weir-') || named?.has(lower)) continue
-    if (!fromProxy && known.startsWith('x-forwarded-')) continue
-    if (!fromProxy && proxyWords.has(known)) continue
+    if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || told.hopByHop?.has(lower))
+      continue
+    if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
+    if (readHeaders.isTwin(lower, known)) continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')

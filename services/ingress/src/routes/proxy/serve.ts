@@ -11,6 +11,7 @@ import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
 import { readJsonCost } from './read-json-cost.ts'
 import { answerProblem, collector, type IsClosing, refuse, startHeaders } from './refuse.ts'
+import { connectionNamed } from './request-headers.ts'
 
 /** The whole of it: identify, decide, record, and only then pass on. */
 export function createServe(
@@ -22,6 +23,9 @@ export function createServe(
     const { request, target } = arrival
     const { view } = ports.policy
     const { headers, method = '', url = '', socket } = request
+    const hopByHop = connectionNamed(headers.connection)
+    const misnamed = view.readHeaders.problemOf(hopByHop)
+    if (misnamed !== undefined) return answerProblem(arrival, isClosing, misnamed)
     const origin = { headers, url, socket }
     const route = view.matchRoute(method, target.path) ?? unmatchedRoute
     const asked = { ip: ports.identifier.addressOf(view, origin), route, method: recordedMethod(method) }
@@ -51,6 +55,7 @@ export function createServe(
       view,
       route,
       caller,
+      hopByHop,
       decisionId: verdict.id ?? '',
       degradedBy: degradedBy(verdict.decision),
       charged: verdict.charged,
