@@ -19,8 +19,9 @@ function rollupCell(rollups: FailureRow['rollups']): string {
 }
 
 function tableLine(row: FailureRow): string {
-  const { fault, answered, cutOff, raw, rollups, duplicates, holes, recoverSeconds } = row
-  const cells = [number(answered), number(cutOff), number(raw), rollupCell(rollups), number(duplicates), number(holes)]
+  const { fault, answered, unrecorded, cutOff, raw, gaps, rollups, duplicates, holes, recoverSeconds } = row
+  const counts = [answered, unrecorded, cutOff, raw, gaps].map(number)
+  const cells = [...counts, rollupCell(rollups), number(duplicates), number(holes)]
   return `| ${[fault, ...cells, recoverSeconds.toFixed(1)].join(' | ')} |`
 }
 

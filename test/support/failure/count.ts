@@ -1,5 +1,6 @@
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { type CountedAnswers, packId } from './ledger.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { packId } from './ledger.ts'
 
 /** What ClickHouse holds, asked with a connection of the tests' own. Every number is of `sum(count)`, never of rows. */
 export interface Counter {
@@ -21,7 +22,7 @@ export interface Counter {
   /** What a subject's decisions cost in all, corrections included; and how many rows correct any. */
   unitsOf(subject: string): Promise<number>
   correctionsOf(subject: string): Promise<number>
-  /** Decisions that gaps say were answered and could not be recorded. */
+  /** Decisions that gaps say were answered without a record. */
   decisionsInGaps(): Promise<number>
   close(): Promise<void>
 }
@@ -109,21 +110,36 @@ export function openCounter(url: string): Counter {
 }
 
 /**
- * Answers by decision against the rows. What is missing of them; of refusals that said they might not be recorded, what is there; what
- * the rows have beyond the answers; rows beyond one per decision.
+ * Answers by decision against the rows: by id how many are missing; what the rows have beyond the answers; rows beyond one per decision.
  */
-export function compareWithRaw(
-  { answers, refusals }: CountedAnswers,
+function compareWithRaw(
+  answers: ReadonlyMap<string, number>,
   raw: ReadonlyMap<string, { readonly rows: number; readonly count: number }>,
 ) {
-  let [missing, refused, beyond, repeated] = [0, 0, 0, 0]
-  for (const [id, count] of answers) missing += Math.max(0, count - (raw.get(id)?.count ?? 0))
+  const missing = new Map<string, number>()
+  let [beyond, repeated] = [0, 0]
+  for (const [id, count] of answers) {
+    const short = count - (raw.get(id)?.count ?? 0)
+    if (short > 0) missing.set(id, short)
+  }
   for (const [id, { rows, count }] of raw) {
-    const answered = answers.get(id) ?? 0
-    const refusedHere = Math.min(refusals.get(id) ?? 0, Math.max(0, count - answered))
-    refused += refusedHere
-    beyond += Math.max(0, count - answered - refusedHere)
+    beyond += Math.max(0, count - (answers.get(id) ?? 0))
     repeated += rows - 1
   }
-  return { missing, refused, beyond, repeated }
+  return { missing, beyond, repeated }
+}
+
+/** A row that is on its way is there within this time after everything else is. */
+const lateMs = 90_000
+
+/** Compares once no id is missing, or when it is certain that one is: rows of cut off requests stand in for late ones in any sum. */
+export async function compareWhenThere(counter: Counter, answers: ReadonlyMap<string, number>, sinceTs: string) {
+  const compare = async () => compareWithRaw(answers, await counter.rawById(sinceTs))
+  let compared = await compare()
+  const isThere = async () => {
+    if (compared.missing.size > 0) compared = await compare()
+    return compared.missing.size === 0
+  }
+  await waitUntil(isThere, { deadlineMs: lateMs, everyMs: 1_000 })
+  return compared
 }

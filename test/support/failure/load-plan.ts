@@ -23,7 +23,7 @@ export interface LoadProgress {
   readonly cutOff: number
   /** Answers without a decision: faults before one was made. By status. */
   readonly undecided: Readonly<Record<string, number>>
-  /** Refused because the decision could not be recorded. */
+  /** Answers of a decision that has no id, because it could not be recorded. */
   readonly unrecorded: number
   /** Since it began. */
   readonly elapsedMs: number

@@ -3,7 +3,8 @@
  * tests' process stalls it. `load-program.ts PLAN` (JSON, load-plan.ts). Ends when standard input does.
  */
 import { openSync, writeSync } from 'node:fs'
-import { encodeEntry, packId, unpackId, type Verdict } from './ledger.ts'
+import { type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { encodeEntry, packId, unpackId } from './ledger.ts'
 import { LedgerConnection, type RawAnswer } from './ledger-connection.ts'
 import type { LoadPlan, LoadProgress } from './load-plan.ts'
 
@@ -27,34 +28,45 @@ let lastId = ''
 const undecided: Record<string, number> = {}
 const idle: number[] = []
 
-/** What was decided, from a check's body or a proxied answer's status. */
-function verdictOf({ status, body }: RawAnswer): Verdict {
-  if (body.includes('journal_full') || body.includes('journal-full')) return 'unrecorded'
-  if (body.includes('"reason":"unavailable"')) return 'unavailable'
+const byStatus: ReadonlyMap<number, Reason> = new Map([
+  [200, 'ok'],
+  [401, 'unauthorized'],
+  [429, 'limit'],
+])
+
+/** What was decided, from a check's body or a proxied answer's status; undefined for a fault before that. */
+function verdictOf({
+  id,
+  status,
+  body,
+}: RawAnswer): { readonly allowed: boolean; readonly reason: Reason } | undefined {
+  if (body.includes('could not be recorded')) return { allowed: false, reason: 'journal_full' }
+  const said = /"reason":"(\w+)"/.exec(body)?.[1]
+  const known = reasons.find((reason) => reason === said) ?? byStatus.get(status)
   const allowed = body.includes('"allowed":') ? body.includes('"allowed":true') : status === 200
-  return allowed ? 'allowed' : 'denied'
+  if (known !== undefined) return { allowed, reason: known }
+  return id === undefined ? undefined : { allowed, reason: 'unavailable' }
 }
 
 function keep(connection: number, answer: RawAnswer, latencyMs: number): void {
   const { id, status } = answer
   const verdict = verdictOf(answer)
-  if (id === undefined) {
-    // One of a sum that the disk did not take has no record to be named by: a gap tells of it.
-    if (verdict === 'unrecorded') unrecorded += 1
-    else undecided[status] = (undecided[status] ?? 0) + 1
+  if (verdict === undefined) {
+    undecided[status] = (undecided[status] ?? 0) + 1
     return
   }
   const atMs = elapsed()
-  const packed = packId(id)
-  unwritten.push(encodeEntry({ id: packed, status, verdict, connection, atMs, latencyUs: latencyMs * 1_000 }))
-  if (verdict === 'unrecorded') unrecorded += 1
-  else {
-    answered += 1
-    lastId = packed
-    if (verdict !== 'unavailable') {
-      decided += 1
-      lastDecidedMs = atMs
-    }
+  const packed = id === undefined ? '' : packId(id)
+  unwritten.push(encodeEntry({ id: packed, status, ...verdict, connection, atMs, latencyUs: latencyMs * 1_000 }))
+  if (id === undefined) {
+    unrecorded += 1
+    return
+  }
+  answered += 1
+  lastId = packed
+  if (verdict.reason !== 'unavailable') {
+    decided += 1
+    lastDecidedMs = atMs
   }
 }
 
