@@ -41,7 +41,7 @@ function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Probl
       }
     case 'cost_exceeds_limit':
       return {
-        ...{ type: 'urn:weir:problem:cost-exceeds-limit', title: 'Cost exceeds limit', status: 429 },
+        ...{ type: 'urn:weir:problem:cost-exceeds-limit', title: 'Cost exceeds limit', status: 403 },
         detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
         'violated-policies': [deniedBy],
       }

@@ -97,7 +97,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
       ...[refusal(1_000, { reason: 'unavailable' }), 503, { 'retry-after': '1' }],
       'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
     ],
-    [refusal(0, { reason: 'cost_exceeds_limit' }), 429, { 'retry-after': null }, 'urn:weir:problem:cost-exceeds-limit'],
+    [refusal(0, { reason: 'cost_exceeds_limit' }), 403, { 'retry-after': null }, 'urn:weir:problem:cost-exceeds-limit'],
     [
       ...[refusal(0, { reason: 'unauthorized' }), 401, { 'www-authenticate': 'Bearer', 'retry-after': null }],
       'urn:weir:problem:unauthorized',

@@ -68,6 +68,12 @@ export const ingressVariables = {
     fallback: 'draft10',
     of: rateLimitDialects,
   }),
+  costStatus: choice({
+    name: 'WEIR_COST_EXCEEDS_STATUS',
+    about: 'the status of a request that costs more than a limit ever admits',
+    fallback: '403',
+    of: ['403', '413'],
+  }),
   adminTokenSha256: adminTokenVariable,
   upstreamSubjectShare: wholeNumber({
     name: 'WEIR_UPSTREAM_SUBJECT_SHARE',

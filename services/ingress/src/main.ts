@@ -78,6 +78,7 @@ await startService(
         },
         ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis }) },
         dialect: config.rateLimitHeaders,
+        costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },
         grpcNeedsNoToken: !needsToken(config),
       },

@@ -42,6 +42,8 @@ export interface Ports {
   readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
+  /** As in `VerdictWords`. */
+  readonly costStatus?: 403 | 413 | undefined
   /** Of the proxy; `upstreamBounds` where one is left out. */
   readonly upstreamBounds?: Partial<UpstreamBounds> | undefined
   /** Where only this machine can call over gRPC. */

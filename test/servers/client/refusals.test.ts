@@ -27,6 +27,7 @@ test.each([
   refused('unavailable', 1_000),
   refused('unavailable', 1_000, ''),
   refused('cost_exceeds_limit', 0),
+  refused('limit', 5_000, '_markers'),
 ])('a refusal is answered in the words and headers of the proxy: %j', async (verdict) => {
   const headers: Record<string, string> = {}
   const target = {

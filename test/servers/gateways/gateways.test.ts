@@ -56,6 +56,7 @@ beforeAll(async () => {
     WEIR_POLICY_FILE: policyFile,
     WEIR_REDIS_URL: inject('redisUrl'),
     WEIR_KAFKA_BROKERS: kafka.address,
+    WEIR_COST_EXCEEDS_STATUS: '413',
   })
   for (const [name, { start }] of Object.entries(kinds)) {
     gateways.set(name, await start({ weirApi: weir.api, upstream: upstream.url }))
@@ -132,6 +133,14 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       expect(answer.headers['content-type']).toBe('application/problem+json')
       expect(JSON.parse(answer.body)).toMatchObject({ status: 429, 'violated-policies': ['daily'] })
     }
+    expect(seenSince(before)).toEqual([])
+  })
+
+  test('a cost that no waiting admits has the status that is configured for it, and no Retry-After', async () => {
+    const before = upstream.seen.length
+    const answer = await ask({ path: '/v1/never', headers: as('four') })
+    expect([answer.status, answer.headers['retry-after']]).toEqual([413, undefined])
+    expect(JSON.parse(answer.body)).toMatchObject({ type: 'urn:weir:problem:cost-exceeds-limit', status: 413 })
     expect(seenSince(before)).toEqual([])
   })
 

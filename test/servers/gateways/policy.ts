@@ -38,6 +38,7 @@ export const policyOf = (gateways: readonly string[]) => {
       { match: 'POST /v1/dear', cost: 5 },
       { match: 'GET /v1/dear', cost: 5 },
       { match: 'GET /v1/free', cost: 0 },
+      { match: 'GET /v1/never', cost: 9 },
     ],
     subjects: Object.fromEntries(
       names.map((name) => [name, { plan: planOf(name), keys: [{ sha256: sha256(name), id: `key-of-${name}` }] }]),

@@ -31,7 +31,7 @@ export function answerOf(
     const told = limit === '' ? {} : { requestHeadersToAdd: [{ key: 'x-weir-degraded', value: limit }] }
     return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers, ...told }
   }
-  const problem = denialProblem(target, verdict)
+  const problem = denialProblem(target, verdict, words)
   target.header('content-type', 'application/problem+json')
   return {
     overallCode: codes.overLimit,

@@ -137,7 +137,7 @@ it('method and path find the route and its cost, and what is over is told in the
   expect(refused.overallCode).toBe('OVER_LIMIT')
   const names = refused.responseHeadersToAdd.map(({ key }) => key)
   expect(names).toEqual(['weir-decision', 'ratelimit-policy', 'ratelimit', 'content-type'])
-  expect(JSON.parse(refused.rawBody.toString())).toMatchObject({ status: 429, 'violated-policies': ['per-user'] })
+  expect(JSON.parse(refused.rawBody.toString())).toMatchObject({ status: 403, 'violated-policies': ['per-user'] })
   expect(records).toMatchObject([
     { route: 'POST /v1/search', method: 'POST', outcome: 'allow' },
     { route: 'POST /v1/search', outcome: 'deny', reason: 'cost_exceeds_limit' },

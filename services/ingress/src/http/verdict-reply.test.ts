@@ -3,17 +3,21 @@ import { markersName } from '@weir/core/limits/exceeding.ts'
 import { expect, test } from 'vitest'
 import { denialProblem } from './verdict-reply.ts'
 
-function problemOf(decision: Partial<typeof unlimitedDecision>) {
+function problemOf(decision: Partial<typeof unlimitedDecision>, costStatus?: 413) {
   const headers = new Map<string, unknown>()
   const reply = { header: (name: string, value: string | number) => headers.set(name, value) }
-  const refused = { ...unlimitedDecision, allowed: false, ...decision }
-  return {
-    ...denialProblem(reply, { id: undefined, decision: refused, limits: [] }),
-    retryAfter: headers.get('retry-after'),
-  }
+  const verdict = { id: undefined, decision: { ...unlimitedDecision, allowed: false, ...decision }, limits: [] }
+  return { ...denialProblem(reply, verdict, { costStatus }), retryAfter: headers.get('retry-after') }
 }
 
 test('too many markers are a problem of their own, which says when there is room', () => {
   const crowded = problemOf({ reason: 'limit', deniedBy: markersName, retryAfterMs: 61_000 })
   expect(crowded).toMatchObject({ type: 'urn:weir:problem:too-many-open', status: 429, retryAfter: 61 })
+})
+
+test('a cost that no waiting admits is 403, or 413 where that is configured, and bids nobody come back', () => {
+  const decision = { reason: 'cost_exceeds_limit', deniedBy: 'minute' } as const
+  const never = { type: 'urn:weir:problem:cost-exceeds-limit', retryAfter: undefined }
+  expect(problemOf(decision)).toMatchObject({ ...never, status: 403 })
+  expect(problemOf(decision, 413)).toMatchObject({ ...never, status: 413 })
 })

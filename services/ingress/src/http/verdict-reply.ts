@@ -21,6 +21,8 @@ export interface HeaderTarget {
 export interface VerdictWords {
   readonly dialect?: RateLimitDialect | undefined
   readonly clock: Clock
+  /** The status of a cost that no waiting admits; 403 unless configured otherwise. */
+  readonly costStatus?: 403 | 413 | undefined
 }
 
 /** The headers that every decided answer carries, through every door. */
@@ -54,7 +56,11 @@ const draftType = (word: string) => `https://iana.org/assignments/http-problem-t
 export const challengeHeader = 'weir-challenge'
 
 /** What a refused request gets to read. Sets the headers that go with its status. */
-export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
+export function denialProblem(
+  reply: HeaderTarget,
+  verdict: Verdict,
+  { costStatus = 403 }: Pick<VerdictWords, 'costStatus'> = {},
+): Problem {
   const { decision } = verdict
   const { reason, deniedBy } = decision
   if (reason === 'unauthorized' && decision.retryAfterMs > 0) {
@@ -81,7 +87,7 @@ export function denialProblem(reply: HeaderTarget, verdict: Verdict): Problem {
     return {
       type: problemType('cost-exceeds-limit'),
       title: 'Cost exceeds limit',
-      status: 429,
+      status: costStatus,
       detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
       'violated-policies': [deniedBy],
     }

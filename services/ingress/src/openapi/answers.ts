@@ -247,12 +247,13 @@ export const answersOf: Readonly<Record<string, Readonly<Record<number, object>>
         { ...answer, headers: { ...answer.headers, ...forGateways } },
       ]),
     ),
-    403: problem('An untrusted proxy; or a refusal under deny_status=403.', {
+    403: problem('An untrusted proxy, a cost above the limit, or a refusal under deny_status=403.', {
       ...verdictHeaders,
       ...retryAfter,
       ...forGateways,
       ...challenge,
     }),
+    413: problem('A cost above the limit, with WEIR_COST_EXCEEDS_STATUS=413.', { ...verdictHeaders, ...forGateways }),
   },
 }
 
@@ -278,9 +279,10 @@ const ownProxyResponses = Object.fromEntries(
       },
     },
     400: problem('The request or its cost cannot be read in one way only.', verdictHeaders),
+    403: problem('The cost is above what the limit ever admits.', verdictHeaders),
     404: problem('No upstream for this host.', verdictHeaders),
     408: problem('The request did not come in time.', verdictHeaders),
-    413: problem('A body that says the cost is too large.', verdictHeaders),
+    413: problem('A body that says the cost is too large; or in place of 403.', verdictHeaders),
     415: problem('A body that says the cost is encoded.', verdictHeaders),
     502: problem('The upstream could not be reached or broke off.', verdictHeaders),
     504: problem('The upstream gave no answer in time.', verdictHeaders),

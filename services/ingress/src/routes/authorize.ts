@@ -54,7 +54,7 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const refuse = (verdict: Verdict) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
-      const problem = denialProblem(reply, verdict)
+      const problem = denialProblem(reply, verdict, ports)
       return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(problem) : problem)
     }
     const found = ports.identifier.identify(view, origin)

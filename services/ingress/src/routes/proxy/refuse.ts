@@ -31,7 +31,7 @@ export function refuse(arrival: Arrival, isClosing: IsClosing, verdict: Verdict,
     arrival.response.end()
     return
   }
-  const problem = denialProblem(target, verdict)
+  const problem = denialProblem(target, verdict, words)
   writeProblem(arrival.response, problem, headers)
 }
 
