@@ -1,0 +1,253 @@
+import { exportSPKI, generateKeyPair, type JWTPayload } from 'jose'
+import { describe, expect, test } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
+import { openIdentity } from '../identity/open-identity.ts'
+import { type Issuer, openIssuer } from '../identity/open-issuer.ts'
+
+describe('an address that a header claims', () => {
+  countAttempts(
+    'Forwarded addresses',
+    'the last address that a trusted proxy wrote, else the address of the connection',
+  )
+  const proxy = '127.0.0.2'
+  const right = '198.51.100.7'
+  /** What a trusted proxy hands on, and the caller's address then. */
+  const lists: readonly (readonly [string, string])[] = [
+    ...[
+      right,
+      `203.0.113.9, ${right}`,
+      `${right}, ${proxy}`,
+      `${right},${proxy},${proxy}`,
+      ` ${right} `,
+      `\t${right}`,
+    ].map((list) => [list, right] as const),
+    ...[`::ffff:${right}`, '::ffff:c633:6407', `[::ffff:${right}]:80`, `${right}:4711`, `${right}:0`].map(
+      (list) => [list, right] as const,
+    ),
+    ...[
+      '',
+      ',',
+      'unknown',
+      '-',
+      '_hidden',
+      'localhost',
+      'null',
+      '[]',
+      '[',
+      ':::',
+      '::1::',
+      '256.1.1.1',
+      '1.2.3',
+      '1.2.3.4.5',
+    ].map((list) => [list, proxy] as const),
+    ...['0xc6.0x33.0x64.0x07', '3325256711', '198.51.25607', '0306.063.0144.07', '198.51.100.007', `${right}/32`].map(
+      (list) => [list, proxy] as const,
+    ),
+    ...[
+      `"${right}"`,
+      `${right};`,
+      `'${right}'`,
+      `${right} 203.0.113.9`,
+      `[${right}`,
+      `${right}:a`,
+      `${right}:123456`,
+    ].map((list) => [list, proxy] as const),
+    ...[`${right}, unknown`, `${right},`, ','.repeat(2_800), 'a'.repeat(8_000), '１９８.51.100.7', `for=${right}`].map(
+      (list) => [list, proxy] as const,
+    ),
+    [Array(1_500).fill('9.9.9.9').join(','), '9.9.9.9'],
+    [`${right}${`,${proxy}`.repeat(40)}`, proxy],
+  ]
+  const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
+
+  test.each(lists)('X-Forwarded-For: %.60s from a trusted proxy is %s', async (list, address) => {
+    const { ask } = await openIdentity(`{ anonymous: free, trustedProxies: [${proxy}] }`)
+    const seen = await ask({ from: proxy, headers: { 'x-forwarded-for': latin1(list) } })
+    expect(seen).toEqual({ who: `ip:${address} on free`, address })
+  })
+
+  test.each(lists.flatMap(([list]) => [['x-forwarded-for', list] as const, ['forwarded', `for=${list}`] as const]))(
+    '%s: %.60s from a client is nothing',
+    async (name, list) => {
+      const { ask } = await openIdentity(`{ anonymous: free, trustedProxies: [${proxy}] }`)
+      const seen = await ask({ headers: { [name]: latin1(list) } })
+      expect(seen).toEqual({ who: 'ip:127.0.0.1 on free', address: '127.0.0.1' })
+    },
+  )
+})
+
+describe('a token that is not right', () => {
+  countAttempts(
+    'JSON web tokens',
+    'a 401, whatever weaker credential comes with it; keys are fetched from the issuer only',
+  )
+
+  const base64 = (value: unknown) =>
+    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+  interface At {
+    readonly issuer: Issuer
+    readonly nowMs: number
+    /** A right one, in its parts. */
+    readonly parts: readonly [string, string, string]
+  }
+  type Forge = (at: At) => string | Promise<string>
+  const header =
+    (value: object | string): Forge =>
+    ({ parts: [, claims, signature] }) =>
+      `${base64(value)}.${claims}.${signature}`
+  const signed =
+    (claims: Record<string, unknown>, more: Record<string, unknown> = {}): Forge =>
+    ({ issuer, nowMs }) =>
+      issuer.token(nowMs, { claims: claims as JWTPayload, header: more })
+  const byOther =
+    (more: Record<string, unknown>): Forge =>
+    async ({ issuer, nowMs }) =>
+      issuer.token(nowMs, { key: (await generateKeyPair('RS256')).privateKey, header: more })
+  const byHmac =
+    (alg: string, secret: (issuer: Issuer, spki: string) => string): Forge =>
+    async ({ issuer, nowMs }) => {
+      const publicKey = issuer.publicKey()
+      const spki = publicKey === undefined ? '' : await exportSPKI(publicKey)
+      return issuer.token(nowMs, { key: new TextEncoder().encode(secret(issuer, spki).padEnd(64)), header: { alg } })
+    }
+  const whole = ({ parts }: At) => parts.join('.')
+
+  const forged: Readonly<Record<string, Forge>> = {
+    ...Object.fromEntries(
+      [
+        'none',
+        'None',
+        'NONE',
+        'nOnE',
+        '',
+        'RS256 ',
+        'rs256',
+        'RS512',
+        'PS256',
+        'ES256',
+        'EdDSA',
+        'HS256',
+        'dir',
+        'A128KW',
+      ].flatMap((alg): [string, Forge][] => [
+        [`alg ${alg}, signed`, header({ alg })],
+        [`alg ${alg}, not signed`, ({ parts }) => `${base64({ alg })}.${parts[1]}.`],
+      ]),
+    ),
+    ...Object.fromEntries(
+      [7, null, true, ['RS256'], { RS256: 1 }].map((alg) => [
+        `alg ${JSON.stringify(alg)}`,
+        header({ alg, kid: 'key 0' }),
+      ]),
+    ),
+    'alg twice': header('{"alg":"none","alg":"RS256"}'),
+    'alg in another case': header({ ALG: 'RS256' }),
+    ...Object.fromEntries(
+      ['HS256', 'HS384', 'HS512'].flatMap((alg): [string, Forge][] => [
+        [`${alg} with the public key`, byHmac(alg, (_, spki) => spki)],
+        [`${alg} with the key set`, byHmac(alg, ({ keys }) => JSON.stringify(keys[0]))],
+        [`${alg} with the modulus`, byHmac(alg, ({ keys }) => keys[0]?.n ?? '')],
+      ]),
+    ),
+    ...Object.fromEntries(
+      [
+        '../../../../dev/null',
+        "' OR 1=1 --",
+        '__proto__',
+        'constructor',
+        '',
+        'https://id.example.com/keys',
+        'a'.repeat(4_000),
+      ].map((kid): [string, Forge] => [`a foreign key under the id ${kid.slice(0, 40)}`, byOther({ kid })]),
+    ),
+    'a foreign key under the right id': byOther({}),
+    'a foreign key and jku': byOther({ jku: 'https://id.example.com/keys' }),
+    'a foreign key and x5u': byOther({ x5u: 'https://id.example.com/cert', x5c: ['AAAA'] }),
+    'a foreign key that it brings along': byOther({ jwk: { kty: 'RSA', n: 'AAAA', e: 'AQAB' } }),
+    'crit of nothing': header({ alg: 'RS256', kid: 'key 0', crit: [] }),
+    'crit of an unknown': header({ alg: 'RS256', kid: 'key 0', crit: ['x'], x: 1 }),
+    'b64 false': header({ alg: 'RS256', kid: 'key 0', b64: false, crit: ['b64'] }),
+    ...Object.fromEntries(
+      [
+        ...[
+          { exp: 0 },
+          { exp: -1 },
+          { exp: '9999999999' },
+          { exp: null },
+          { exp: [9_999_999_999] },
+          { exp: true },
+          { exp: {} },
+        ],
+        ...[{ nbf: 9_999_999_999 }, { nbf: '0' }, { nbf: null }, { nbf: [] }],
+        ...[
+          { aud: 'API' },
+          { aud: 'api ' },
+          { aud: ['other'] },
+          { aud: [] },
+          { aud: null },
+          { aud: 7 },
+          { aud: { api: 1 } },
+        ],
+        ...[
+          { iss: 'https://id.example.com' },
+          { iss: null },
+          { iss: 7 },
+          { iss: [] },
+          { iss: '' },
+          { iss: '__proto__' },
+        ],
+        ...[
+          { sub: 7 },
+          { sub: null },
+          { sub: ['acme'] },
+          { sub: { id: 'acme' } },
+          { sub: '' },
+          { sub: ' acme' },
+          { sub: 'acme\n' },
+        ],
+        ...[
+          { sub: 'ac\0me' },
+          { sub: 'ip:127.0.0.1' },
+          { sub: '_unauthenticated' },
+          { sub: 'a b' },
+          { sub: 'a'.repeat(129) },
+        ],
+        ...[{ sub: 'größe\u2028' }, { pad: 'a'.repeat(9_000) }],
+      ].map((claims): [string, Forge] => [`signed, with ${JSON.stringify(claims).slice(0, 60)}`, signed(claims)]),
+    ),
+    'an issuer with a slash': ({ issuer, nowMs }) => issuer.token(nowMs, { claims: { iss: `${issuer.url}/` } }),
+    'an issuer in capitals': ({ issuer, nowMs }) => issuer.token(nowMs, { claims: { iss: issuer.url.toUpperCase() } }),
+    'a signature that was cut': (at) => whole(at).slice(0, -4),
+    'a signature that goes on': (at) => `${whole(at)}AAAA`,
+    'a signature of another token': async (at) =>
+      `${at.parts[0]}.${at.parts[1]}.${(await at.issuer.token(at.nowMs, { claims: { sub: 'other' } })).split('.')[2]}`,
+    'claims that were changed': ({ parts: [head, claims, signature] }) =>
+      `${head}.${base64({ ...JSON.parse(Buffer.from(claims, 'base64url').toString()), sub: 'globex' })}.${signature}`,
+    'no signature': ({ parts: [head, claims] }) => `${head}.${claims}.`,
+    'two parts': ({ parts: [head, claims] }) => `${head}.${claims}`,
+    'four parts': (at) => `${whole(at)}.AAAA`,
+    'five parts, as an encrypted one': (at) => `${whole(at)}.AAAA.AAAA`,
+    'two in one': (at) => `${whole(at)}, ${whole(at)}`,
+    'blanks within': ({ parts }) => parts.join('. '),
+    'claims that are a list': ({ parts: [head, , signature] }) => `${head}.${base64([1])}.${signature}`,
+    'claims that are a text': ({ parts: [head, , signature] }) => `${head}.${base64('acme')}.${signature}`,
+    'a head that is no JSON': header('{"alg":'),
+    'a head that is a list': header(['RS256']),
+    'dots alone': () => '..',
+    'bytes beyond ASCII': ({ parts: [head, claims] }) => `${head}\xe9.${claims}.AA`,
+  }
+
+  test.each(Object.keys(forged))('%s', async (name) => {
+    const issuer = await openIssuer()
+    const entry = `{ issuer: "${issuer.url}", jwksUrl: "${issuer.jwksUrl}", audience: api, allowPrivate: true, plan: free }`
+    const trusted = 'trustedHeaders: { from: [127.0.0.1], subject: x-user, plan: free }, anonymous: free'
+    const { ask, time } = await openIdentity(`{ jwt: [${entry}], ${trusted} }`)
+    const right = await issuer.token(time.ms)
+    const [head = '', claims = '', signature = ''] = right.split('.')
+    const token = await forged[name]?.({ issuer, nowMs: time.ms, parts: [head, claims, signature] })
+    const { who } = await ask({ headers: { authorization: `Bearer ${token}`, 'x-user': 'partner' } })
+    expect(who).toBe('stranger')
+    expect((await ask({ headers: { authorization: `Bearer ${right}` } })).who).toBe('acme on pro')
+    expect(issuer.state.asked).toBeLessThanOrEqual(2)
+  })
+})

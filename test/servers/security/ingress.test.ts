@@ -1,0 +1,372 @@
+import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type RunningStack, sha256, startStack } from '../../support/client/start-weir.ts'
+import { countAttempts } from '../../support/count-attempts.ts'
+import { createRlsClient, type RlsClient } from '../../support/envoy-ratelimit/rls-client.ts'
+import { type PlainUpstream, startPlainUpstream } from '../../support/gateways/plain-upstream.ts'
+import { send } from '../../support/gateways/send.ts'
+import { readMetric } from '../../support/read-metric.ts'
+
+const day = { algorithm: 'fixed_window', window: '7d' }
+const scopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin']
+const policyOf = (upstream: string) => ({
+  version: 1,
+  plans: { free: { limits: ['daily'] }, race: { limits: ['hundred'] } },
+  limits: {
+    daily: { ...day, size: 1_000_000 },
+    hundred: { ...day, size: 100 },
+    shared: { ...day, size: 1_000_000, by: ['route'] },
+    'per-ip': { ...day, size: 1_000_000, by: ['ip'], applies: 'all' },
+    outbound: { ...day, size: 100, onExceed: 'delay' },
+  },
+  routes: [
+    { match: 'POST /v1/llm', cost: 50, settle: '15m' },
+    { match: 'POST /v1/search', limits: ['shared'] },
+    { match: 'POST /v1/partner', limits: ['outbound'] },
+    { match: 'GET /v1/cheap', cost: 2 },
+  ],
+  upstreams: { here: { url: upstream, hosts: ['*'] } },
+  subjects: {
+    ...Object.fromEntries(
+      ['alice', 'bob'].map((id) => [id, { plan: 'free', keys: [{ sha256: sha256(`key-of-${id}`) }] }]),
+    ),
+    racer: { plan: 'race', keys: [{ sha256: sha256('key-of-racer') }] },
+  },
+  tokens: Object.fromEntries(scopes.map((scope) => [scope, { sha256: sha256(`${scope}-token`), scopes: [scope] }])),
+})
+
+let upstream: PlainUpstream
+let stack: RunningStack
+let grpc: RlsClient
+beforeAll(async () => {
+  upstream = await startPlainUpstream()
+  stack = await startStack(policyOf(upstream.url))
+  grpc = await createRlsClient(stack.ingress.grpc)
+}, 180_000)
+afterAll(async () => {
+  grpc?.close()
+  await stack?.close()
+  await upstream?.close()
+})
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+async function post(path: string, credential: string, value: object) {
+  const { status, body } = await send(stack.ingress.api, {
+    ...{ method: 'POST', path, body: Buffer.from(JSON.stringify(value)) },
+    headers: { 'content-type': 'application/json', ...(credential === '' ? {} : bearer(credential)) },
+  })
+  return { status, body: JSON.parse(body) }
+}
+const checkAs = (credential: string, value: object) => post('/v1/check', credential, value)
+/** How much of each limit bob and everybody together have used, by a token that may know. */
+async function stands() {
+  const { body } = await checkAs('check-token', {
+    subject: 'bob',
+    ip: '203.0.113.7',
+    route: 'POST /v1/search',
+    peek: true,
+  })
+  return body.limits.map(({ name, used }: { name: string; used: number }) => [name, used])
+}
+
+describe("a subject's own key", () => {
+  countAttempts(
+    "A subject's own key at every door",
+    'a 4xx, and nothing of another subject, address or shared limit changes',
+  )
+
+  const about: readonly object[] = [
+    ...[{ subject: 'bob' }, { key: 'key-of-bob' }, { subject: '__proto__' }, { subject: 'alice', key: 'key-of-alice' }],
+    ...['203.0.113.7', '127.0.0.5', '::1', ''].map((ip) => ({ ip })),
+    ...[{}, { user: 'bob' }, { ip: '203.0.113.7' }].map((attributes) => ({ attributes: { a: 'b', ...attributes } })),
+    ...[0, 49, -1, 1.5, '50', 1_000_001, 2 ** 53, 1e300].map((cost) => ({ route: 'POST /v1/llm', cost })),
+    ...[0, 2, 1_000_000].map((cost) => ({ route: 'POST /v1/search', cost })),
+    ...[0, 1].map((cost) => ({ route: 'GET /v1/cheap', cost })),
+    ...[{ settle: '25h' }, { settle: '-1s' }, { wait: '61s' }, { idempotency_key: '' }, { unknown: 1 }],
+  ]
+  test.each(about)('does not check %j', async (value) => {
+    const before = await stands()
+    expect([400, 403]).toContain((await checkAs('key-of-alice', value)).status)
+    const { body } = await post('/v1/check/batch', 'key-of-alice', { checks: [value] })
+    expect([400, 403]).toContain(body.results?.[0].problem.status ?? body.status)
+    expect(await stands()).toEqual(before)
+  })
+
+  test.each([0, 1, 49, 51, 1_000_000, 2 ** 53 - 1, -1])(
+    'does not settle what the proxy charged to %j',
+    async (cost) => {
+      const headers = bearer('key-of-alice')
+      const served = await send(stack.ingress.proxy, { method: 'POST', path: '/v1/llm', headers })
+      const id = served.headers['weir-decision']
+      expect([400, 403]).toContain((await post('/v1/settle', 'key-of-alice', { id, cost })).status)
+      expect([400, 403]).toContain((await post('/v1/settle', 'key-of-alice', { id, cost, subject: 'alice' })).status)
+      expect([403, 404, 400]).toContain((await post('/v1/settle', 'key-of-bob', { id, cost, subject: 'alice' })).status)
+    },
+  )
+
+  test.each(['alice', 'bob'])('settles nothing of %s that a token asked for', async (subject) => {
+    const { body } = await checkAs('check-token', { subject, cost: 5, settle: '5m' })
+    for (const named of [{}, { subject }]) {
+      expect([403, 404]).toContain(
+        (await post('/v1/settle', 'key-of-alice', { id: body.id, cost: 0, ...named })).status,
+      )
+    }
+    expect((await post('/v1/settle', 'check-token', { id: body.id, cost: 4, subject })).status).toBe(200)
+  })
+
+  test.each([
+    { subject: 'bob' },
+    { key: 'key-of-bob' },
+    { limit: 'shared' },
+    { limit: 'daily' },
+    { limit: 'none' },
+    { for: '2h' },
+  ])('does not pause %j', async (value) => {
+    const { status } = await post('/v1/pause', 'key-of-alice', { limit: 'outbound', for: '1m', ...value })
+    expect([400, 403]).toContain(status)
+  })
+
+  test.each(['alice', 'bob', 'racer'])('is no token over gRPC: %s', async (subject) => {
+    const asked = { domain: 'any', descriptors: [{ entries: [{ key: 'subject', value: 'bob' }] }] }
+    await expect(grpc.shouldRateLimit(asked, bearer(`key-of-${subject}`))).rejects.toMatchObject({ code: 16 })
+  })
+})
+
+describe('a token', () => {
+  countAttempts(
+    'Tokens × scopes × routes of the api listener',
+    'a 401 or 403 without the scope `check`, at every route',
+  )
+  const routes = ['/v1/check', '/v1/check/batch', '/v1/settle', '/v1/pause']
+  const bodies: Readonly<Record<string, object>> = {
+    '/v1/check': { subject: 'bob' },
+    '/v1/check/batch': { checks: [{ subject: 'bob' }] },
+    '/v1/settle': { id: '019b7b5e-0000-7000-8000-000000000000', cost: 1, subject: 'bob' },
+    '/v1/pause': { limit: 'outbound', for: '1s', subject: 'bob' },
+  }
+  const mayNot = scopes.filter((scope) => scope !== 'check' && scope !== 'admin')
+
+  test.each(routes.flatMap((route) => mayNot.map((scope) => [route, scope] as const)))(
+    '%s with the scope %s alone is 403',
+    async (route, scope) => {
+      expect((await post(route, `${scope}-token`, bodies[route] ?? {})).status).toBe(403)
+    },
+  )
+  test.each(
+    routes.flatMap((route) => ['', 'weir_token_0000', sha256('check-token'), 'check'].map((token) => [route, token])),
+  )('%s with the token "%s" is 401', async (route = '', token = '') => {
+    expect((await post(route, token, bodies[route] ?? {})).status).toBe(401)
+  })
+  test.each(scopes)('with the scope %s is no key: not at the proxy, and not for a gateway', async (scope) => {
+    const before = upstream.seen.length
+    const headers = bearer(`${scope}-token`)
+    expect((await send(stack.ingress.proxy, { path: '/v1/x', headers })).status).toBe(401)
+    expect((await send(stack.ingress.api, { path: '/v1/authorize/v1/x', headers })).status).toBe(401)
+    expect(upstream.seen).toHaveLength(before)
+  })
+  test.each(mayNot)('with the scope %s does not ask over gRPC', async (scope) => {
+    const asked = { domain: 'any', descriptors: [{ entries: [{ key: 'subject', value: 'bob' }] }] }
+    await expect(grpc.shouldRateLimit(asked, bearer(`${scope}-token`))).rejects.toMatchObject({ code: 7 })
+  })
+})
+
+describe('a call over gRPC', () => {
+  countAttempts('gRPC: odd and malformed questions', 'a decision or a clear error; the process answers the next call')
+  const entry = (key: string, value: string) => ({ entries: [{ key, value }] })
+  const alive = async () =>
+    (await grpc.shouldRateLimit({ domain: 'any', descriptors: [entry('subject', 'bob')] })).overall_code
+
+  const odd: Readonly<Record<string, object>> = {
+    'no domain': { domain: '', descriptors: [entry('a', 'b')] },
+    'no descriptors': { domain: 'any', descriptors: [] },
+    'no entries': { domain: 'any', descriptors: [{ entries: [] }] },
+    '33 descriptors': { domain: 'any', descriptors: Array(33).fill(entry('a', 'b')) },
+    '17 entries': { domain: 'any', descriptors: [{ entries: Array(17).fill({ key: 'a', value: 'b' }) }] },
+    'a name of 129 characters': { domain: 'any', descriptors: [entry('a'.repeat(129), 'b')] },
+    'a name with a NUL': { domain: 'any', descriptors: [entry('a\0b', 'b')] },
+    'a name with a line break': { domain: 'any', descriptors: [entry('a\r\nb', 'b')] },
+    'a domain with a line break': { domain: 'any\r\n', descriptors: [entry('a', 'b')] },
+    'a domain of 10,000 characters': { domain: 'a'.repeat(10_000), descriptors: [entry('a', 'b')] },
+    'a value of 200 kB': { domain: 'any', descriptors: [entry('a', 'b'.repeat(200_000))] },
+    'a value of 400 kB': { domain: 'any', descriptors: [entry('a', 'b'.repeat(400_000))] },
+    ...Object.fromEntries(
+      ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].flatMap((name) => [
+        [`an entry ${name}`, { domain: 'any', descriptors: [entry(name, name)] }],
+        [`the subject ${name}`, { domain: 'any', descriptors: [entry('subject', name)] }],
+      ]),
+    ),
+    ...Object.fromEntries(
+      [-1, 2 ** 31, 2 ** 32 - 1].map((hits) => [
+        `${hits} hits`,
+        { domain: 'any', descriptors: [entry('a', 'b')], hits_addend: hits },
+      ]),
+    ),
+    ...Object.fromEntries(
+      [0, 2 ** 53, 1.8e19].map((hits) => [
+        `${hits} hits of a descriptor`,
+        { domain: 'any', descriptors: [{ ...entry('a', 'b'), hits_addend: { value: hits } }] },
+      ]),
+    ),
+    ...Object.fromEntries(
+      [
+        { requests_per_unit: 0, unit: 'SECOND' },
+        { requests_per_unit: 2 ** 32 - 1, unit: 'YEAR' },
+        { requests_per_unit: 1, unit: 'UNKNOWN' },
+        { requests_per_unit: 1, unit: 99 },
+      ].map((limit) => [
+        `the override ${JSON.stringify(limit)}`,
+        { domain: 'any', descriptors: [{ ...entry('a', 'b'), limit }] },
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['/v1%2fllm', '/a/../v1/llm', '/\0', '\\v1', 'x'.repeat(9_000), '/%zz', 'http://a.test/v1', ''].map((path) => [
+        `the path ${JSON.stringify(path.slice(0, 30))}`,
+        {
+          domain: 'any',
+          descriptors: [
+            {
+              entries: [
+                { key: 'method', value: 'POST' },
+                { key: 'path', value: path },
+              ],
+            },
+          ],
+        },
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['', 'get', 'FOO', 'A'.repeat(100), 'GET /x', "' OR 1=1", 'POST\r\nX: y'].map((method) => [
+        `the method ${JSON.stringify(method.slice(0, 30))}`,
+        {
+          domain: 'any',
+          descriptors: [
+            {
+              entries: [
+                { key: 'method', value: method },
+                { key: 'path', value: '/v1/x' },
+              ],
+            },
+          ],
+        },
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['1.2.3', '::ffff:127.0.0.1', '0x7f.1', 'a'.repeat(500), '127.0.0.1, 9.9.9.9'].map((address) => [
+        `the address ${address.slice(0, 30)}`,
+        { domain: 'any', descriptors: [entry('remote_address', address)] },
+      ]),
+    ),
+    'a wrong key': { domain: 'any', descriptors: [entry('key', 'wrong')] },
+    'a key of 9,000 characters': { domain: 'any', descriptors: [entry('key', 'k'.repeat(9_000))] },
+    'a key of somebody and a subject': { domain: 'any', descriptors: [entry('key', 'wrong'), entry('subject', 'bob')] },
+  }
+  test.each(Object.keys(odd))('%s', async (name) => {
+    const asked = odd[name] as Parameters<RlsClient['shouldRateLimit']>[0]
+    const outcome = await grpc.shouldRateLimit(asked).then(
+      ({ overall_code }) => overall_code,
+      ({ code }: { code: number }) => code,
+    )
+    // 3: INVALID_ARGUMENT, 8: RESOURCE_EXHAUSTED, which is a message beyond the size that the listener takes.
+    expect(['OK', 'OVER_LIMIT', 3, 8]).toContain(outcome)
+    expect(await alive()).toBe('OK')
+  })
+
+  const raw: Readonly<Record<string, string>> = {
+    'HTTP/1.1': 'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
+    'a preface alone': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'a preface and junk': `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\xff'.repeat(1_000)}`,
+    'a frame of 16 MB': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01',
+    'a TLS hello': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+    zeros: '\0'.repeat(10_000),
+  }
+  test.each(Object.keys(raw))('%s on its connection', async (name) => {
+    const [host = '', port = ''] = stack.ingress.grpc.split(':')
+    const socket = connect(Number(port), host)
+    onTestFinished(() => void socket.destroy())
+    socket.on('error', () => undefined).resume()
+    socket.write(raw[name] ?? '', 'latin1')
+    expect(await alive()).toBe('OK')
+  })
+})
+
+describe('many at the same moment', () => {
+  countAttempts('Races', 'exactly what one after the other would get')
+  test('get exactly what a limit has', async () => {
+    const asked = Array.from({ length: 160 }, () =>
+      send(stack.ingress.proxy, { path: '/v1/x', headers: bearer('key-of-racer') }),
+    )
+    const statuses = (await Promise.all(asked)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100)
+  })
+  test.each(['the same cost', 'different costs'])('settle one decision once, with %s', async (how) => {
+    const { body } = await checkAs('check-token', { subject: 'bob', cost: 50, settle: '5m' })
+    const before = await stands()
+    const asked = Array.from({ length: 20 }, (_, n) =>
+      post('/v1/settle', 'check-token', { id: body.id, subject: 'bob', cost: how === 'the same cost' ? 10 : n + 1 }),
+    )
+    const answers = await Promise.all(asked)
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(how === 'the same cost' ? 20 : 1)
+    const adjustment = answers.find(({ status }) => status === 200)?.body.adjustment
+    const [[, was]] = before
+    expect((await stands())[0][1]).toBe(was + adjustment)
+  })
+  test('charge one idempotency key once', async () => {
+    const [[, was]] = await stands()
+    const asked = Array.from({ length: 50 }, () =>
+      checkAs('check-token', { subject: 'bob', cost: 7, idempotency_key: 'once' }),
+    )
+    const ids = new Set((await Promise.all(asked)).map(({ body }) => body.id))
+    expect([ids.size, (await stands())[0][1]]).toEqual([1, was + 7])
+  })
+})
+
+describe('a request that is never finished', () => {
+  countAttempts('Slow heads and bodies', 'others are answered meanwhile')
+  const heads: Readonly<Record<string, string>> = {
+    'no byte': '',
+    'half a request line': 'GET /v1',
+    'half a head': 'POST /v1/check HTTP/1.1\r\nHost: a\r\nX-A: ',
+    'a body that does not come':
+      'POST /v1/check HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer check-token\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
+    'a chunk that does not come':
+      'POST /v1/check HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer check-token\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{',
+  }
+  const doors = { proxy: () => stack.ingress.proxy, api: () => stack.ingress.api, ops: () => stack.ingress.ops }
+  test.each(Object.keys(heads).flatMap((what) => Object.keys(doors).map((door) => [what, door] as const)))(
+    '%s on 300 connections of the %s listener',
+    async (what, door) => {
+      const { hostname, port } = new URL(doors[door as keyof typeof doors]())
+      for (let n = 0; n < 300; n += 1) {
+        const socket = connect(Number(port), hostname)
+        onTestFinished(() => void socket.destroy())
+        socket
+          .on('error', () => undefined)
+          .resume()
+          .write(heads[what] ?? '')
+      }
+      const startedMs = performance.now()
+      const answer = await send(stack.ingress.proxy, { path: '/v1/x', headers: bearer('key-of-bob') })
+      expect(answer.status).toBe(200)
+      expect((await checkAs('check-token', { subject: 'bob', peek: true })).status).toBe(200)
+      expect(await readMetric(stack.ingress.ops, 'weir_decisions_total')).toBeGreaterThan(0)
+      expect(performance.now() - startedMs).toBeLessThan(5_000)
+    },
+  )
+})
+
+describe('what all of that has left behind', () => {
+  countAttempts('Secrets in the log and command line of the ingress', 'no key or token is in them')
+  test.each(['key-of-alice', 'key-of-bob', ...scopes.map((scope) => `${scope}-token`)])(
+    'does not have %s',
+    async (secret) => {
+      const { pid, api } = stack.ingress
+      const log = await readFile(join(tmpdir(), `weir-test-ingress-${process.pid}-${new URL(api).port}.log`), 'utf8')
+      expect(log).not.toContain(secret)
+      for (const file of ['cmdline', 'environ'])
+        expect(await readFile(`/proc/${pid}/${file}`, 'utf8')).not.toContain(secret)
+    },
+  )
+})
