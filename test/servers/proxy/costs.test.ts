@@ -68,10 +68,28 @@ describe('a cost in a JSON body', () => {
     ['what is no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['UTF-16', Buffer.from('{"domains": [1]}', 'utf16le')],
     ['brackets without end', '['.repeat(60_000)],
-  ])('that is %s gives 400; nothing is charged and nothing passed on', async (_, body) => {
+    ['the member in capitals with a control character', '{"domains": [1], "DOMAI\\u001fNS": 5}'],
+  ])('that is %s gives 400; 1 unit is charged and nothing passed on', async (_, body) => {
     const { status, type, records, bodies } = await bulk(body)
-    expect([status, type, records, bodies]).toEqual([400, 'urn:weir:problem:cost-unreadable', [], []])
+    expect([status, type, bodies]).toEqual([400, 'urn:weir:problem:cost-unreadable', []])
+    expect(records).toMatchObject([{ outcome: 'allow', cost: 1 }])
   })
+
+  it.each(['no JSON', domains(1)])(
+    'that is read in vain counts in limits, and beyond one it is 429 whether the next body (%s) says a cost or not',
+    async (body) => {
+      const { ask, records } = await openProxy()
+      const statuses: number[] = []
+      for (const sent of ['no JSON', body]) {
+        const asked = { method: 'POST', path: '/v1/bulk', headers: { ...json, 'x-api-key': 'poor-key' }, body: sent }
+        const { status, headers } = await ask(asked)
+        expect(headers).toHaveProperty('weir-decision')
+        statuses.push(status)
+      }
+      expect(statuses).toEqual([400, 429])
+      expect(records).toMatchObject([{ outcome: 'allow' }, { outcome: 'deny', reason: 'limit' }])
+    },
+  )
 
   it.each([
     ['by its length', undefined],

@@ -7,7 +7,7 @@ import { laxName } from './repeated-members.ts'
 /** As many digits as a safe integer has; more are no cost. */
 const costDigits = /^\d{1,16}$/
 
-/** A request that does not say what it costs in the way that its route asks for. Nothing is decided or charged then. */
+/** A request that does not say what it costs in the way that its route asks for. Nothing is decided or charged then, but 1 unit where a body was parsed. */
 export const costUnreadable = (detail: string, status = 400): Problem => ({
   type: problemType('cost-unreadable'),
   title: 'Cost unreadable',

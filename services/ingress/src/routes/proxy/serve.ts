@@ -9,6 +9,7 @@ import { setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
+import { writeProblem } from './problems.ts'
 import { readJsonCost } from './read-json-cost.ts'
 import { answerProblem, collector, type IsClosing, refuse, startHeaders } from './refuse.ts'
 import { connectionNamed } from './request-headers.ts'
@@ -38,18 +39,27 @@ export function createServe(
     }
     const said = readCost(route, origin)
     const costed = said === 'body' ? await readBodyCost(arrival, route) : { cost: said, body: undefined }
-    const { cost, body: readBody } = costed
-    if (typeof cost !== 'number') return answerProblem(arrival, isClosing, cost)
+    const { body: readBody } = costed
+    const problem = typeof costed.cost === 'number' ? undefined : costed.cost
+    if (problem !== undefined && readBody === undefined) return answerProblem(arrival, isClosing, problem)
+    // A body was parsed in vain: a caller that sends many of those is held back by its limits too.
+    const cost = typeof costed.cost === 'number' ? costed.cost : 1
     const { subject, keyId } = caller
     const named = view.requestScopes(headers, url)
     const known = { ...asked, view, subject, keyId, cost, named }
     const verdict = await gate.decide({
-      ...{ ...known, peek: false, idempotencyKey: undefined, client: arrival.response },
+      ...{
+        ...known,
+        peek: false,
+        idempotencyKey: undefined,
+        client: problem === undefined ? arrival.response : undefined,
+      },
       renew: async (live) => callerIn(await ports.identifier.identify(live, origin)),
     })
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
-    const ownHeaders = startHeaders(arrival, isClosing, false)
+    const ownHeaders = startHeaders(arrival, isClosing, problem !== undefined)
     setVerdictHeaders(collector(ownHeaders), verdict, ports)
+    if (problem !== undefined) return writeProblem(arrival.response, problem, ownHeaders)
     passOn({
       ...arrival,
       view,
