@@ -1,10 +1,13 @@
 import { join } from 'node:path'
 import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
 
-/** Caddy with docs/integrations/caddy/weir.caddyfile. It refuses while Weir is away; there is no snippet for anything else. */
-export const startCaddy = ({ weirApi, upstream }: Omit<GatewayOptions, 'whenAway'>): Promise<Gateway> =>
+/** Caddy with a file of docs/integrations/caddy. It refuses while Weir is away; there is no snippet for anything else. */
+export const startCaddy = (
+  { weirApi, upstream }: Omit<GatewayOptions, 'whenAway'>,
+  file: 'weir.caddyfile' | 'weir-short.caddyfile' = 'weir.caddyfile',
+): Promise<Gateway> =>
   startGateway(async (port) => {
-    const site = await snippet('caddy/weir.caddyfile', [
+    const site = await snippet(`caddy/${file}`, [
       ['127.0.0.1:8081', hostOf(weirApi)],
       ['127.0.0.1:9000', hostOf(upstream)],
       ['\n:80 {', `\n:${port} {`],

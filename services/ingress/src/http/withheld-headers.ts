@@ -11,7 +11,8 @@ export const overrides = [
 /** The word of a proxy on its client, which no other client is believed. */
 export const proxyWords = ['x-real-ip', 'x-client-ip', 'true-client-ip'] as const
 
-/** The word of Weir, and of a proxy, on the request: any name that begins so. */
+/** The word of Weir, and of a proxy, on the request: these, and any name that begins so. */
+export const words = ['weir-decision', 'weir-degraded', 'forwarded'] as const
 export const weirPrefix = 'x-weir-'
 export const forwardedPrefix = 'x-forwarded-'
 

@@ -4,7 +4,7 @@ import { plainAddress } from '@weir/runtime/address-scope.ts'
 import type { Caller } from '../../http/identify.ts'
 import { identityRules } from '../../http/identity/identity-rules.ts'
 import { isTrustedProxy } from '../../http/identity/peer.ts'
-import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens } from '../../http/withheld-headers.ts'
+import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens, words } from '../../http/withheld-headers.ts'
 import type { PolicyView } from '../../policy-view.ts'
 
 /** Who the upstream is told the caller is. */
@@ -20,8 +20,7 @@ interface ToldCaller {
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
 const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
 /** Answered or made anew here. */
-const ours = ['expect', 'proxy-authorization', 'weir-decision', 'x-forwarded-for', 'x-forwarded-host']
-const alsoOurs = ['x-forwarded-proto', 'forwarded', 'weir-degraded']
+const ours = ['expect', 'proxy-authorization', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', ...words]
 const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
 
 const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
@@ -32,7 +31,7 @@ function droppedNames(identity: Identity): ReadonlySet<string> {
   if (before !== undefined) return before
   const { trustedHeaders } = identity
   const names = [trustedHeaders?.subject ?? '', trustedHeaders?.planHeader ?? ''].map(withHyphens)
-  const dropped = new Set([...ofTheConnection, ...ours, ...alsoOurs, ...overrides, ...names])
+  const dropped = new Set([...ofTheConnection, ...ours, ...overrides, ...names])
   droppedBy.set(identity, dropped)
   return dropped
 }
