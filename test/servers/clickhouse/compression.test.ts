@@ -41,7 +41,7 @@ describe('answers', () => {
     const url = `${clickhouse.url}/?${new URLSearchParams({ query: 'SELECT number FROM numbers(100000)', ...parameters })}`
     const { get } = await import('node:http')
     return await new Promise<{ encoding: string | undefined; body: Buffer }>((resolve, reject) => {
-      get(url, { headers: { 'accept-encoding': accept } }, async (response) => {
+      get(url, { headers: { ...clickhouse.credentials, 'accept-encoding': accept } }, async (response) => {
         const body = Buffer.concat(await response.toArray())
         resolve({ encoding: response.headers['content-encoding'], body })
       }).on('error', reject)
@@ -64,7 +64,7 @@ describe('answers', () => {
 })
 
 it('works both ways with @clickhouse/client', async () => {
-  const client = createClient({ url: clickhouse.url, compression: { request: true, response: true } })
+  const client = createClient({ url: clickhouse.server.address, compression: { request: true, response: true } })
   const table = randomTable()
   await client.command({ query: `CREATE TABLE ${table} (a Int32) ENGINE = MergeTree ORDER BY a` })
   await client.insert({ table, values: Array.from({ length: 1_000 }, (_, a) => ({ a })), format: 'JSONEachRow' })

@@ -53,7 +53,7 @@ describe('formats', () => {
 describe('shapes of an insert', () => {
   it.each([
     ['all in the body', '', 'INSERT INTO t FORMAT JSONEachRow\n{"a":1,"s":"x"}\n\n{"a":2,"s":"y"}'],
-    ['values in the body', '', "INSERT INTO t VALUES (1, 'x;\n\n'), (1 + 1, lower('Y'))"],
+    ['values in the body', '', "INSERT INTO t VALUES (1, 'x;\n\n'), (2, '\\'y')"],
     ['values behind the URL', 'INSERT INTO t (a, s) VALUES', "(1, 'x'), (2, 'y')"],
     ['settings before the format', 'INSERT INTO t SETTINGS max_threads = 1 FORMAT CSV', '1,x\n2,"y\n\n"'],
     ['columns and comments', '/* c */ INSERT INTO TABLE t (`s`, "a") -- c\n FORMAT TSV', 'x\t1\ny\t2\n'],

@@ -17,7 +17,6 @@ it('serves the requests that clickhouse-connect (Python) makes, in one session',
   const send = async (parameters: Record<string, string>, body: string | Uint8Array<ArrayBuffer>, headers = {}) => {
     const answer = await clickhouse.post({ ...common, ...parameters }, body, {
       ...headers,
-      authorization: `Basic ${btoa('default:')}`,
     })
     if (!answer.ok) throw new Error(await answer.text())
     return Buffer.from(await answer.arrayBuffer())

@@ -7,7 +7,8 @@ beforeAll(async () => {
 })
 afterAll(() => clickhouse.close())
 
-const get = (path: string, init: RequestInit = {}) => fetch(`${clickhouse.url}${path}`, init)
+const get = (path: string, init: RequestInit = {}) =>
+  fetch(`${clickhouse.url}${path}`, { headers: clickhouse.credentials, ...init })
 
 describe('health', () => {
   it('answers /ping as a server does, also to HEAD', async () => {
@@ -135,15 +136,19 @@ describe('refusals', () => {
   })
 
   it('knows one user, named in a header, by Basic or in the URL', async () => {
-    const statuses = async (parameters: Record<string, string>, headers: Record<string, string>) =>
-      (await clickhouse.post(parameters, 'SELECT 1', headers)).status
+    const ask = (parameters: Record<string, string>, headers: Record<string, string>) =>
+      fetch(`${clickhouse.url}/?${new URLSearchParams(parameters)}`, { method: 'POST', body: 'SELECT 1', headers })
+    const statuses = async (...asked: Parameters<typeof ask>) => (await ask(...asked)).status
+    const { password } = new URL(clickhouse.server.address)
     const basic = (user: string) => ({ authorization: `Basic ${Buffer.from(user).toString('base64')}` })
-    expect(await statuses({ user: 'default' }, {})).toBe(200)
-    expect(await statuses({}, { 'x-clickhouse-user': 'default', 'x-clickhouse-key': '' })).toBe(200)
-    expect(await statuses({}, basic('default:'))).toBe(200)
+    expect(await statuses({ user: 'default', password }, {})).toBe(200)
+    expect(await statuses({}, { 'x-clickhouse-user': 'default', 'x-clickhouse-key': password })).toBe(200)
+    expect(await statuses({}, basic(`default:${password}`))).toBe(200)
+    expect(await statuses({}, {})).toBe(403)
+    expect(await statuses({}, basic('default:'))).toBe(403)
     expect(await statuses({}, basic('default:wrong'))).toBe(403)
     expect(await statuses({ user: 'bob' }, {})).toBe(403)
-    expect(await (await clickhouse.post({ user: 'bob' }, 'SELECT 1')).text()).toContain('Code: 516')
+    expect(await (await ask({ user: 'bob' }, {})).text()).toContain('Code: 516')
   })
 
   it('refuses by name what it cannot do', async () => {

@@ -6,6 +6,8 @@ import { type RunningServer, startServer } from './start-server.ts'
 export interface LocalClickhouse {
   readonly server: RunningServer
   readonly url: string
+  /** The header that lets a request in. */
+  readonly credentials: { readonly authorization: string }
   readonly client: ClickHouseClient
   /** A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the body. */
   post(
@@ -21,17 +23,19 @@ export interface LocalClickhouse {
 /** The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`. */
 export async function startClickhouse(): Promise<LocalClickhouse> {
   const server = await startServer(clickhouseServer)
-  const url = server.address
-  const client = createClient({ url, keep_alive: { idle_socket_ttl: 2_500 } })
+  const { origin: url, username, password } = new URL(server.address)
+  const credentials = { authorization: `Basic ${btoa(`${username}:${password}`)}` }
+  const client = createClient({ url: server.address, keep_alive: { idle_socket_ttl: 2_500 } })
   const post: LocalClickhouse['post'] = (parameters, body, headers = {}) =>
     fetch(`${url}/?${new URLSearchParams(parameters)}`, {
       method: 'POST',
-      headers,
+      headers: { ...credentials, ...headers },
       ...(body === undefined ? {} : { body }),
     })
   return {
     server,
     url,
+    credentials,
     client,
     post,
     async ask(sql, parameters = {}) {

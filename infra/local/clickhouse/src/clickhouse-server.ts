@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
+import { serverPassword } from '@weir/runtime/server-password.ts'
 
 async function answersPing(address: string): Promise<boolean> {
   try {
@@ -21,15 +22,15 @@ export const clickhouseServer: NativeServer = {
   },
   portCount: 1,
   async plan({ dir, ports: [port = 0] }) {
-    await mkdir(dir, { recursive: true })
+    await mkdir(dir, { recursive: true, mode: 0o700 })
     const main = fileURLToPath(new URL('./main.ts', import.meta.url))
-    const address = `http://127.0.0.1:${port}`
+    const password = serverPassword(dir)
     return {
-      command: [process.execPath, main, '--port', String(port), '--path', dir],
+      command: [process.execPath, main, '--port', String(port), '--path', dir, '--password-file', password.file],
       env: {},
       cwd: dir,
-      address,
-      ready: () => answersPing(address),
+      address: `http://default:${password.text}@127.0.0.1:${port}`,
+      ready: () => answersPing(`http://127.0.0.1:${port}`),
     }
   },
 }

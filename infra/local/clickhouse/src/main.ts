@@ -70,7 +70,7 @@ const password = passwordFile === undefined ? '' : readFileSync(passwordFile, 'u
 const run = createRun(log)
 const server = new QueryServer(engine, spool)
 await run.own('http', http, () => stop(http, server))
-serve({ server, spool, password })
+serve({ server, spool, password, host })
 log.info({ host, port, path, version: engine.facts.version }, 'listening')
 const { exitCode } = await run.untilStopped()
 process.exit(exitCode)

@@ -1,17 +1,24 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
+import { serverPassword } from '@weir/runtime/server-password.ts'
 
-/** One PING over a fresh connection. Redis answers an inline command without any handshake. */
-function answersPing(port: number): Promise<boolean> {
+/** One AUTH and one PING over a fresh connection: without the password Redis would not say that it still loads its data. */
+function answersPing(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
     const finish = (answer: boolean) => {
       socket.destroy()
       resolve(answer)
     }
-    socket.once('connect', () => socket.write('PING\r\n'))
-    socket.once('data', (data) => finish(data.toString().startsWith('+PONG')))
+    let said = ''
+    socket.once('connect', () => socket.write(`AUTH ${password}\r\nPING\r\n`))
+    socket.on('data', (data) => {
+      said += data.toString()
+      if (said.includes('PONG')) finish(true)
+      else if (said.includes('-')) finish(false)
+    })
     socket.once('timeout', () => finish(false))
     socket.once('error', () => finish(false))
   })
@@ -27,7 +34,11 @@ export const redisServer: NativeServer = {
   },
   portCount: 1,
   async plan({ dir, ports: [port = 0] }) {
-    await mkdir(dir, { recursive: true })
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    const { text: password } = serverPassword(dir)
+    // In a file, as the command line is everybody's to read.
+    const secrets = join(dir, 'password.conf')
+    await writeFile(secrets, `requirepass ${password}\n`, { mode: 0o600 })
     const settings = {
       port: String(port),
       bind: '127.0.0.1',
@@ -38,11 +49,11 @@ export const redisServer: NativeServer = {
       'maxmemory-policy': 'noeviction',
     }
     return {
-      command: ['redis-server', ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
+      command: ['redis-server', secrets, ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
       env: {},
       cwd: dir,
-      address: `redis://127.0.0.1:${port}`,
-      ready: () => answersPing(port),
+      address: `redis://default:${password}@127.0.0.1:${port}`,
+      ready: () => answersPing(port, password),
     }
   },
 }

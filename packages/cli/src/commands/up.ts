@@ -42,6 +42,7 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
  */
 export async function up(options: UpOptions, around: Surroundings): Promise<void> {
   const { environment, say, signal } = around
+  process.umask(0o077) // inherited by all that is started: files of the servers are the owner's alone, too
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
   requireEnvironment(environment)

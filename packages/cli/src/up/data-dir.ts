@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { WeirError } from '@weir/core/errors.ts'
@@ -57,6 +57,15 @@ function holder(stateFile: string): string {
   }
 }
 
+/** Usage, logs and secrets are the owner's alone; a folder of an earlier version, or of `mkdir`, was open to all. */
+function closeToOthers(dir: string): void {
+  if ((statSync(dir).mode & stickyBit) !== 0) throw new Error('all users share this folder; give one of your own')
+  chmodSync(dir, 0o700)
+}
+
+/** What folders for everybody have, as `/tmp` does: closing one of them would shut others out. */
+const stickyBit = 0o1000
+
 /**
  * Takes a data directory for this process alone. The lock is SQLite's, held by the kernel for as long as the process
  * lives: no stale file can keep the next start out, and no pid is ever trusted.
@@ -64,9 +73,10 @@ function holder(stateFile: string): string {
 export function openDataDir(dir: string): DataDir {
   const stateFile = join(dir, 'state.json')
   try {
-    mkdirSync(join(dir, 'logs'), { recursive: true })
+    mkdirSync(join(dir, 'logs'), { recursive: true, mode: 0o700 })
+    closeToOthers(dir)
   } catch (error) {
-    throw new WeirError('DATA_DIR_UNUSABLE', `The data directory ${dir} cannot be made: ${String(error)}`, error)
+    throw new WeirError('DATA_DIR_UNUSABLE', `The data directory ${dir} cannot be used: ${String(error)}`, error)
   }
   const lock = new DatabaseSync(join(dir, 'lock.db'))
   try {

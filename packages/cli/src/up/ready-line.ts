@@ -58,6 +58,9 @@ export function readyLine(options: {
   }
 }
 
+/** A screen is seen and copied; who needs the password has the state file. */
+const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//')
+
 /** The same for a person: what runs where, the keys, and four commands to try. */
 export function readyScreen(line: ReadyLine): string {
   const rows = [
@@ -65,9 +68,9 @@ export function readyScreen(line: ReadyLine): string {
     ['api', line.api, 'POST /v1/check, /v1/authorize for gateways, /openapi.json'],
     ['gRPC', line.grpc, "Envoy's rate limit service"],
     ['console', line.console, 'GET /v1/usage, the admin API, /openapi.json'],
-    ['Redis', line.redis, 'decides'],
+    ['Redis', withoutPassword(line.redis), 'decides'],
     ['Kafka', line.kafka, 'remembers'],
-    ['ClickHouse', line.clickhouse, 'counts'],
+    ['ClickHouse', withoutPassword(line.clickhouse), 'counts'],
     ['webhooks', line.receiver, 'the demo receiver'],
     ['logs', line.logs, 'one file each'],
   ]

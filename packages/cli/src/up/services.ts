@@ -55,7 +55,7 @@ export function demoParts({ ports, data }: ServiceOptions): Part[] {
   const demo = (name: 'upstream' | 'receiver', port: number): Part => ({
     name,
     command: program(`infra/local/demo/src/${name}/main.ts`, false, '--port', String(port)),
-    env: { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret },
+    env: name === 'receiver' ? { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret } : {},
     cwd: projectRoot,
     ready: () => answers(`http://127.0.0.1:${port}/`),
     startDeadlineMs,
@@ -72,7 +72,6 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_KAFKA_BROKERS: servers.addresses.kafka,
     WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse,
     WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
-    WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret,
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
@@ -101,7 +100,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
   return [
     ...ingressNames.map((name) => service(name, 'ingress', ingress)),
     service('metering', 'metering', {}),
-    service('alerting', 'alerting', {}),
+    service('alerting', 'alerting', { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret }),
     service('console', 'console', { WEIR_CONSOLE_PORT: String(ports.console) }),
   ]
 }

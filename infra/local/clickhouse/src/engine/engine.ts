@@ -1,4 +1,5 @@
 import { mkdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Connection } from './connection.ts'
 import { loadNative } from './native.ts'
 
@@ -32,8 +33,9 @@ export async function openEngine(path: string): Promise<Engine> {
         Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
       ),
     )
-  // The directory is open as long as one connection is: this one lasts as long as the server.
-  const keeper = connect()
+  // The directory is open as long as one connection is: this one lasts as long as the server. The first one's rights hold for all.
+  const rights = fileURLToPath(new URL('../../users.xml', import.meta.url))
+  const keeper = connect({ 'config-file': rights, users_config: rights }) // the engine reads the second only with the first
   const { bytes } = await keeper.query('SELECT version(), serverTimezone()', 'TabSeparatedRaw')
   const [version = '', timezone = 'UTC'] = bytes.toString().trimEnd().split('\t')
   return { facts: { version, timezone }, connect, close: () => keeper.close() }

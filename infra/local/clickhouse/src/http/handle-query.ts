@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { serverException } from '../engine/exception.ts'
 import type { Job, QueryServer } from '../query/query-server.ts'
 import type { Spool } from '../query/spool.ts'
+import { refuseBeyondDatabase } from '../sql/beyond-database.ts'
 import { readStatement } from '../sql/statement.ts'
 import { sqlString } from '../sql/tokens.ts'
 import { authenticate } from './authenticate.ts'
@@ -21,6 +22,8 @@ export interface Handling {
   readonly server: QueryServer
   readonly spool: Spool
   readonly password: string
+  /** The address it listens on, which is a name that clients may call it by. */
+  readonly host: string
 }
 
 /** The body with a compression undone that only the engine knows; its result is held in memory. */
@@ -32,8 +35,10 @@ async function decodeByEngine({ server, spool }: Handling, body: Body, method: s
   return await spool.withFile(bytes(), async (file) => {
     const connection = server.engine.connect()
     try {
-      const source = `file(${sqlString(file)}, RawBLOB, 'body String', ${sqlString(method)})`
-      const { bytes: head } = await connection.query(`SELECT body FROM ${source}`, 'RawBLOB')
+      await connection.query('CREATE TEMPORARY TABLE _body (body String)', 'Null')
+      const source = `FROM INFILE ${sqlString(file)} COMPRESSION ${sqlString(method)} FORMAT RawBLOB`
+      await connection.query(`INSERT INTO _body ${source}`, 'Null')
+      const { bytes: head } = await connection.query('SELECT body FROM _body', 'RawBLOB')
       return { head, ended: true, rest: body.rest }
     } finally {
       connection.close()
@@ -95,6 +100,7 @@ export async function handleQuery(
   }
   const options = readOptions(parameters, request.headers)
   const work = await readWork(options, body)
+  refuseBeyondDatabase(work.sql, options.settings)
   const { kind } = work.statement
   if (request.method === 'GET' && kind !== 'select' && kind !== 'read') {
     throw serverException(

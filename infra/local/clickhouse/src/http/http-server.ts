@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { toServerException } from '../engine/exception.ts'
 import { type Handling, handleQuery } from './handle-query.ts'
 import { respondException } from './respond.ts'
+import { webPage } from './web-page.ts'
 
 /** Ten seconds as a server's: clients are told to let idle connections go sooner. */
 const keepAliveMs = 10_000
@@ -63,6 +64,8 @@ async function route(
   const [path = '/', search = ''] = (request.url ?? '/').split('?')
   const { facts } = handling.server.engine
   response.setHeader('x-clickhouse-server-display-name', hostname())
+  const fromPage = webPage(request.headers, handling.host)
+  if (fromPage !== undefined) return sendText(response, 403, `${fromPage}\n`)
   const reads = request.method === 'GET' || request.method === 'HEAD'
   if (reads && (path === '/ping' || path === '/replicas_status')) return sendText(response, 200, 'Ok.\n')
   if (path !== '/' && path !== '/query') return sendText(response, 404, `There is no handle ${path}\n${help}`)

@@ -38,6 +38,9 @@ export interface Job {
   readonly signal: AbortSignal
 }
 
+/** What runs around a statement in its connection: for most, nothing. */
+const alone: { readonly before: readonly string[]; readonly after: readonly string[] } = { before: [], after: [] }
+
 const toUtf8 = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')
 const toLatin1 = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
@@ -78,7 +81,9 @@ export class QueryServer {
   async #insertData(job: Job, data: InsertData, respond: Respond): Promise<Complete> {
     return await this.#spool.withFile(job.data, async (file) => {
       try {
-        return await this.#inSlot(job, toUtf8(readingFromFile(job.sql, data, toLatin1(file))), respond)
+        const { before, sql, after } = readingFromFile(job.sql, data, toLatin1(file))
+        const around = { before: before.map(toUtf8), after: after.map(toUtf8) }
+        return await this.#inSlot(job, toUtf8(sql), respond, around)
       } catch (error) {
         const { clickhouseCode, message } = toServerException(error)
         // The client knows of no file.
@@ -87,7 +92,7 @@ export class QueryServer {
     })
   }
 
-  async #inSlot(job: Job, sql: string, respond: Respond): Promise<Complete> {
+  async #inSlot(job: Job, sql: string, respond: Respond, { before, after } = alone): Promise<Complete> {
     // Killing must work exactly when every slot is taken.
     const leave = job.statement.kind === 'kill' ? () => {} : await this.#slots.take(job.signal)
     let ended = false
@@ -98,11 +103,16 @@ export class QueryServer {
       return await withConnection(this, job.around, sql, async (connection) => {
         job.signal.throwIfAborted()
         if (cancellable) job.signal.addEventListener('abort', cancel, { once: true })
-        const answer = await this.#answer(connection, job, sql)
         try {
-          return await respond(answer)
+          for (const one of before) await connection.query(one, 'Null')
+          const answer = await this.#answer(connection, job, sql)
+          try {
+            return await respond(answer)
+          } finally {
+            if (answer.kind === 'stream') await answer.rest.return()
+          }
         } finally {
-          if (answer.kind === 'stream') await answer.rest.return()
+          for (const one of after) await connection.query(one, 'Null')
         }
       })
     } finally {

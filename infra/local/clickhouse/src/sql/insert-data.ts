@@ -1,5 +1,8 @@
 import { notImplemented, serverException } from '../engine/exception.ts'
-import { isWord, sqlString, type Token } from './tokens.ts'
+import { isWord, sqlString, type Token, tokens } from './tokens.ts'
+
+/** Of one connection while it runs one INSERT. */
+const inputTable = '_input'
 
 /** An INSERT whose rows follow its text. Offsets are into the text. */
 export interface InsertData {
@@ -74,15 +77,31 @@ export function readInsert(
   return endOfInsert(rest, input !== undefined)
 }
 
+/** An INSERT with its rows in a file, and what must run around it in its connection. */
+export interface InsertFromFile {
+  readonly before: readonly string[]
+  readonly sql: string
+  readonly after: readonly string[]
+}
+
 /**
  * The same INSERT reading its rows from a file. The engine could also take them behind the text, but it ends such data at
- * the first blank line and then runs what follows as SQL.
+ * the first blank line and then runs what follows as SQL. Rows for `input()` go through a temporary table: only
+ * `FROM INFILE` reads files here, as the engine's user has no right to any.
  */
-export function readingFromFile(sql: string, data: InsertData, file: string): string {
+export function readingFromFile(sql: string, data: InsertData, file: string): InsertFromFile {
   const source = ` FROM INFILE ${sqlString(file)} COMPRESSION 'none' `
   if (data.input === undefined) {
-    return `${sql.slice(0, data.sourceAt)}${source}${sql.slice(data.sourceAt, data.formatAt)} FORMAT ${data.format}`
+    const insert = `${sql.slice(0, data.sourceAt)}${source}${sql.slice(data.sourceAt, data.formatAt)} FORMAT ${data.format}`
+    return { before: [], sql: insert, after: [] }
   }
-  const call = `file(${sqlString(file)}, ${sqlString(data.format)}, `
-  return `${sql.slice(0, data.input.start)}${call}${sql.slice(data.input.end, data.formatAt)}`
+  const [structure, close] = tokens(sql.slice(data.input.end))
+  if (structure?.kind !== 'string' || close?.text !== ')') throw notImplemented('input() of anything but one string')
+  const create = `CREATE TEMPORARY TABLE ${inputTable} ENGINE = Log AS SELECT * FROM null(${structure.text})`
+  const insert = `${sql.slice(0, data.input.start)}${inputTable}${sql.slice(data.input.end + close.end, data.formatAt)}`
+  return {
+    before: [create, `INSERT INTO ${inputTable}${source}FORMAT ${data.format}`],
+    sql: insert,
+    after: [`DROP TEMPORARY TABLE IF EXISTS ${inputTable}`],
+  }
 }

@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A local server's password, and the file that holds it. */
+export interface ServerPassword {
+  readonly file: string
+  /** Letters, digits, `-` and `_`: it needs no quoting in a URL, a configuration file or a shell. */
+  readonly text: string
+}
+
+/** The password of the server whose data lies in `dir`: made once, readable by its owner only. */
+export function serverPassword(dir: string): ServerPassword {
+  const file = join(dir, 'password')
+  try {
+    const text = readFileSync(file, 'utf8').trim()
+    if (!/^[\w-]{20,}$/.test(text))
+      throw new Error(`${file} holds no password; delete it, and the next start makes one`)
+    chmodSync(file, 0o600)
+    return { file, text }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  const text = randomBytes(24).toString('base64url')
+  writeFileSync(`${file}.new`, `${text}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+  return { file, text }
+}
