@@ -60,14 +60,17 @@ describe('an address that a header claims', () => {
   ]
   const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
-  test.each(lists)('X-Forwarded-For: %.60s from a trusted proxy is %s', async (list, address) => {
-    const { ask } = await openIdentity(`{ anonymous: free, trustedProxies: [${proxy}] }`)
-    const seen = await ask({ from: proxy, headers: { 'x-forwarded-for': latin1(list) } })
-    expect(seen).toEqual({ who: `ip:${address} on free`, address })
-  })
+  test.each(lists)(
+    'X-Forwarded-For from a trusted proxy, list %#: the address is the right one',
+    async (list, address) => {
+      const { ask } = await openIdentity(`{ anonymous: free, trustedProxies: [${proxy}] }`)
+      const seen = await ask({ from: proxy, headers: { 'x-forwarded-for': latin1(list) } })
+      expect(seen).toEqual({ who: `ip:${address} on free`, address })
+    },
+  )
 
   test.each(lists.flatMap(([list]) => [['x-forwarded-for', list] as const, ['forwarded', `for=${list}`] as const]))(
-    '%s: %.60s from a client is nothing',
+    '%s from a client, list %#, is nothing',
     async (name, list) => {
       const { ask } = await openIdentity(`{ anonymous: free, trustedProxies: [${proxy}] }`)
       const seen = await ask({ headers: { [name]: latin1(list) } })
