@@ -59,6 +59,16 @@ test('a record that Redis did not hear of is safe: Redis is told until it knows,
   expect([log.records.length, pauses.length]).toEqual([1, 3])
 })
 
+test('a subject and a token that settle one decision to one cost at once are answered each by what it may', async () => {
+  const { redis, settling } = open()
+  const { settle } = redis
+  Object.assign(redis, {
+    settle: async (asked: Settlement) => (asked.isOwn === true ? { kind: 'forbidden' } : await settle(asked)),
+  })
+  const both = [settling.settle({ ...wish('a'), isOwn: true }), settling.settle({ ...wish('a'), isOwn: false })]
+  expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(['forbidden', 'settled'])
+})
+
 test('a repeat that finds the record owed just before Redis is told writes no second one', async () => {
   const { redis, log, pauses, settling } = open()
   await settling.settle(wish('a'))
