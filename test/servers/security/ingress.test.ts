@@ -74,7 +74,7 @@ async function stands() {
 
 describe("a subject's own key", () => {
   countAttempts(
-    "A subject's own key at every door",
+    'The own key of a subject at every door',
     'a 4xx, and nothing of another subject, address or shared limit changes',
   )
 
