@@ -48,14 +48,21 @@ describe('tables of the first version that hold rows', () => {
     const migrations = await readMigrations(join(projectRoot, 'infra/clickhouse/migrations'))
     await migrate(client, migrations.slice(0, 4))
     await insert([line(0), line(1)], 'first')
-    await insert([line(2)], 'second')
+    const shadowed = { mode: 'shadow', reason: 'limit', denied_by: 'trial' }
+    await insert([line(2, shadowed)], 'second')
 
     await migrate(client, migrations)
     expect(await sums()).toEqual(Array(3).fill({ n: 6, units: 30 }))
     const correction = line(4, { corrects: randomUUID(), adjustment: -45, cost: 0, count: 0 })
-    await insert([line(3), correction], 'third')
-    await insert([line(3), correction], 'third')
+    const both = [line(3, { reason: 'limit', denied_by: 'soft', shadowed_by: 'trial' }), correction]
+    await insert(both, 'third')
+    await insert(both, 'third')
     expect(await sums()).toEqual(Array(3).fill({ n: 8, units: -5 }))
+    expect(await rows('SELECT denied_by, shadowed_by FROM weir.decisions ORDER BY seq')).toEqual([
+      ...['', ''].map((none) => ({ denied_by: none, shadowed_by: none })),
+      ...['trial', 'soft'].map((name) => ({ denied_by: name, shadowed_by: 'trial' })),
+      { denied_by: '', shadowed_by: '' },
+    ])
     const numbers = await rows(
       `SELECT topic, partition, toInt32(min(from_offset)) AS first, toInt32(max(to_offset)) AS last, toInt32(max(to_seq)) AS seq
        FROM weir.numbers WHERE journal = '${journal}' GROUP BY topic, partition`,

@@ -24,6 +24,7 @@ const input: fc.Arbitrary<DecisionInput> = fc.record({
   mode: fc.constantFrom('enforce', 'shadow'),
   charged: fc.constantFrom('yes', 'no', 'unknown'),
   deniedBy: text,
+  shadowedBy: text,
   limits: fc.array(fc.record({ name: text, size: count, used: count, remaining: count, resetMs: count }), {
     maxLength: 16,
   }),
@@ -52,6 +53,7 @@ function byStringify(d: DecisionInput): string {
     mode: d.mode,
     charged: d.charged,
     denied_by: d.deniedBy,
+    ...(d.shadowedBy ? { shadowed_by: d.shadowedBy } : {}),
     limits: d.limits.map(({ resetMs, ...rest }) => ({ ...rest, reset_ms: resetMs })),
     ...d.correction,
     journal: 'j',
@@ -102,4 +104,14 @@ test.each([
 ])('a value that is no decision is unreadable and says why: %s', (reason, value) => {
   const parsed = parseDecision(Buffer.from(value))
   expect(parsed).toMatchObject({ kind: 'unreadable', reason: expect.stringContaining(reason) })
+})
+
+test('a record of an older process, without the limit in shadow, is read as well; one whose name is no text is not', () => {
+  fc.assert(
+    fc.property(input, (d) => {
+      const record = JSON.parse(byStringify({ ...d, shadowedBy: '' }))
+      expect(parseDecision(Buffer.from(JSON.stringify(record))).kind).toBe('decision')
+      expect(parseDecision(Buffer.from(JSON.stringify({ ...record, shadowed_by: 1 }))).kind).toBe('unreadable')
+    }),
+  )
 })

@@ -33,8 +33,10 @@ export interface DecisionRecordV1 {
   /** `shadow`: it was allowed, and `reason` and `denied_by` tell of a limit that only watches and would have refused it. */
   readonly mode: 'enforce' | 'shadow'
   readonly charged: Charged
-  /** Name of the limit that refused, or in shadow would have; else empty. */
+  /** Name of the limit that refused; of an admission, of the one that degraded it or else of the one in shadow; else empty. */
   readonly denied_by: string
+  /** Of an admission: name of the first limit in shadow that would have refused it. Absent for none, and in older records. */
+  readonly shadowed_by?: string
   /** Those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
   /** Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`. */
@@ -76,6 +78,7 @@ export interface DecisionInput {
   readonly mode: 'enforce' | 'shadow'
   readonly charged: Charged
   readonly deniedBy: string
+  readonly shadowedBy?: string
   readonly limits: readonly LimitState[]
   readonly correction?: Correction | undefined
 }
@@ -92,13 +95,19 @@ function encodeLimits(limits: readonly LimitState[]): string {
 const encodeCorrection = (correction: Correction | undefined) =>
   correction === undefined ? '' : `,"corrects":"${correction.corrects}","adjustment":${correction.adjustment}`
 
-type BeforeCount = Omit<DecisionInput, 'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'limits'>
+type BeforeCount = Omit<
+  DecisionInput,
+  'count' | 'outcome' | 'reason' | 'mode' | 'charged' | 'deniedBy' | 'shadowedBy' | 'limits'
+>
 
 const beforeCount = (d: BeforeCount) =>
   `{"v":1,"id":"${d.id}","ts":"${formatTs(d.tsMs)}","subject":${jsonText(d.subject)},"key_id":${jsonText(d.keyId)},"plan":${jsonText(d.plan)},"route":${jsonText(d.route)},"method":${jsonText(d.method)},"cost":${d.cost},"count":`
 
+const encodeShadow = (name: string | undefined) =>
+  name === undefined || name === '' ? '' : `,"shadowed_by":${jsonText(name)}`
+
 const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
-  `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)},"limits":[${encodeLimits(d.limits)}]`
+  `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)}${encodeShadow(d.shadowedBy)},"limits":[${encodeLimits(d.limits)}]`
 
 /**
  * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without the closing brace.
@@ -149,6 +158,7 @@ const fields = {
   mode: isOneOf(['enforce', 'shadow']),
   charged: isOneOf(['yes', 'no', 'unknown']),
   denied_by: isText,
+  shadowed_by: (value: unknown) => value === undefined || isText(value),
   limits: (value: unknown) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
   journal: isText,
   seq: isCount,

@@ -12,13 +12,14 @@ import { createLivePolicy } from './policy-view.ts'
 const policy = requirePolicy(
   `
 version: 1
-plans: { free: { limits: [trial, minute] }, watched: { limits: [trial] } }
+plans: { free: { limits: [trial, minute] }, watched: { limits: [trial] }, both: { limits: [soft, trial] } }
 limits:
   trial: { algorithm: sliding_log, size: 1, window: 1m, mode: shadow }
+  soft: { algorithm: fixed_window, size: 1, window: 1m, onExceed: degrade }
   minute: { algorithm: fixed_window, size: 3, window: 1m, block: 10m }
   tenant: { algorithm: token_bucket, size: 2, window: 1m, by: [subject, header:x-tenant] }
 routes: [{ match: GET /t, limits: [tenant] }]
-subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { plan: free }, initech: { plan: watched } }
+subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { plan: free }, initech: { plan: watched }, hooli: { plan: both } }
 `,
   'weir.yaml',
 )
@@ -59,9 +60,17 @@ test('what a shadow limit would have refused is allowed, and recorded under its 
   expect(second.decision).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'trial' })
   expect(log.records).toMatchObject([
     { outcome: 'allow', reason: 'ok', mode: 'enforce', denied_by: '', charged: 'yes' },
-    { outcome: 'allow', reason: 'limit', mode: 'shadow', denied_by: 'trial', charged: 'yes' },
+    { outcome: 'allow', reason: 'limit', mode: 'shadow', denied_by: 'trial', shadowed_by: 'trial', charged: 'yes' },
   ])
+  expect(log.records[0]).not.toHaveProperty('shadowed_by')
   expect(log.records[1]?.limits).toMatchObject([{ name: 'trial', used: 1 }, { name: 'minute' }])
+})
+
+test('what one limit degrades and another in shadow would have refused is recorded under both names', async () => {
+  for (let n = 0; n < 2; n += 1) await gate.decide(ask({ id: 'hooli' }))
+  expect(log.records[1]).toMatchObject({
+    ...{ outcome: 'allow', reason: 'limit', mode: 'enforce', denied_by: 'soft', shadowed_by: 'trial' },
+  })
 })
 
 test('a refusal is recorded as one, whatever a shadow limit thinks of it too', async () => {

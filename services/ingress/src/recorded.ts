@@ -27,6 +27,7 @@ export function admissionOf(id: string, tsMs: number, ask: Ask, decision: Decisi
     mode: isShadowed ? 'shadow' : 'enforce',
     charged: repeats === '' ? charged : 'yes',
     deniedBy: isShadowed ? shadowedBy : deniedBy,
+    shadowedBy,
     limits,
   }
 }

@@ -36,7 +36,7 @@ function readDecision(value: Buffer): SlowRow {
   if (parsed.kind === 'unreadable') return unreadable(parsed.reason)
   const { v, id, ts, subject, key_id, plan, route, method, cost, count, outcome, reason, mode, charged } =
     parsed.decision
-  const { denied_by, limits, journal, seq, corrects, adjustment } = parsed.decision
+  const { denied_by, shadowed_by, limits, journal, seq, corrects, adjustment } = parsed.decision
   if (!isUuid(id) || !isUuid(journal)) return unreadable('id or journal is not a UUID')
   if (corrects !== undefined && !isUuid(corrects)) return unreadable('corrects is not a UUID')
   if (!isInOurTime(ts)) return unreadable('ts is not of this century')
@@ -50,7 +50,8 @@ function readDecision(value: Buffer): SlowRow {
     remaining,
     reset_ms,
   }))
-  const fields = { ...before, denied_by, limits: limitRows, ...correction, journal, seq }
+  const shadow = shadowed_by === undefined ? {} : { shadowed_by }
+  const fields = { ...before, denied_by, ...shadow, limits: limitRows, ...correction, journal, seq }
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 

@@ -67,7 +67,8 @@ export const schemas = {
       reason: { type: 'string', enum: [...reasons] },
       denied_by: {
         type: 'string',
-        description: 'Name of the first limit that refused; _markers: too many open decisions; or empty.',
+        description:
+          'Name of the first limit that refused, or of an allowed request degraded it; _markers: too many open decisions; or empty.',
       },
       retry_after_ms: count,
       on_exceed: {
