@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { systemClock } from '@weir/core/clock.ts'
+import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { buildApps } from '@weir/ingress/app.ts'
@@ -9,6 +10,7 @@ import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
+import { createAnonymousFilter } from '@weir/redis/around/anonymous-filter.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -18,17 +20,19 @@ import { openLimiterRedis } from '../support/test-redis.ts'
 /** A stopped process answers when it runs again; the client gives up a silent connection after a second. */
 const recovery = { timeout: 15_000, interval: 20 }
 
-test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
+type Around = (store: LimitStore) => LimitStore
+const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 25 }
+
+async function open(identity: string, around: Around) {
   const server = await startServer(redisServer)
   onTestFinished(() => server.close())
   const redis = await openLimiterRedis(server.address)
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
   const name = `late-${randomUUID()}`
   const policy = requirePolicy(
-    `{ version: 1, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
+    `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
     'weir.yaml',
   )
-  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 25 }
   const lateRefunds = createLateRefunds()
   const store = createRedisLimitStore({ redis, ...common, onLateRefund: lateRefunds.refunded })
   const log = createMemoryDecisionLog()
@@ -38,7 +42,7 @@ test('a charge of somebody who was turned away is given back when its late reply
       policy: createLivePolicy(policy),
       identifier: createIdentifier({ clock: systemClock, log: logger }),
       outcomes: { append: () => true },
-      ...{ store: layerStore(store, { ...common, processes: () => 1 }), log, clock: systemClock, lateRefunds },
+      ...{ store: around(store), log, clock: systemClock, lateRefunds },
     },
     logger,
     sha256('root'),
@@ -48,6 +52,11 @@ test('a charge of somebody who was turned away is given back when its late reply
     await proxy.close()
     store.close()
   })
+  return { server, log, api, proxy }
+}
+
+test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
+  const { server, log, api } = await open('{}', (store) => layerStore(store, { ...common, processes: () => 1 }))
   const check = async (peek: boolean) => {
     const headers = { authorization: 'Bearer root', 'content-type': 'application/json' }
     const payload = { subject: 'acme', cost: 7, peek }
@@ -66,4 +75,24 @@ test('a charge of somebody who was turned away is given back when its late reply
   })
   expect(correction?.id).not.toBe(refused.id)
   await expect.poll(async () => (await check(true)).limits[0]?.used, recovery).toBe(0)
+})
+
+test('so is one of an anonymous address that was counted together with others', async () => {
+  const identity = '{ anonymous: free, trustedProxies: [127.0.0.1/32] }'
+  const { server, log, proxy } = await open(identity, (store) =>
+    createAnonymousFilter(store, { newPerSecondMax: 1, monotonicMs: () => 0 }),
+  )
+  const ask = async (from: string) =>
+    (await proxy.inject({ url: '/', headers: { 'x-forwarded-for': from } })).statusCode
+  // Admitted: the policy has no upstream.
+  await expect.poll(() => ask('192.0.2.1'), recovery).toBe(404)
+  const before = log.records.length
+  process.kill(server.pid(), 'SIGSTOP')
+  const status = await ask('192.0.2.2')
+  process.kill(server.pid(), 'SIGCONT')
+  expect(status).toBe(503)
+  await expect.poll(() => log.records.length, recovery).toBe(before + 2)
+  const [denial, correction] = log.records.slice(before)
+  expect(denial).toMatchObject({ subject: 'ip:192.0.2.2', charged: 'unknown', outcome: 'deny' })
+  expect(correction).toMatchObject({ corrects: denial?.id, charged: 'no', subject: 'ip:192.0.2.2' })
 })

@@ -56,7 +56,8 @@ async function openIngress() {
   const decisions = createMemoryDecisionLog()
   const identifier = createIdentifier({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
-  const policy = createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml'))
+  const upstreamPort = (upstream.address() as AddressInfo).port
+  const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
   const outcomes = { append: () => true }
   const ports = { policy, store, pauses: store, identifier, log: decisions, outcomes, clock: systemClock }
   const apps = await buildApps(ports, log, sha256('root'))
@@ -83,7 +84,7 @@ async function openIngress() {
   const post = (url: string, payload: object, key = 'root') =>
     apps.api.inject({ method: 'POST', url, headers: { authorization: `Bearer ${key}` }, payload })
   const authorize = (name: Name) => apps.api.inject({ url: '/v1/authorize/x', headers: { 'x-api-key': name } })
-  return { ...apps, port, seen, ask, post, authorize, records: decisions.records, store }
+  return { ...apps, port, seen, ask, post, authorize, records: decisions.records, store, policy, upstreamPort }
 }
 
 test('a request beyond a limit that drops is recorded, and its connection closed without a byte', async () => {
@@ -300,3 +301,13 @@ const isRefused = (port: number) =>
         done(false)
       })
   })
+
+test('a check that waits with a key of its own is refused once the key is revoked, and its subject stays', async () => {
+  const { post, policy, upstreamPort, gate, records } = await openIngress()
+  await post('/v1/check', {}, 'delayed')
+  const waiting = post('/v1/check', { wait: '20s' }, 'delayed')
+  expect(await waitUntil(() => gate.delays.waiting === 1, { deadlineMs: 10_000 })).toBe(true)
+  policy.replace(requirePolicy(policyText(upstreamPort).replace(sha256('delayed'), sha256('another')), 'weir.yaml'))
+  expect((await waiting).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
+  expect(records.at(-1)).toMatchObject({ subject: 'delayed', outcome: 'deny', reason: 'unauthorized', charged: 'no' })
+})

@@ -25,10 +25,10 @@ export function createLateRefunds(): LateRefunds {
   let tell: (unsure: Unsure) => void = () => undefined
   return {
     note: (unsure) => void decisions.set(unsure.request.scope, unsure),
-    refunded({ scope }) {
-      const unsure = decisions.get(scope)
+    refunded({ scope, askedScope = scope }) {
+      const unsure = decisions.get(askedScope)
       if (unsure === undefined) return
-      decisions.delete(scope)
+      decisions.delete(askedScope)
       tell(unsure)
     },
     tellTo(listener) {

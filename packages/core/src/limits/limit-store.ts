@@ -14,6 +14,8 @@ export interface ScopeValues {
 
 export interface LimitRequest {
   readonly scope: ScopeValues
+  /** The scope that was asked for, where it is counted under another one. */
+  readonly askedScope?: ScopeValues
   /** Units this request consumes; a non-negative safe integer. */
   readonly cost: number
   /** Look, but charge nothing. */

@@ -56,3 +56,28 @@ test('those that are put off ask again one behind the other', () => {
   expect(times.slice(0, 3)).toEqual([30_000, 30_100, 30_200])
   expect(times.at(-1)).toBe(90_000)
 })
+
+test('of more than 50,000 endpoints the ones that are well are forgotten first, and none that is left alone', () => {
+  const turns = new EndpointTurns()
+  fail(turns, 5, 0)
+  for (let n = 0; n < 120_000; n += 1) {
+    turns.enter(`e${n}`, 1)
+    turns.leave(`e${n}`, n % 3 > 0, 1)
+  }
+  expect([turns.openCount(1), isFree(turns, 1)]).toEqual([1, false])
+})
+
+test('when all endpoints are left alone, the oldest are forgotten', () => {
+  const turns = new EndpointTurns()
+  for (let n = 0; n < 50_001; n += 1) {
+    for (let times = 0; times < 5; times += 1) {
+      turns.enter(`e${n}`, 0)
+      turns.leave(`e${n}`, false, 0)
+    }
+  }
+  expect([turns.openCount(0), turns.enter('e0', 1).isFree, turns.enter('e50000', 1).isFree]).toEqual([
+    45_001,
+    true,
+    false,
+  ])
+})

@@ -10,7 +10,7 @@ const busyMs = 1_000
 /** Those that are put off ask again one behind the other, so that thousands do not ask every second. */
 const spreadMs = 100
 const spreadMaxMs = 60_000
-/** Endpoints remembered; the policy has fewer, and one that is forgotten is only tried again. */
+/** Endpoints remembered: some 10 MB. Of more, those are forgotten first that take what they are sent. */
 const endpointsMax = 50_000
 
 interface Health {
@@ -33,7 +33,7 @@ export class EndpointTurns {
 
   /** Takes a place if there is one; `leave` gives it back. */
   enter(endpoint: string, nowMs: number): Turn {
-    const health = this.#health(endpoint)
+    const health = this.#health(endpoint, nowMs)
     // Whoever failed last is tried one at a time.
     const places = health.failures > 0 ? 1 : atOnceMax
     if (nowMs >= health.openUntilMs && health.underWay < places) {
@@ -46,7 +46,7 @@ export class EndpointTurns {
   }
 
   leave(endpoint: string, isGood: boolean, nowMs: number): void {
-    const health = this.#health(endpoint)
+    const health = this.#health(endpoint, nowMs)
     health.underWay -= 1
     if (isGood) {
       health.failures = 0
@@ -67,14 +67,27 @@ export class EndpointTurns {
     return open
   }
 
-  #health(endpoint: string): Health {
+  #health(endpoint: string, nowMs: number): Health {
     const known = this.#healths.get(endpoint)
     if (known !== undefined) return known
-    if (this.#healths.size >= endpointsMax) {
-      for (const [name, { underWay }] of this.#healths) if (underWay === 0) this.#healths.delete(name)
-    }
+    if (this.#healths.size >= endpointsMax) this.#forget(nowMs)
     const health = { underWay: 0, failures: 0, openUntilMs: 0, lastAskMs: 0 }
     this.#healths.set(endpoint, health)
     return health
+  }
+
+  /** Makes room for a tenth, so that it does not run for each new endpoint: the idle that are well, then that failed, then that are left alone. */
+  #forget(nowMs: number): void {
+    const mayForget: ((health: Health) => boolean)[] = [
+      ({ failures }) => failures === 0,
+      ({ openUntilMs }) => nowMs >= openUntilMs,
+      () => true,
+    ]
+    for (const may of mayForget) {
+      for (const [name, health] of this.#healths) {
+        if (this.#healths.size <= endpointsMax * 0.9) return
+        if (health.underWay === 0 && may(health)) this.#healths.delete(name)
+      }
+    }
   }
 }

@@ -112,7 +112,7 @@ export function answerCheck(
     isOwnSettlement: isOwn && settleMs !== undefined,
     client: waitMs === undefined ? undefined : client,
     waitMs,
-    renew: async (live) => renewed(live, { ...who, isNamed: !view.policy.subjects.get(who.subject.id) }, body, nowMs),
+    renew: isOwn ? asker.renew : async (live) => renewed(live, who, body, nowMs),
   })
   return verdict.then(decided)
 }
@@ -127,21 +127,17 @@ function idempotencyKeyOf({ kind }: Asker, { idempotency_key: key }: CheckBody):
   return /^(?:own|token|gateway) /.test(key) ? `token ${key}` : key
 }
 
-/** Whom the check is about by another policy than the one it came under. */
+/** Whom a token's check is about by another policy than the one it came under. */
 function renewed(
   live: PolicyView,
-  who: { readonly subject: Subject; readonly keyId: string; readonly isNamed: boolean },
+  { subject: before, keyId }: { readonly subject: Subject; readonly keyId: string },
   body: CheckBody,
   nowMs: number,
 ) {
   const key = body.key === undefined ? undefined : findKey(live.policy, body.key, nowMs)
   if (body.key !== undefined) return key === undefined ? undefined : { subject: key.subject, keyId: key.id }
-  const { subject: before, keyId, isNamed } = who
   const subject = live.policy.subjects.get(before.id)
-  if (subject !== undefined) return { subject, keyId }
-  // One that a token names, and no policy: it has its plan as that is now.
-  const plan = isNamed ? live.policy.plans.get(before.plan.name) : undefined
-  return plan === undefined ? undefined : { subject: { ...before, plan }, keyId }
+  return subject === undefined ? undefined : { subject, keyId }
 }
 
 const decided = (verdict: Verdict) => ({ kind: 'verdict', verdict }) as const

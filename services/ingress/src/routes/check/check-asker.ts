@@ -18,6 +18,8 @@ export type Asker =
       readonly keyId: string
       /** Of its connection, as limits count it. */
       readonly ip: string
+      /** Who its credential is by a later policy; undefined once it is no valid one. */
+      readonly renew: (view: PolicyView) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
     }
 
 declare module 'fastify' {
@@ -82,7 +84,11 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
       if (caller.kind === 'stranger') return refuse(view, request, reply, caller)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
       const ip = ports.identifier.addressOf(view, origin(request))
-      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip }
+      const renew = async (live: PolicyView) => {
+        const again = await ports.identifier.identify(live, origin(request))
+        return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
+      }
+      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, renew }
       done()
     }
     const found = ports.identifier.identify(view, origin(request))
