@@ -5,6 +5,7 @@ import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from 
 import fastify, { type FastifyInstance } from 'fastify'
 import { createPolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
+import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
 import { registerAlerts } from './routes/alerts.ts'
 import { registerChanges } from './routes/changes.ts'
@@ -34,11 +35,13 @@ const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
 export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
   const app: FastifyInstance = fastify({
     ...listenerOptions(logger),
+    bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: nameLengthMax },
     // What a body may not have is refused by name instead of dropped, and all of it at once.
     ajv: { customOptions: { removeAdditional: false, allErrors: true } },
   })
   answerErrors(app)
+  readJson(app)
   boundHeaders(app, maxHeaderSize)
   answerUnknownPaths(app, 'GET /openapi.json lists them')
   requireTokens(app, adminTokenSha256, () => ports.policy.state?.policy.tokens)

@@ -1,5 +1,5 @@
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
-import { diffFile } from '@weir/core/policy/diff-file.ts'
+import { diffSteps } from '@weir/core/policy/diff-file.ts'
 import {
   canonicalJson,
   deleteEntity,
@@ -10,6 +10,7 @@ import {
   putEntity,
 } from '@weir/core/policy/entities.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { Steps } from '@weir/core/steps.ts'
 import { fileLine } from './audit-log.ts'
 import { keyFacts } from './key-changes.ts'
 
@@ -60,12 +61,13 @@ function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): read
 
 /**
  * What it takes to have what the file says; what the admin API has made stays, its word on keys included, as long as there
- * is the subject.
+ * is the subject. An entity at a step.
  */
-export function planFile(state: PolicyState, entities: readonly Entity[], revision: string): AppliedFile {
+export function* planFile(state: PolicyState, entities: readonly Entity[], revision: string): Steps<AppliedFile> {
   const changes: EntityChange[] = []
   const all: FileChange[] = []
-  for (const change of withKeysOfGone(state, diffFile(state, entities))) {
+  for (const change of withKeysOfGone(state, yield* diffSteps(state, entities))) {
+    yield
     const { kind, name, entity } = change
     const before = state.get(kind, name)
     const kept = isKept(before) && entity?.origin === 'file'

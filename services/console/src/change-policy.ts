@@ -5,6 +5,7 @@ import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRefused, conflict, policyUnavailable } from './http/problems.ts'
+import { inSlices } from './in-slices.ts'
 import type { Ports } from './ports.ts'
 import { type ChangePublisher, createChangePublisher, triesMax } from './publish-change.ts'
 import { splitChanges } from './split-changes.ts'
@@ -36,10 +37,10 @@ export type Changed<T> =
 
 export interface PolicyChanger {
   /**
-   * `plan` runs when all changes before are through: what it sees is what it changes. It must not wait for anything, and
-   * runs again where another console was faster.
+   * `plan` runs when all changes before are through: what it sees is what it changes. It runs again where another console
+   * was faster.
    */
-  change<T>(by: string, plan: (state: PolicyState) => Plan<T>): Promise<Changed<T>>
+  change<T>(by: string, plan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>): Promise<Changed<T>>
 }
 
 const away = 'Kafka did not take the change. Nothing was changed by halves; try again when it is back.'
@@ -68,18 +69,22 @@ export function createPolicyChanger(ports: Ports, log: Logger): PolicyChanger {
 
   const attempt = async <T>(
     by: string,
-    makePlan: (state: PolicyState) => Plan<T>,
+    makePlan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>,
   ): Promise<Changed<T> | 'overtaken'> => {
     const { state } = policy
     const from = publisher.lastChange()
     if (state === undefined) return { kind: 'problem', problem: policyUnavailable(unread) }
-    const plan = makePlan(state)
+    const plan = await makePlan(state)
+    // Planned on two policies: what is wrong with it may be wrong itself.
+    const isOutdated = () => publisher.lastChange().id !== from.id
+    if (isOutdated()) return 'overtaken'
     if (plan.kind === 'problem') return plan
     if (plan.kind === 'nothing') return { kind: 'done', change: undefined, answer: plan.answer }
     if (state.size === 0 && audit.fileRevision === undefined && plan.lines[0]?.kind !== 'policy') {
       return { kind: 'problem', problem: conflict(noPolicy) }
     }
-    const checked = state.check(plan.changes)
+    const checked = await inSlices(state.checkSteps(plan.changes))
+    if (isOutdated()) return 'overtaken'
     if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
     const problem = await plan.before?.()
     if (problem !== undefined) return { kind: 'problem', problem }
@@ -87,7 +92,10 @@ export function createPolicyChanger(ports: Ports, log: Logger): PolicyChanger {
     return published === 'overtaken' || published.kind === 'problem' ? published : { ...published, answer: plan.answer }
   }
 
-  const run = async <T>(by: string, makePlan: (state: PolicyState) => Plan<T>): Promise<Changed<T>> => {
+  const run = async <T>(
+    by: string,
+    makePlan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>,
+  ): Promise<Changed<T>> => {
     for (let tries = 1; ; tries += 1) {
       const outcome = await attempt(by, makePlan)
       if (outcome === 'overtaken' && tries < triesMax) continue
@@ -127,7 +135,7 @@ async function publishAll(
 ): Promise<Changed<undefined> | 'overtaken'> {
   let change: string | undefined
   let after = plan.changes.length === 0 ? undefined : from
-  for (const part of splitChanges(plan.changes, plan.lines)) {
+  for (const part of await inSlices(splitChanges(plan.changes, plan.lines))) {
     const notices = change === undefined ? (plan.notices ?? []) : []
     const { id, place, isSeen, isTaken } = await publisher.publish(by, part, { after, notices })
     if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }

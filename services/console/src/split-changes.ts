@@ -1,6 +1,7 @@
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { encodeEntityChange } from '@weir/contracts/policy.v1.ts'
-import { type EntityChange, entityKinds } from '@weir/core/policy/entities.ts'
+import { type EntityChange, type EntityKind, entityKinds } from '@weir/core/policy/entities.ts'
+import type { Steps } from '@weir/core/steps.ts'
 
 /** Entities of one batch: some hundred milliseconds of work for whoever takes it over. */
 const entitiesMax = 5_000
@@ -14,25 +15,25 @@ export interface PartOfChange {
 
 /** What others refer to comes before them, and goes after them. */
 function inOrder(changes: readonly EntityChange[]): EntityChange[] {
-  const rank = ({ kind, entity }: EntityChange) => {
-    const at = entityKinds.indexOf(kind)
-    return entity === undefined ? 2 * entityKinds.length - at : at
-  }
-  return changes.toSorted((a, b) => rank(a) - rank(b))
+  const puts = Map.groupBy(changes, ({ kind, entity }) => (entity === undefined ? undefined : kind))
+  const deletions = Map.groupBy(puts.get(undefined) ?? [], ({ kind }) => kind)
+  const of = (groups: typeof puts) => (kind: EntityKind) => groups.get(kind) ?? []
+  return [...entityKinds.flatMap(of(puts)), ...entityKinds.toReversed().flatMap(of(deletions))]
 }
 
 /**
  * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole by
  * itself, definitions first and deletions last; all say of themselves what the whole does, but only the last one that a
- * file is applied: a stop between them must not leave it as done.
+ * file is applied: a stop between them must not leave it as done. A change at a step.
  */
-export function splitChanges(
+export function* splitChanges(
   changes: readonly EntityChange[],
   lines: readonly ChangeLineV1[],
-): readonly PartOfChange[] {
+): Steps<readonly PartOfChange[]> {
   const parts: EntityChange[][] = [[]]
   let characters = 0
   for (const change of inOrder(changes)) {
+    yield
     const { key, value } = encodeEntityChange(change)
     const more = key.length + (value?.length ?? 0)
     const part = parts.at(-1) ?? []

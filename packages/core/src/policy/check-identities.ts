@@ -1,3 +1,4 @@
+import type { Steps } from '../steps.ts'
 import type { ChangeSet } from './change-set.ts'
 import type { SubjectRules } from './compiled-policy.ts'
 import type { Entity, PolicyFault } from './entities.ts'
@@ -38,14 +39,15 @@ const below = (subject: string, path: string) => {
   return path === '' || path.startsWith('[') ? `${start}${path}` : `${start}.${path}`
 }
 
-/** The subjects that are put, by the rules that will hold. */
-export function checkSubjects(
+/** The subjects that are put, by the rules that will hold; one at a step. */
+export function* checkSubjects(
   { subjects, keys }: ChangeSet,
   identities: PackedIdentities,
   rules: SubjectRules,
   faults: Faults,
-): void {
+): Steps<void> {
   for (const [id, subject] of subjects) {
+    yield
     if (subject === undefined) {
       const packed = identities.subjects.get(id)
       const left = packed === undefined ? [] : keyList(packed).filter((sha256) => !keys.has(sha256))
@@ -114,16 +116,17 @@ function examplesOf(
   return examples
 }
 
-/** The keys that are put, read; those that are wrong are left out beside their faults. */
-export function checkKeys(
+/** The keys that are put, read; those that are wrong are left out beside their faults. One at a step. */
+export function* checkKeys(
   change: ChangeSet,
   identities: PackedIdentities,
   faults: Faults,
-): ReadonlyMap<string, NewKey | undefined> {
+): Steps<ReadonlyMap<string, NewKey | undefined>> {
   const read = new Map<string, NewKey | undefined>()
   const ids = new Map<string, string>()
   const added = new Map<string, number>()
   for (const [sha256, entity] of change.keys) {
+    yield
     const key = entity === undefined ? undefined : readKey(sha256, entity, faults)
     if (entity !== undefined && key === undefined) continue
     read.set(sha256, key)

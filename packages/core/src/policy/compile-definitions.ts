@@ -1,7 +1,6 @@
 import { type Entity, type EntityKind, type PolicyFault, sectionOf } from './entities.ts'
-import { parseEdited, readEdited } from './parse-policy.ts'
+import { parseEdited, readEdited, wordProblems } from './parse-policy.ts'
 import type { Policy } from './policy.ts'
-import type { PolicyProblem } from './policy-problem.ts'
 import { pathOf } from './policy-reader.ts'
 import { textLengthMax } from './text-reader.ts'
 import type { PolicyValue } from './value-reader.ts'
@@ -36,7 +35,7 @@ export type CompiledDefinitions =
 
 /**
  * Reads definitions as if they stood in weir.yaml, so that every rule is the file's rule. As values they are read a hundred
- * times as fast; only when something is wrong they are written out as text, whose reader words it. `edited` are the kinds
+ * times as fast, and read again by a reader that words it when something is wrong; only what values cannot show is written out as text. `edited` are the kinds
  * that are not as they were in `before`.
  */
 export function compileDefinitions(
@@ -55,7 +54,16 @@ export function compileDefinitions(
   const value = valuesOf(definitions, isKept)
   const kept = { upstreams: isKept('upstream'), routes: isKept('route') }
   const policy = value === undefined ? undefined : readEdited(value, before, kept)
-  return policy === undefined ? compileText(definitions, before) : { kind: 'compiled', policy }
+  if (policy !== undefined) return { kind: 'compiled', policy }
+  const whole = value === undefined ? undefined : valuesOf(definitions, () => false)
+  return whole === undefined ? compileText(definitions, before) : problemsOf(whole, definitions, before)
+}
+
+function problemsOf(value: PolicyValue, definitions: Definitions, before: Policy): CompiledDefinitions {
+  const { problems, entities } = wordProblems(value, before)
+  const ofRoutes = inOrder(definitions.route.values()).map(({ name }) => labelOf('route', name))
+  const labels = entities.map((path) => routePath(path, ofRoutes))
+  return { kind: 'problems', problems: problems.map((problem) => faultOf(problem, labels, ofRoutes)) }
 }
 
 /** Of kinds that are not kept. Undefined for what only a text shows to be wrong: `match` in a body, and too great a length. */
@@ -94,8 +102,8 @@ function textLengthOf(entity: Entity): number {
 /** Each definition stands on a line of its own. */
 function compileText(definitions: Definitions, before: Policy): CompiledDefinitions {
   const lines = ['"version":1']
-  /** What stands on each line of the text, for messages; the first is line 2. */
-  const labels: string[] = []
+  /** What stands on each line of the text, for messages. */
+  const labels: string[] = ['', '']
   const ofRoutes = inOrder(definitions.route.values()).map(({ name }) => labelOf('route', name))
   for (const kind of definitionKinds) {
     const entities = inOrder(definitions[kind].values())
@@ -118,13 +126,16 @@ function textOf({ kind, name, body }: Entity): string {
   return `${JSON.stringify(name)}:${text}`
 }
 
+const routePath = (path: string, routes: readonly string[]) =>
+  path.replace(/^routes\[(\d+)\]/, (all, at: string) => routes[Number(at)] ?? all)
+
 const labelOf = (kind: DefinitionKind, name: string) => pathOf(sectionOf[kind], name)
 
 /** Names instead of line numbers: there are no lines that anybody could look at. */
-function faultOf({ path, message }: PolicyProblem, labels: readonly string[], routes: readonly string[]): PolicyFault {
-  const label = (line: string) => labels[Number(line) - 2] ?? 'another'
+function faultOf({ path, message }: PolicyFault, labels: readonly string[], routes: readonly string[]): PolicyFault {
+  const label = (line: string) => labels[Number(line)] ?? 'another'
   return {
-    path: path.replace(/^routes\[(\d+)\]/, (all, at: string) => routes[Number(at)] ?? all),
+    path: routePath(path, routes),
     message: message.replace(/ \(line \d+\)/, '').replace(/\bon line (\d+)/g, (_, line: string) => `at ${label(line)}`),
   }
 }

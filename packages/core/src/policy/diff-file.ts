@@ -1,12 +1,5 @@
-import {
-  canonicalJson,
-  deleteEntity,
-  type Entity,
-  type EntityChange,
-  type EntityKind,
-  entityKinds,
-  putEntity,
-} from './entities.ts'
+import { finish, type Steps } from '../steps.ts'
+import { canonicalJson, deleteEntity, type Entity, type EntityChange, entityKinds, putEntity } from './entities.ts'
 import type { PolicyState } from './policy-state.ts'
 
 /**
@@ -14,26 +7,28 @@ import type { PolicyState } from './policy-state.ts'
  * from a file and are not in this one. What the admin API has made stays, unless the file has it too: then it is the file's.
  * Entities whose order is still as it was keep their positions, so that a line put in is one change.
  */
-export function diffFile(state: PolicyState, fileEntities: readonly Entity[]): readonly EntityChange[] {
+export const diffFile = (state: PolicyState, fileEntities: readonly Entity[]): readonly EntityChange[] =>
+  finish(diffSteps(state, fileEntities))
+
+/** As `diffFile`, an entity at a step. */
+export function* diffSteps(state: PolicyState, fileEntities: readonly Entity[]): Steps<readonly EntityChange[]> {
   const changes: EntityChange[] = []
-  const names = new Set<string>()
+  const byKind = Map.groupBy(fileEntities, ({ kind }) => kind)
+  const names = new Map(entityKinds.map((kind) => [kind, new Set<string>()]))
   for (const kind of entityKinds) {
-    for (const entity of placed(
-      state,
-      fileEntities.filter((one) => one.kind === kind),
-    )) {
-      names.add(`${kind}/${entity.name}`)
+    for (const entity of placed(state, byKind.get(kind) ?? [])) {
+      yield
+      names.get(kind)?.add(entity.name)
       if (!isSame(state.get(kind, entity.name), entity)) changes.push(putEntity(entity))
     }
   }
-  for (const kind of entityKinds.toReversed()) changes.push(...gone(state, kind, names))
-  return changes
-}
-
-function* gone(state: PolicyState, kind: EntityKind, names: ReadonlySet<string>): Iterable<EntityChange> {
-  for (const { name, origin } of state.list(kind)) {
-    if (origin === 'file' && !names.has(`${kind}/${name}`)) yield deleteEntity(kind, name)
+  for (const kind of entityKinds.toReversed()) {
+    for (const { name, origin } of state.list(kind)) {
+      yield
+      if (origin === 'file' && names.get(kind)?.has(name) === false) changes.push(deleteEntity(kind, name))
+    }
   }
+  return changes
 }
 
 function isSame(known: Entity | undefined, entity: Entity): boolean {
@@ -43,6 +38,7 @@ function isSame(known: Entity | undefined, entity: Entity): boolean {
 
 /** The entities of one kind with the positions they have in the state; new ones get one between their neighbours'. */
 function placed(state: PolicyState, entities: readonly Entity[]): readonly Entity[] {
+  if (entities.every(({ position }) => position === undefined)) return entities
   const known = entities.map(({ kind, name, position }) => {
     return position === undefined ? undefined : state.get(kind, name)?.position
   })

@@ -12,6 +12,7 @@ import { readUpstreams } from './read-upstreams.ts'
 import { readWatches } from './read-watches.ts'
 import { TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
+import { WordingReader } from './wording-reader.ts'
 
 export { formatProblem, type PolicyProblem } from './policy-problem.ts'
 
@@ -66,6 +67,13 @@ export function readEdited(
     routes: kept.routes ? (known) => keepRoutes(reader, before.routes, known) : undefined,
   })
   return reader.isRight ? policy : undefined
+}
+
+/** What `readEdited` finds wrong, in words, and the paths of entities by the number that stands for a line in them. */
+export function wordProblems(value: PolicyValue, before: Policy) {
+  const reader = new WordingReader()
+  readPolicy(reader, reader.open(value), before, {})
+  return { problems: reader.problems, entities: reader.entities }
 }
 
 interface Kept {

@@ -1,5 +1,8 @@
 import { didYouMean } from './suggest.ts'
 
+/** As many as problems that are kept (text-reader.ts). */
+const suggestionsMax = 200
+
 /** A value of the policy with where it stands, for messages. */
 export interface Place {
   readonly path: string
@@ -20,6 +23,14 @@ export interface Field extends Place {
  * it has added a problem. TextReader reads YAML and words the problems; ValueReader reads JSON's values, a hundred times as fast.
  */
 export abstract class PolicyReader {
+  #suggestions = 0
+
+  /** `; did you mean …?` for the first problems of a text: nobody reads more, and each costs a look at all the names. */
+  near(word: string, known: Iterable<string>): string {
+    this.#suggestions += 1
+    return this.#suggestions > suggestionsMax ? '' : didYouMean(word, known)
+  }
+
   /** A problem with a value. */
   abstract problem(place: Place, message: string): undefined
 
@@ -50,7 +61,7 @@ export abstract class PolicyReader {
     if (fields === undefined) return undefined
     for (const field of fields.values()) {
       if (known.includes(field.key)) continue
-      this.problemAtKey(field, `is not a key of ${what}${didYouMean(field.key, known)}`)
+      this.problemAtKey(field, `is not a key of ${what}${this.near(field.key, known)}`)
     }
     for (const name of required) {
       const field = fields.get(name)
@@ -88,7 +99,7 @@ export abstract class PolicyReader {
     const value = this.scalar(place)
     const option = options.find((candidate) => candidate === value)
     if (option !== undefined) return option
-    const hint = typeof value === 'string' ? didYouMean(value, options) : ''
+    const hint = typeof value === 'string' ? this.near(value, options) : ''
     return this.wrong(place, `must be one of ${options.join(', ')}`, hint)
   }
 }

@@ -1,3 +1,4 @@
+import { finish, type Steps } from '../steps.ts'
 import { type ChangeSet, changeSet, editDefinitions } from './change-set.ts'
 import { checkKeys, checkShapes, checkSubjects, Faults } from './check-identities.ts'
 import { usesOfDeleted } from './check-uses.ts'
@@ -46,6 +47,8 @@ export interface PolicyState {
   load(entities: Iterable<Entity>): LoadedState
   /** What `apply` would answer. Changes nothing. */
   check(changes: readonly EntityChange[]): CheckedChange
+  /** As `check`, in steps. Only right if nothing is applied or loaded before the last one. */
+  checkSteps(changes: readonly EntityChange[]): Steps<CheckedChange>
   /** All of them at once, or none. */
   apply(changes: readonly EntityChange[]): AppliedChange
   get(kind: EntityKind, name: string): Entity | undefined
@@ -101,13 +104,17 @@ class EntityState implements PolicyState {
   }
 
   check(changes: readonly EntityChange[]): CheckedChange {
-    const prepared = this.#prepare(changeSet(changes))
+    return finish(this.checkSteps(changes))
+  }
+
+  *checkSteps(changes: readonly EntityChange[]): Steps<CheckedChange> {
+    const prepared = yield* this.#prepare(changeSet(changes))
     if (prepared.kind === 'problems') return prepared
     return { kind: 'fine', definitionsChange: prepared.compiled !== this.#compiled }
   }
 
   apply(changes: readonly EntityChange[]): AppliedChange {
-    const prepared = this.#prepare(changeSet(changes))
+    const prepared = finish(this.#prepare(changeSet(changes)))
     if (prepared.kind === 'problems') return prepared
     const definitionsChange = prepared.compiled !== this.#compiled
     this.#takeOver(prepared)
@@ -158,7 +165,9 @@ class EntityState implements PolicyState {
     return compiledPolicy(definitions, rules, () => this.#identities)
   }
 
-  #prepare(change: ChangeSet): Prepared | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] } {
+  *#prepare(
+    change: ChangeSet,
+  ): Steps<Prepared | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }> {
     const { definitions, edited } = editDefinitions(this.#definitions, change.definitions)
     const faults = new Faults()
     for (const { path, message } of usesOfDeleted(this.#definitions, definitions)) faults.add(path, message)
@@ -172,8 +181,8 @@ class EntityState implements PolicyState {
       compiled = this.#over(read.policy, rules)
       if (refers) checkShapes(change, this.#identities, { rules, before: this.#compiled.subjects }, faults)
     }
-    checkSubjects(change, this.#identities, compiled.subjects, faults)
-    const keys = checkKeys(change, this.#identities, faults)
+    yield* checkSubjects(change, this.#identities, compiled.subjects, faults)
+    const keys = yield* checkKeys(change, this.#identities, faults)
     if (faults.list.length > 0) return { kind: 'problems', problems: faults.list }
     return { kind: 'prepared', change, keys, definitions, compiled }
   }

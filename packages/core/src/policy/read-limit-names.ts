@@ -1,7 +1,6 @@
 import type { Limit } from '../limits/limit.ts'
 import type { Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
-import { didYouMean } from './suggest.ts'
 
 export interface NamedLimits {
   /** As written; some may be wrong where they stand. */
@@ -21,7 +20,7 @@ export function readLimitNames(reader: PolicyReader, place: Place, limits: Limit
     if (names.has(name)) reader.problem(item, `${name} is named twice`)
     names.add(name)
     if (!limits.has(name))
-      reader.problem(item, `there is no limit ${JSON.stringify(name)}${didYouMean(name, limits.keys())}`)
+      reader.problem(item, `there is no limit ${JSON.stringify(name)}${reader.near(name, limits.keys())}`)
   }
   return { names, limits: [...names].map((name) => limits.get(name)).filter((limit) => limit !== undefined) }
 }

@@ -6,7 +6,6 @@ import type { Field, PolicyReader } from './policy-reader.ts'
 import { namesForAll } from './read-limit-names.ts'
 import type { Limits } from './read-limits.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
-import { didYouMean } from './suggest.ts'
 
 /**
  * Reads the versions of limits that subjects have of their own. Equal ones are one object, however many subjects have
@@ -50,11 +49,11 @@ export class OwnLimitsReader {
       if (this.#limits.has(name)) return undefined
       return reader.problemAtKey(
         place,
-        `there is no limit ${JSON.stringify(name)}${didYouMean(name, this.#limits.keys())}`,
+        `there is no limit ${JSON.stringify(name)}${reader.near(name, this.#limits.keys())}`,
       )
     }
     if (plan !== undefined && !this.#isInReach(name, plan)) {
-      const near = didYouMean(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
+      const near = reader.near(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
       return reader.problemAtKey(place, `never applies to this subject: ${why}${near}`)
     }

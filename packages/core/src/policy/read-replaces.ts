@@ -1,6 +1,5 @@
 import type { Limit } from '../limits/limit.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { didYouMean } from './suggest.ts'
 
 /** What a limit says in `replaces`, with where it says it. */
 export interface Replacing {
@@ -36,7 +35,7 @@ export function checkReplaced(
   for (const { name: own, replaced } of replacing) {
     for (const { name, place } of replaced) {
       if (!limits.has(name)) {
-        reader.problem(place, `there is no limit ${JSON.stringify(name)}${didYouMean(name, limits.keys())}`)
+        reader.problem(place, `there is no limit ${JSON.stringify(name)}${reader.near(name, limits.keys())}`)
       } else if (name === own) reader.problem(place, 'a limit cannot replace itself')
       else if (theirs.has(name)) {
         reader.problem(

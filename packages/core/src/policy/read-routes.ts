@@ -8,7 +8,6 @@ import type { Field, Place, PolicyReader } from './policy-reader.ts'
 import type { Limits } from './read-limits.ts'
 import { RouteLimits } from './read-route-limits.ts'
 import { readSettlement } from './read-route-settlement.ts'
-import { didYouMean } from './suggest.ts'
 import type { ValueReader } from './value-reader.ts'
 
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
@@ -167,5 +166,5 @@ function readUpstreamName(
 ): string | undefined {
   const name = field === undefined ? undefined : reader.text(field, 'the name of an upstream', (text) => text)
   if (field === undefined || name === undefined || upstreams.has(name)) return name
-  return reader.problem(field, `there is no upstream ${JSON.stringify(name)}${didYouMean(name, upstreams.keys())}`)
+  return reader.problem(field, `there is no upstream ${JSON.stringify(name)}${reader.near(name, upstreams.keys())}`)
 }

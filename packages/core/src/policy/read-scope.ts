@@ -1,7 +1,6 @@
 import { isOfOneSubject, type ScopePart, type Span } from '../limits/limit.ts'
 import { notBuilt } from './not-built.ts'
 import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { didYouMean } from './suggest.ts'
 
 const plainScopes = ['subject', 'key', 'ip', 'route', 'method', 'global'] as const
 const namedScopes = ['header', 'query', 'attribute'] as const
@@ -54,7 +53,7 @@ function readPart(reader: PolicyReader, place: Place, text: string): ScopePart |
     const quoted = JSON.stringify(text.slice(0, 40))
     return reader.problem(
       place,
-      `must be one of ${scopeTexts.join(', ')}, but is ${quoted}${didYouMean(text, plainScopes)}`,
+      `must be one of ${scopeTexts.join(', ')}, but is ${quoted}${reader.near(text, plainScopes)}`,
     )
   }
   if (kind !== 'header') return { kind, name }

@@ -33,6 +33,7 @@ function editDistance(a: string, b: string): number {
       const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
       next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
     }
+    if (Math.min(...next) > distanceMax) return Number.MAX_SAFE_INTEGER
     row = next
   }
   return row[b.length] ?? 0

@@ -3,11 +3,15 @@ import type { PolicyProblem } from './policy-problem.ts'
 import { type Field, type Place, PolicyReader, pathOf } from './policy-reader.ts'
 
 /** Kept problems end here: a file with more is wrong as a whole, and nobody reads a longer list. */
-const problemsMax = 200
+export const problemsMax = 200
 /** Longer policies are refused: nobody writes them by hand, and this much takes about ten seconds to read. */
 export const textLengthMax = 16 * 1024 * 1024
 /** Longest quotation of a wrong value in a message. */
 const quotedLengthMax = 40
+
+/** A wrong value as messages show it. */
+export const quoted = (text: string): string =>
+  text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
 
 /** Reads values out of YAML (or JSON, which is YAML too); every problem has its line. */
 export class TextReader extends PolicyReader {
@@ -143,5 +147,5 @@ function describe(node: unknown): string {
   if (isSeq(node)) return 'a list'
   if (!isScalar(node) || node.value === null) return 'empty'
   const text = typeof node.value === 'string' ? JSON.stringify(node.value) : (node.source ?? String(node.value))
-  return text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
+  return quoted(text)
 }

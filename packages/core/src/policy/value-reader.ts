@@ -11,6 +11,11 @@ export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>
 export class ValueReader extends PolicyReader {
   #isRight = true
 
+  /** Nobody reads it. */
+  override near(): string {
+    return ''
+  }
+
   /** Whether no problem was added so far. */
   get isRight(): boolean {
     return this.#isRight

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Entity } from '@weir/core/policy/entities.ts'
-import { entitiesOf } from '@weir/core/policy/entities-of.ts'
 import type { TokenScope } from '@weir/core/policy/policy.ts'
 import type { PolicyState } from '@weir/core/policy/policy-state.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -13,6 +12,8 @@ import { missingScope } from '../http/authorize.ts'
 import { missingChangeScope } from '../http/change-scopes.ts'
 import { answerProblem, badRequest, changeRefused, policyUnavailable } from '../http/problems.ts'
 import { answer, anyObject, object, problems, text } from '../http/schemas.ts'
+import { inSlices } from '../in-slices.ts'
+import { createFileParser } from '../policy-file/file-parser.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
@@ -70,7 +71,7 @@ interface ApplyQuery {
   readonly revision?: string
 }
 
-function planApply(
+async function planApply(
   state: PolicyState,
   entities: readonly Entity[],
   how: {
@@ -79,14 +80,14 @@ function planApply(
     readonly lastRevision: string | undefined
     readonly request: FastifyRequest
   },
-): Plan<Applied> {
+): Promise<Plan<Applied>> {
   const { isDryRun, revision, lastRevision, request } = how
-  const file = planFile(state, entities, revision)
+  const file = await inSlices(planFile(state, entities, revision))
   const missing = missingChangeScope(request, state, file.changes)
   if (missing !== undefined) return { kind: 'problem', problem: missing }
   const result = describe(revision, file.shown, isDryRun)
   if (isDryRun) {
-    const checked = state.check(file.changes)
+    const checked = await inSlices(state.checkSteps(file.changes))
     if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
     return { kind: 'nothing', answer: result }
   }
@@ -151,6 +152,7 @@ const applyQuery = {
 /** `GET|PUT /v1/policy`: the whole of it, as a file. */
 export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   registerGet(app, ports)
+  const parser = createFileParser()
   // In a scope of its own, where JSON is a text like YAML: so problems have their line.
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -174,13 +176,14 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         const { body, by, query } = request
         if (typeof body !== 'string' || body === '')
           return answerProblem(reply, badRequest('Send a policy, as YAML or JSON.'))
-        const parsed = entitiesOf(body, 'weir.yaml')
+        const parsed = await parser.parse(body)
+        if (parsed.kind === 'unavailable') return answerProblem(reply, policyUnavailable(parsed.why))
         if (parsed.kind === 'problems') {
           const problems = parsed.problems.map(({ file: _, ...problem }) => problem)
           return answerProblem(reply, changeRefused(problems))
         }
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
-        const changed = await changer.change<Applied>(by, (state) => {
+        const changed = await changer.change<Applied>(by, async (state) => {
           const lastRevision = ports.audit.fileRevision
           if (if_changed && lastRevision === revision)
             return { kind: 'nothing', answer: describe(revision, [], isDryRun) }

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+
+/** Bodies of single parts: a list of a thousand addresses takes a sixth of it. Whole policies have a bound of their own. */
+export const bodyBytesMax = 256 * 1024
+/** No part of a policy is deeper than a handful; what walks a body calls itself once for each level. */
+const depthMax = 32
+
+/** Whether arrays and objects of a text of JSON are nested deeper than that. */
+function isTooDeep(text: string): boolean {
+  let [depth, isInString] = [0, false]
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]
+    if (isInString && character === '\\') at += 1
+    else if (character === '"') isInString = !isInString
+    else if (isInString) continue
+    else if (character === '{' || character === '[') depth += 1
+    else if (character === '}' || character === ']') depth -= 1
+    if (depth > depthMax) return true
+  }
+  return false
+}
+
+/** JSON bodies as Fastify reads them, but refused with 400 where they are nested too deep. */
+export function readJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (!isTooDeep(body)) return parse(request, body, done)
+    const error = new Error(`The body is nested deeper than ${depthMax} levels, and no part of a policy is.`)
+    done(Object.assign(error, { statusCode: 400 }), undefined)
+  })
+}

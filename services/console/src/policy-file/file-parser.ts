@@ -1,0 +1,62 @@
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import type { Entity } from '@weir/core/policy/entities.ts'
+import type { ParsedEntities } from '@weir/core/policy/entities-of.ts'
+
+/** What a thread says; of `entities` there are several, and `end` or `problems` come last. */
+export type FromParser = ParsedEntities | { readonly kind: 'end' }
+
+export type ParsedFile = ParsedEntities | { readonly kind: 'unavailable'; readonly why: string }
+
+/** Reads policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
+export interface FileParser {
+  /** As `entitiesOf`. Files are read one at a time; a file for which there is no place or no time is `unavailable`. */
+  parse(text: string): Promise<ParsedFile>
+}
+
+/** Files that wait or are read: each has up to 16 MB, and hundreds of MB while it is read. */
+const filesMax = 4
+/** The longest file takes half of it on a slow machine; the caller has given up by then. */
+const deadlineMs = 60_000
+
+const program = fileURLToPath(new URL('./parser-thread.ts', import.meta.url))
+
+export function createFileParser(): FileParser {
+  let files = 0
+  let turn: Promise<unknown> = Promise.resolve()
+  return {
+    async parse(text) {
+      if (files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }
+      files += 1
+      const mine = turn.then(() => parseOnThread(text))
+      turn = mine
+      try {
+        return await mine
+      } finally {
+        files -= 1
+      }
+    },
+  }
+}
+
+/** A thread for one file: its memory ends with it. */
+async function parseOnThread(text: string): Promise<ParsedFile> {
+  const { promise, resolve } = Promise.withResolvers<ParsedFile>()
+  const thread = new Worker(program, { workerData: text, name: 'policy-file' })
+  const entities: Entity[] = []
+  const fail = (why: string) => resolve({ kind: 'unavailable', why: `The policy file could not be read: ${why}.` })
+  const timer = setTimeout(() => fail(`it took more than ${deadlineMs / 1_000} s`), deadlineMs)
+  thread.on('message', (message: FromParser) => {
+    if (message.kind === 'problems') resolve(message)
+    else if (message.kind === 'end') resolve({ kind: 'entities', entities })
+    else for (const entity of message.entities) entities.push(entity)
+  })
+  thread.on('error', (error) => fail(error instanceof Error ? error.message : String(error)))
+  thread.on('exit', (code) => fail(`its thread ended with ${code}`))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    void thread.terminate()
+  }
+}
