@@ -116,6 +116,11 @@ export class FrameLog {
     return this.#queue.trouble
   }
 
+  /** A write from the main thread would hold up every request. */
+  get isSlow(): boolean {
+    return !this.#queue.isQuick && this.trouble !== 'disk-error'
+  }
+
   get counters() {
     return this.#queue.counters
   }

@@ -6,7 +6,7 @@ import { type Gap, GapPage, gapOpenLine } from './gap-page.ts'
 import type { Numbering } from './numbering.ts'
 
 /**
- * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk stalls; once the journal has room they become one
+ * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk is slow or stalls; once the journal has room they become one
  * gap record, and only when that is in the file does the page begin anew.
  */
 export class GapCounter {
@@ -46,9 +46,9 @@ export class GapCounter {
     this.#frames.schedule()
   }
 
-  write(): void {
-    // A disk that stalls would hold up everybody; it is written when that is over.
-    if (this.#frames.trouble === 'stalled') return
+  /** A slow disk is written to only where it is due, for it holds up everybody; one that stalls when that is over. */
+  write(isDue: boolean): void {
+    if (this.#frames.trouble === 'stalled' || (this.#frames.isSlow && !isDue)) return
     try {
       this.#page.write()
       this.#isFailing = false
@@ -75,7 +75,7 @@ export class GapCounter {
     this.#crash('journal_gap_recorded')
     this.#page.begin(this.#underWay)
     this.#underWay = undefined
-    this.write()
+    this.write(false)
   }
 
   /** The gap record is not in the file. */
