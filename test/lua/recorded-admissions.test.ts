@@ -70,6 +70,27 @@ test('a process that dies before it records is followed by the one that meets th
   expect([repeat.decision.allowed, other.admitted()]).toEqual([true, [repeat.id]])
 })
 
+test('of one key whose record a stalled disk holds no other process makes a record, until it is certain that the disk does not', async () => {
+  for (const isThere of [true, false]) {
+    const key = `order-${isThere}`
+    const [stalled, other] = [await openProcess(), await openProcess()]
+    stalled.log.isOverdue = true
+    expect((await stalled.ask(key)).decision.reason).toBe('journal_full')
+    const put = { allowed: false, reason: 'unavailable', retryAfterMs: 1_000 }
+    expect([(await other.ask(key)).decision, other.admitted()]).toMatchObject([put, []])
+    const [held] = stalled.admitted()
+    stalled.log.land(isThere)
+    const repeat = await vi.waitUntil(
+      async () => {
+        const asked = await other.ask(key)
+        return asked.decision.allowed ? asked : undefined
+      },
+      { timeout: 10_000 },
+    )
+    expect([repeat.id, other.admitted()]).toEqual(isThere ? [held, []] : [other.admitted()[0], [repeat.id]])
+  }
+})
+
 test('many processes that meet a repeat at once record it once', async () => {
   const [full, ...others] = [await openProcess(), await openProcess(), await openProcess(), await openProcess()]
   if (full === undefined) throw new Error('no process')

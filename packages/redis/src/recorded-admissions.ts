@@ -10,14 +10,17 @@ import { serverFinder } from './limit-connection.ts'
  * recorded writes the record's id here, and a repeat that finds none becomes the one to record, after a while in which the
  * first would have done it.
  *
+ * Whose disk stalls over a record, so that nobody knows whether it will stand in the journal, holds the place for it meanwhile.
  * A claim to record lapses by itself, so that who claims and dies is followed by the next repeat. What is lost here (Redis was
  * away, or forgot) makes a repeat leave a record of its own: counted once more, and never once too few.
  */
 
 /** Longer than the marker of an idempotency key is kept, in every case; lua/lib/tally.lua counts the two as one, for so long. */
 const keptMs = 11 * 60_000
-/** After its decision a process may take this long to record: its disk gets 250 ms, and the rest is for a busy event loop. */
-const recordingMs = 400
+/** After its decision a process may take this long to record or to hold: its disk gets half a second, and the rest is for a busy event loop. */
+const recordingMs = 750
+/** For so long a stalled disk may keep a record back from everybody; a process that dies in a stall does so too. */
+const heldMs = 30_000
 /** A repeat that claims has its decision already. */
 const claimMs = 2 * recordingMs
 const askEveryMs = 20
@@ -26,6 +29,7 @@ const claimed = 'claimed'
 /** Structurally the `Admissions` of the ingress. */
 export interface RecordedAdmissions {
   mark(subject: string, admissionId: string, recordId: string): void
+  hold(subject: string, admissionId: string): () => void
   claim(subject: string, admissionId: string): Promise<AdmissionRecord>
   /** Marks that Redis did not take. */
   readonly marksLost: number
@@ -74,6 +78,14 @@ export function createRecordedAdmissions({ redis, deadlineMs }: RecordedAdmissio
       write().catch(() => {
         marksLost += 1
       })
+    },
+    hold(subject, admissionId) {
+      const key = recordedKey(subject, admissionId)
+      const write = async () => serverOf(key).set(key, claimed, 'PX', heldMs, 'NX')
+      const held = write().catch(() => null)
+      const release = async () => (await held) === 'OK' && serverOf(key).pexpire(key, 1)
+      // What Redis does not hear of ends by itself.
+      return () => void release().catch(() => undefined)
     },
     async claim(subject, admissionId) {
       try {

@@ -14,6 +14,11 @@ export type AdmissionRecord =
 export interface Admissions {
   /** The admission has its record. Not waited for; a mark that is lost makes a repeat leave a record of its own. */
   mark(subject: string, admissionId: string, recordId: string): void
+  /**
+   * A stalled disk may take the record yet: for half a minute nobody else is to write one. Ends with `mark`, or with what this gives, to
+   * be called once it is certain that the disk does not.
+   */
+  hold(subject: string, admissionId: string): () => void
   /** Never rejects. Takes a moment when another process may still be recording it. */
   claim(subject: string, admissionId: string): Promise<AdmissionRecord>
 }
@@ -30,6 +35,8 @@ export function createOwnAdmissions(): Admissions {
       if (recorded.size >= idsMax && oldest !== undefined) recorded.delete(oldest)
       recorded.set(admissionId, recordId)
     },
+    // Who asks keeps repeats of what its own disk holds apart.
+    hold: () => () => undefined,
     async claim(_subject, admissionId) {
       const recordId = recorded.get(admissionId)
       return recordId === undefined ? { kind: 'ours' } : { kind: 'recorded', recordId }

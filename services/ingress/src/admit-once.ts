@@ -50,9 +50,11 @@ export function createAdmitOnce(parts: {
       return { id, decision, limits }
     }
     overdue.add(admissionId)
+    const release = admissions.hold(ask.subject.id, admissionId)
     void landed.then((isThere) => {
       overdue.delete(admissionId)
       if (isThere) admissions.mark(ask.subject.id, admissionId, id)
+      else release()
     })
     return recording.unrecorded(limits, decision)
   }

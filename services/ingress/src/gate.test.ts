@@ -263,6 +263,7 @@ test('another process records what the first did not, and refuses for a moment w
   const marked: string[] = []
   const admissions: Admissions = {
     mark: (_subject, _admissionId, recordId) => void marked.push(recordId),
+    hold: () => () => undefined,
     claim: async () => claims.shift() ?? { kind: 'unknown' },
   }
   const other = createGate({ ...parts, admissions })

@@ -17,8 +17,10 @@ const delayOf = (fd: number) => {
 if (isMainThread) {
   const { write, writeSync } = fs
   const cell = new Int32Array(new SharedArrayBuffer(4))
-  const writeSlowly = (fd: number, ...rest: never[]) =>
-    void setTimeout(() => Reflect.apply(write, fs, [fd, ...rest]), delayOf(fd))
+  const writeSlowly = async (fd: number, ...rest: never[]) => {
+    await Atomics.waitAsync(cell, 0, 0, delayOf(fd)).value
+    Reflect.apply(write, fs, [fd, ...rest])
+  }
   // With what tells `promisify` the names of its results.
   for (const symbol of Object.getOwnPropertySymbols(write)) {
     Object.defineProperty(writeSlowly, symbol, { value: Reflect.get(write, symbol) })
