@@ -31,8 +31,8 @@ export interface LossWatchOptions {
   readonly restore: () => Promise<void>
   /** Hears each kind of fault once in a row. */
   readonly onFault: (error: Error) => void
-  /** Hears why counts are restored. */
-  readonly onLoss: (why: 'empty' | 'restarted') => void
+  /** Hears why counts are restored. `new`: the server was empty when this watcher first looked, so that nobody knows whether it had any. */
+  readonly onLoss: (why: 'new' | 'empty' | 'restarted') => void
 }
 
 export interface LossWatch {
@@ -62,6 +62,7 @@ class Watch implements LossWatch {
   readonly #restoring = `restoring ${randomUUID()}`
   readonly #stopping = new AbortController()
   readonly #keys = new WeakMap<Redis, string>()
+  readonly #seen = new WeakSet<Redis>()
   readonly #ended: Promise<void>
   /** Masters that are being restored, by the key there. */
   readonly #lost = new Map<string, Sentinel>()
@@ -118,6 +119,7 @@ class Watch implements LossWatch {
       if (found === sentinel.runId) await master.pexpire(key, sentinelMs)
       else if (found === this.#restoring && this.#lost.has(key)) await master.pexpire(key, restoringMs)
       else if (found === null || !found.startsWith('restoring')) await this.#claim(sentinel, found)
+      this.#seen.add(master)
     }
   }
 
@@ -129,7 +131,7 @@ class Watch implements LossWatch {
         ? await master.set(key, this.#restoring, 'PX', restoringMs, 'NX')
         : await master.set(key, this.#restoring, 'PX', restoringMs)
     if (taken !== 'OK') return
-    this.#options.onLoss(found === null ? 'empty' : 'restarted')
+    this.#options.onLoss(found !== null ? 'restarted' : this.#seen.has(master) ? 'empty' : 'new')
     this.#lost.set(key, sentinel)
     const nowMs = performance.now()
     this.#due = restoreAfterMs.map((afterMs) => nowMs + afterMs)

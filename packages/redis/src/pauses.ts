@@ -6,6 +6,7 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { readPauseScript } from './decide-script.ts'
 import { blockKey } from './keys.ts'
 import { serverFinder } from './limit-connection.ts'
+import { readScriptError } from './script-error.ts'
 import { within } from './within.ts'
 
 /** Pausing may wait longer than a decision, but its caller waits too. */
@@ -23,12 +24,15 @@ export interface Pauses {
 export interface PausesOptions {
   readonly redis: Redis | ClusterConnection
   readonly answerMs?: number
+  /** Hears why Redis refused a pause; that it cannot be reached is no such reason. */
+  readonly onFault?: (error: unknown) => void
   /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
   readonly now?: () => number | undefined
 }
 
 /** Over all processes that share the Redis. */
-export function createPauses({ redis, answerMs = answerMsDefault, now = () => undefined }: PausesOptions): Pauses {
+export function createPauses(options: PausesOptions): Pauses {
+  const { redis, answerMs = answerMsDefault, onFault, now = () => undefined } = options
   const { source } = readPauseScript()
   const serverOf = serverFinder(redis)
   const set = async (key: string, ms: number) => {
@@ -39,7 +43,12 @@ export function createPauses({ redis, answerMs = answerMsDefault, now = () => un
   return {
     async pause(limit, scope, ms) {
       if (!Number.isSafeInteger(ms) || ms < 1 || ms > pauseMsMax) throw new RangeError(`a pause of ${ms} ms`)
-      return await within(answerMs, set(blockKey(limit, scope), ms))
+      const paused = set(blockKey(limit, scope), ms)
+      paused.catch((error: unknown) => {
+        const { code } = readScriptError(error)
+        if (code !== 'CONNECTION' && code !== 'NOT_SENT') onFault?.(error)
+      })
+      return await within(answerMs, paused)
     },
   }
 }

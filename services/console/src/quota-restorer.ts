@@ -31,6 +31,13 @@ export function createQuotaRestorer(ports: {
 }): LossWatch {
   const { servers, clickhouse, policy, clock, log, counters } = ports
   const counts = createQuotaCounts(servers)
+  /** An empty Redis that is new is no loss; one that lacks what was used is. */
+  let mayBeNew = false
+  const noteLoss = (why: string) => {
+    mayBeNew = false
+    counters.losses += 1
+    log.warn({ why }, 'Redis may have lost counts: calendar quotas are raised to what ClickHouse shows')
+  }
   return watchForLoss({
     servers,
     async restore() {
@@ -41,12 +48,13 @@ export function createQuotaRestorer(ports: {
       const answers = await counts.raise(quotaFloors(uses, summable))
       const raised = answers.filter(({ outcome }) => outcome === 'raised').length
       counters.raised += raised
+      if (mayBeNew && raised > 0) noteLoss('empty')
       const skipped = unsummable.map(({ name, because }) => `${name} ${because}`)
       log.info({ quotas: summable.length, counts: answers.length, raised, skipped }, 'quotas restored')
     },
     onLoss(why) {
-      counters.losses += 1
-      log.warn({ why }, 'Redis may have lost counts: calendar quotas are raised to what ClickHouse shows')
+      if (why === 'new') mayBeNew = true
+      else noteLoss(why)
     },
     onFault: (error) => log.warn({ err: error }, 'quotas cannot be watched or restored now, trying again'),
   })

@@ -62,8 +62,9 @@ await startService(
     const settlements = createSettlements({ redis, owner: randomUUID() })
     await run.own('corrections', telling, (one) => one.close())
     telling.tellTo(settlements)
+    const notPaused = (error: unknown) => log.error({ err: error }, 'Redis refused to pause a limit')
     const policy = await followPolicy(feed, config, layers)
-    await warmUp(policy.view.policy, store)
+    await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversGone === 0)
     const apps = await buildApps(
       {
         ...{
@@ -76,7 +77,7 @@ await startService(
           admissions,
           onJournalFull: config.onJournalFull,
         },
-        ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis }) },
+        ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis, onFault: notPaused }) },
         dialect: config.rateLimitHeaders,
         costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },

@@ -47,7 +47,7 @@ describe('whoever watches a Redis', () => {
   })
   afterAll(() => server?.close())
 
-  it('hears once of a loss, and of several only one restores', async () => {
+  it('hears once of a loss and whether the server was empty from the first, and of several only one restores', async () => {
     const servers = await connect(server.address)
     const all = [1, 2, 3].map(() => watch(servers))
     const losses = () => all.flatMap((one) => one.losses)
@@ -58,7 +58,7 @@ describe('whoever watches a Redis', () => {
       await servers.all()[0]?.flushall()
       expect(await until(() => losses().length === times)).toBe(true)
     }
-    expect(losses()).toEqual(['empty', 'empty', 'empty'])
+    expect(losses()).toEqual(['new', 'empty', 'empty'])
   })
 
   it('tries until it can be restored, and says once why it cannot', async () => {
@@ -67,7 +67,7 @@ describe('whoever watches a Redis', () => {
     let isAble = false
     const seen = watch(servers, () => isAble)
     expect(await until(() => seen.faults.length > 0)).toBe(true)
-    expect([seen.losses, seen.restorings]).toEqual([['empty'], 0])
+    expect([seen.losses, seen.restorings]).toEqual([['new'], 0])
     isAble = true
     expect(await until(() => seen.restorings > 0)).toBe(true)
     expect(seen.faults).toEqual(['ClickHouse is away'])

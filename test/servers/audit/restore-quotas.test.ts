@@ -3,9 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { decisionInput, rowsOf } from '../../support/audit/decisions.ts'
 import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { readMetric } from '../../support/read-metric.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
 
@@ -70,6 +71,20 @@ const restored = {
   '{himal}:month': 4,
 }
 
+describe('an empty Redis', () => {
+  it('that is new is no loss', async () => {
+    const admin = await startConsole(stack.environment)
+    onTestFinished(async () => {
+      await admin.close()
+      await stack.redis.flushall()
+    })
+    expect((await admin.ask('PUT /v1/policy', policy)).status).toBe(200)
+    const isLookedAt = async () => (await admin.readLog()).includes('quotas restored')
+    expect(await waitUntil(isLookedAt, { deadlineMs: 30_000 })).toBe(true)
+    expect(await readMetric(admin.ops, 'weir_redis_losses_total')).toBe(0)
+  })
+})
+
 describe('a Redis that lost everything in mid-day', () => {
   let admin: RunningConsole
   beforeAll(async () => {
@@ -108,6 +123,8 @@ describe('a Redis that lost everything in mid-day', () => {
       expect(await standing()).toEqual(restored)
     }
     expect(await admin.readLog()).toContain('per-team counts by header:x-team')
+    // The first was found when the console started: it is one because units were used.
+    expect(await readMetric(admin.ops, 'weir_redis_losses_total')).toBe(3)
   })
 
   it('has them back at once when a person asks for it, also without a console', async () => {

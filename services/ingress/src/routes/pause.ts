@@ -56,7 +56,8 @@ const unavailableRetrySeconds = 1
 
 const unavailable: Problem = {
   ...{ type: problemType('limits-unavailable'), title: 'Limits unavailable', status: 503 },
-  detail: 'Redis did not answer: the limit may be paused or not. Ask again, which is safe.',
+  detail:
+    'Redis did not answer, or refused, of which the log has the reason: the limit may be paused or not. Ask again, which is safe.',
 }
 
 /** `POST /v1/pause`: for whoever was told by somebody else (a server that answers 429, say) that it is to wait. */

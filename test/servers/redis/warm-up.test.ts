@@ -1,0 +1,42 @@
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { warmUp } from '@weir/ingress/warm-up.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { freePorts } from '@weir/runtime/ports.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { startServer } from '../../support/servers/start-server.ts'
+
+const policy = requirePolicy(
+  '{ version: 1, plans: {}, subjects: {}, limits: { minute: { algorithm: fixed_window, size: 1, window: 1m } } }',
+  'weir.yaml',
+)
+
+/** As the ingress has both when it starts: the connection is not made yet. */
+function open(url: string) {
+  const redis = connectLimiter(url, { onError: () => undefined })
+  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
+  const store = createRedisLimitStore({ redis, ...common })
+  onTestFinished(() => {
+    store.close()
+    redis.disconnect()
+  })
+  return { store, warm: () => warmUp(policy, store, () => redis.status === 'ready' && store.serversGone === 0) }
+}
+
+test('a start warms up with decisions of Redis, and counts none without it', async () => {
+  const server = await startServer(redisServer)
+  onTestFinished(() => server.close())
+  const { store, warm } = open(server.address)
+  await warm()
+  expect(store.counters).toMatchObject({ unavailable: 0, decisions: 400 })
+})
+
+test('a start without Redis goes on within seconds, and counts no decision', async () => {
+  const [port] = await freePorts(1)
+  const { store, warm } = open(`redis://127.0.0.1:${port}`)
+  await warm()
+  expect(store.counters).toMatchObject({ unavailable: 0, decisions: 0 })
+})
