@@ -1,5 +1,6 @@
 import { type ExplainedLimit, explainLimits } from '@weir/core/policy/explain-limits.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { subjectNamed } from '@weir/core/policy/named-subject.ts'
 import type { Policy, Route, Subject } from '@weir/core/policy/policy.ts'
 import { didYouMean } from '@weir/core/policy/suggest.ts'
 import type { AskedScope } from './limit-admin.ts'
@@ -43,7 +44,7 @@ export function findAskedLimits(
   question: LimitQuestion,
   addressScope: (address: string) => string,
 ): FoundLimits {
-  const subject = policy.subjects.get(question.subject)
+  const subject = subjectNamed(policy, question.subject)
   if (subject === undefined) {
     const near = didYouMean(question.subject, policy.subjects.keys())
     return { kind: 'unknown', message: `The policy has no subject ${JSON.stringify(question.subject)}${near}` }

@@ -46,9 +46,9 @@ function told(what: string, names: readonly string[]): string {
   return names.length === 1 ? `the ${what} ${first}` : `${names.length} ${what}s, such as ${first}`
 }
 
-/** `anonymous`, and the `plan` of an issuer or of trusted headers. */
-function namesPlan({ anonymous, jwt, trustedHeaders }: JsonObject, name: string): boolean {
+/** `anonymous`, `unknown`, and the `plan` of an issuer or of trusted headers. */
+function namesPlan({ anonymous, unknown, jwt, trustedHeaders }: JsonObject, name: string): boolean {
   const hasPlan = (value: JsonValue | undefined) =>
     JSON.stringify(value ?? null).includes(`"plan":${JSON.stringify(name)}`)
-  return anonymous === name || listOf(jwt).some(hasPlan) || hasPlan(trustedHeaders)
+  return anonymous === name || unknown === name || listOf(jwt).some(hasPlan) || hasPlan(trustedHeaders)
 }

@@ -275,6 +275,7 @@ identity:
   trustedHeaders: { from: [10.0.0.0/8], subject: X-User, planHeader: X-Plan, plan: free }
   trustedProxies: [127.0.0.1, "::1/128"]
   anonymous: free
+  unknown: free
 tokens: { ci: { sha256: ${hash}, scopes: [check, admin] } }
 subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45:00+05:45 }] } }
 `)
@@ -291,6 +292,7 @@ subjects: { s: { plan: free, keys: [{ sha256: ${hash}, expires: 2027-01-31T05:45
     trustedHeaders: { from: ['10.0.0.0/8'], subject: 'x-user', planHeader: 'x-plan', plan },
     trustedProxies: ['127.0.0.1/32', '::1/128'],
     anonymousPlan: plan,
+    unknownPlan: plan,
   })
   expect(policy.tokens).toEqual(new Map([[hash, { name: 'ci', sha256: hash, scopes: ['check', 'admin'] }]]))
   expect(policy.keys.get(hash)?.expiresAtMs).toBe(Date.UTC(2027, 0, 31))

@@ -60,6 +60,8 @@ test('what others still use is not deleted, and the answer says who uses it', ()
     'plans.free: is still the plan of 3 subjects, such as a',
   ])
   expect(refused(state, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still used by identity'])
+  const unknown = stateOf(text.replace('anonymous: top', 'unknown: top'))
+  expect(refused(unknown, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still used by identity'])
   expect(refused(state, deleteEntity('limit', 'minute'))).toEqual([
     'limits.minute: is still used by 2 plans, such as free',
   ])

@@ -123,10 +123,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
   ],
   endpoint: [names('e0'), fc.record({ url: names('http://a'), secretEnv: mostly(names('A'), 'b') })],
   watch: [names('w0'), fc.record({ alert: mostly(names('weir.denied_rate.high'), 'weir.quota.reached') })],
-  identity: [
-    names('identity'),
-    merged(optional('anonymous', somePlan), optional('trustedProxies', fc.constant(['10.0.0.0/8']))),
-  ],
+  identity: [names('identity'), merged(optional('anonymous', somePlan), optional('unknown', somePlan))],
   token: [
     names('t0', 't1'),
     fc.record({ sha256: names(...hashes), scopes: mostly(fc.subarray(['read', 'write'], atLeastOne), []) }),

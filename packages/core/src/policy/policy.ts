@@ -127,6 +127,8 @@ export interface Identity {
   readonly trustedProxies: readonly string[]
   /** Of callers without any credential, who are the subject `ip:ADDRESS` then; undefined where they are refused. */
   readonly anonymousPlan: Plan | undefined
+  /** Of subjects that the policy does not have and a token names at the check API or over gRPC; undefined refuses them. */
+  readonly unknownPlan: Plan | undefined
 }
 
 /** Who signs tokens of callers, and what their claims mean. */
@@ -163,6 +165,7 @@ export const defaultIdentity: Identity = {
   trustedHeaders: undefined,
   trustedProxies: [],
   anonymousPlan: undefined,
+  unknownPlan: undefined,
 }
 
 /** What a token of Weir's own doors may do. `admin` may do everything, tokens included. */

@@ -12,7 +12,7 @@ const cidrsMax = 1_000
 
 type Plans = ReadonlyMap<string, Plan | undefined>
 
-const identityKeys = ['keyHeaders', 'keyQuery', 'jwt', 'trustedHeaders', 'trustedProxies', 'anonymous']
+const identityKeys = ['keyHeaders', 'keyQuery', 'jwt', 'trustedHeaders', 'trustedProxies', 'anonymous', 'unknown']
 
 /** How callers are told apart; what is wrong in it falls back to the default, beside its problem. */
 export function readIdentity(reader: PolicyReader, place: Place, plans: Plans): Identity {
@@ -32,6 +32,7 @@ export function readIdentity(reader: PolicyReader, place: Place, plans: Plans): 
     trustedHeaders,
     trustedProxies: read('trustedProxies', (at) => readCidrs(reader, at)) ?? [],
     anonymousPlan: read('anonymous', (at) => readPlanName(reader, at, plans)),
+    unknownPlan: read('unknown', (at) => readPlanName(reader, at, plans)),
   }
 }
 

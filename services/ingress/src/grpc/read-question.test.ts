@@ -13,10 +13,10 @@ subjects: { acme: { plan: free } }
 `
 const { view } = createLivePolicy(requirePolicy(policy, 'weir.yaml'))
 
-const ask = (hitsAddend: number, value?: number) => {
-  const entries = [{ key: 'subject', value: 'acme' }]
+const ask = (hitsAddend: number, value?: number, subject = 'acme', by = view) => {
+  const entries = [{ key: 'subject', value: subject }]
   const descriptors = [{ entries, limit: null, hitsAddend: value === undefined ? null : { value } }]
-  return readQuestion(view, { domain: 'mesh', descriptors, hitsAddend }, 0)
+  return readQuestion(by, { domain: 'mesh', descriptors, hitsAddend }, 0)
 }
 
 it('hits_addend beyond the most that a request may cost is a refusal, because Envoy lets requests through on an error', () => {
@@ -38,4 +38,11 @@ it('methods that HTTP does not have are recorded as one, and meet no route for d
   expect(asked({ method: 'DESCRIPTOR', path: '/domain/key/value' })).toEqual(['OTHER', '*'])
   expect(asked({ method: 'get', path: '/v1/any' })).toEqual(['GET', '* /v1/any'])
   expect(asked({})).toEqual(['', '*'])
+})
+
+it('a subject that the policy does not have is on the plan of identity.unknown; without that it is refused', () => {
+  const { view: open } = createLivePolicy(requirePolicy(`${policy}identity: { unknown: free }`, 'weir.yaml'))
+  expect(ask(1, undefined, 'not-listed', open)).toMatchObject({ subject: { id: 'not-listed', plan: { name: 'free' } } })
+  expect(ask(1, undefined, 'ip:192.0.2.1', open).kind).toBe('stranger')
+  expect(ask(1, undefined, 'not-listed').kind).toBe('stranger')
 })

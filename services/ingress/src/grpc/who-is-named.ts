@@ -1,5 +1,6 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { subjectNamed } from '@weir/core/policy/named-subject.ts'
 import { noPlan, type Route, type Subject } from '@weir/core/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { findKey } from '../http/identify.ts'
@@ -53,7 +54,7 @@ export function whoIsNamed(
     return { kind: 'named', subject: found.subject, keyId: found.id, ...asked }
   }
   if (id !== undefined) {
-    const subject = policy.subjects.get(id)
+    const subject = subjectNamed(policy, id)
     return subject === undefined ? { kind: 'stranger', ...asked } : { kind: 'named', subject, keyId: '', ...asked }
   }
   const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, policy.identity.anonymousPlan ?? noPlan)

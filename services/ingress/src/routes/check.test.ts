@@ -31,11 +31,11 @@ tokens:
 `
 const bearer = (token: string) => ({ authorization: `Bearer ${token}`, 'content-type': 'application/json' })
 
-async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit') {
+async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = policyText) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
-  const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
+  const policy = createLivePolicy(requirePolicy(text, 'weir.yaml'))
   const ports = {
     policy,
     identifier: createIdentifier({ clock, log }),
@@ -174,6 +174,37 @@ it('a cost beyond the most that a request may cost is 400, and leaves no record'
   expect((await ask({ subject: 'acme', cost: costMax })).json().reason).toBe('cost_exceeds_limit')
   expect((await ask({ subject: 'acme', cost: costMax + 1 })).statusCode).toBe(400)
   expect(records).toHaveLength(1)
+})
+
+it('a subject that a token names and the policy does not have is on the plan of identity.unknown; without that it is 400', async () => {
+  const withPlan = policyText.replace('anonymous: free', 'anonymous: free, unknown: free')
+  const { ask, batch, records } = await open(undefined, undefined, withPlan)
+  expect((await ask({ subject: 'not-listed', cost: 2 })).json()).toMatchObject({
+    allowed: true,
+    limits: [{ used: 2 }, {}],
+  })
+  const checked = await batch([
+    { subject: 'not-listed', cost: 3 },
+    { subject: 'other', cost: 1 },
+  ])
+  expect(checked.json().results).toMatchObject([{ limits: [{ used: 5 }, {}] }, { limits: [{ used: 1 }, {}] }])
+  expect((await ask({ subject: 'not-listed', cost: 2 })).json()).toMatchObject({ allowed: false, denied_by: 'minute' })
+  expect(records).toMatchObject([
+    ...['not-listed', 'not-listed', 'other'].map((subject) => ({ subject, plan: 'free', outcome: 'allow' })),
+    { subject: 'not-listed', plan: 'free', outcome: 'deny' },
+  ])
+  for (const subject of ['_unauthenticated', 'ip:192.0.2.1', 'a b', 'ü', 'x'.repeat(129)]) {
+    const wrong = await ask({ subject })
+    expect([subject, wrong.statusCode, wrong.json().detail]).toEqual([
+      subject,
+      400,
+      expect.stringContaining('1 to 128'),
+    ])
+  }
+  expect((await ask({ subject: 'other' }, 'acme-key')).statusCode).toBe(403)
+  expect(records).toHaveLength(4)
+  const without = await (await open()).ask({ subject: 'not-listed' })
+  expect([without.statusCode, without.json().detail]).toEqual([400, 'The policy has no subject "not-listed".'])
 })
 
 it('of members of a check that are there twice the last counts', async () => {

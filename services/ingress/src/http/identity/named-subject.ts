@@ -1,20 +1,12 @@
-import { noOwnLimits, noPlan, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
+import { unlistedSubject } from '@weir/core/policy/named-subject.ts'
+import { noPlan, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
 import { parseSubjectId } from '@weir/core/policy/policy-values.ts'
 
-/** A subject that the policy does not have, as one of a plan without settings of its own. */
-const subjectOf = (id: string, plan: Plan): Subject => ({
-  id,
-  plan,
-  timeZone: 'UTC',
-  anchor: 1,
-  ownLimits: noOwnLimits,
-})
-
 /** A caller that is only an address, as `addressScope` writes it. */
-export const anonymousSubject = (scope: string, plan: Plan): Subject => subjectOf(`ip:${scope}`, plan)
+export const anonymousSubject = (scope: string, plan: Plan): Subject => unlistedSubject(`ip:${scope}`, plan)
 
 /** Of requests that name nobody: counted under the domain in which a gateway asked. No subject of a policy begins so. */
-export const unnamedSubject = (domain: string): Subject => subjectOf(`_domain:${domain}`, noPlan)
+export const unnamedSubject = (domain: string): Subject => unlistedSubject(`_domain:${domain}`, noPlan)
 
 /**
  * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named
@@ -30,5 +22,5 @@ export function namedSubject(
   const known = policy.subjects.get(id)
   if (known !== undefined) return known
   const plan = (typeof named.planName === 'string' ? policy.plans.get(named.planName) : undefined) ?? named.plan
-  return plan === undefined ? undefined : subjectOf(id, plan)
+  return plan === undefined ? undefined : unlistedSubject(id, plan)
 }

@@ -6,8 +6,9 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { subjectNamed } from '@weir/core/policy/named-subject.ts'
 import type { Route, Subject } from '@weir/core/policy/policy.ts'
-import { parseDurationMs } from '@weir/core/policy/policy-values.ts'
+import { parseDurationMs, subjectRule } from '@weir/core/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../exceeded.ts'
@@ -136,7 +137,7 @@ function renewed(
 ) {
   const key = body.key === undefined ? undefined : findKey(live.policy, body.key, nowMs)
   if (body.key !== undefined) return key === undefined ? undefined : { subject: key.subject, keyId: key.id }
-  const subject = live.policy.subjects.get(before.id)
+  const subject = subjectNamed(live.policy, before.id)
   return subject === undefined ? undefined : { subject, keyId }
 }
 
@@ -192,7 +193,9 @@ export function whoIsAsked(
     return key === undefined ? { kind: 'stranger' } : { kind: 'subject', subject: key.subject, keyId: key.id }
   }
   if (id === undefined) return problem(badCheck('Give subject or key.'))
-  const subject = policy.subjects.get(id)
-  if (subject === undefined) return problem(badCheck(`The policy has no subject ${JSON.stringify(id)}.`))
-  return { kind: 'subject', subject, keyId: '' }
+  const subject = subjectNamed(policy, id)
+  if (subject !== undefined) return { kind: 'subject', subject, keyId: '' }
+  const isNone = policy.identity.unknownPlan === undefined
+  const why = `The policy has no subject ${JSON.stringify(id)}`
+  return problem(badCheck(isNone ? `${why}.` : `${why}, and it is no name for one: ${subjectRule}.`))
 }
