@@ -58,6 +58,8 @@ export interface Leaving {
 const keyLengthMax = 256
 /** A longer route is no question. */
 const routeLengthMax = 2_048
+/** Weir counts by no longer text. */
+const attributeLengthMax = 256
 
 /** Asks Weir about a request and says what becomes of it. Who leaves while the check waits, leaves Weir's queue too. */
 export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
@@ -82,8 +84,9 @@ export async function checkArrival(client: WeirClient, asked: Asked, response: L
 }
 
 /** Whether a caller may have made the question one that Weir does not answer: plain paths and addresses it always reads. */
-const isOdd = ({ route = '', ip = '' }: CheckRequest) =>
+const isOdd = ({ route = '', ip = '', attributes = {} }: CheckRequest) =>
   route.length > routeLengthMax ||
+  Object.values(attributes).some((value) => typeof value === 'string' && value.length > attributeLengthMax) ||
   !/^(?:[A-Za-z-]* )?(?:\/[\w.~!$&'()*+,=:@/-]*)?$/.test(route) ||
   (ip !== '' && isIP(ip) === 0)
 

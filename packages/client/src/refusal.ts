@@ -27,7 +27,7 @@ export const unreadable: Refusal = {
   headers: noStore,
   problem: {
     ...{ type: 'urn:weir:problem:bad-request', title: 'Bad request', status: 400 },
-    detail: 'The path or the address of this request cannot be read in one way only.',
+    detail: 'The path, the address or an attribute of this request is too long, or cannot be read in one way only.',
   },
 }
 

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import express from 'express'
 import fastify from 'fastify'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Asked, callerKey, type WithWeir } from './check-arrival.ts'
+import { type Arrival, type Asked, callerKey, type WithWeir } from './check-arrival.ts'
 import { createClient, type WeirClient } from './create-client.ts'
 import { decision, openStubWeir, refusal, type StubWeir, sendJson } from './testing/stub-weir.ts'
 import { weirExpress } from './weir-express.ts'
@@ -157,6 +157,14 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
       expect((await get()).status).toBe(500)
     },
   )
+
+  it('answers an attribute that is too long for Weir with 400', async () => {
+    weir.answerWith((_, response) => sendJson(response, { type: 'urn:weir:problem:bad-request', detail: 'long' }, 400))
+    const ask = ({ headers }: Arrival) => ({ subject: 'acme', attributes: { model: String(headers['x-model']) } })
+    const { status, text } = await get({ ask }, { 'x-model': 'm'.repeat(257) })
+    expect([status, JSON.parse(text).type]).toEqual([400, 'urn:weir:problem:bad-request'])
+    expect((await get({ ask }, { 'x-model': 'm'.repeat(256) })).status).toBe(500)
+  })
 
   it('leaves errors to the application', async () => {
     weir.answerWith((_, response) => sendJson(response, {}, 500))

@@ -2,13 +2,13 @@ import { isIPv4, isIPv6 } from 'node:net'
 
 /**
  * The address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64, because a
- * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`) is IPv4. Empty for what is no address.
+ * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is IPv4. Empty for what is no address.
  */
 export function addressScope(text: string): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
   const groups = groupsOf(text)
-  const mapped = mappedIpv4(groups)
+  const mapped = mappedIpv4(groups) ?? translatedIpv4(groups)
   if (mapped !== undefined) return mapped
   // The zeros at the end are the longest run, so that they are what RFC 5952 shortens.
   let length = 4
@@ -53,7 +53,15 @@ function readGroups(text: string): number[] {
 }
 
 function mappedIpv4(groups: readonly number[]): string | undefined {
-  const [a, b, c, d, e, f, high = 0, low = 0] = groups
-  if (f !== 0xffff || a !== 0 || b !== 0 || c !== 0 || d !== 0 || e !== 0) return undefined
-  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
+  const [a, b, c, d, e, f] = groups
+  return f === 0xffff && a === 0 && b === 0 && c === 0 && d === 0 && e === 0 ? lastAsIpv4(groups) : undefined
 }
+
+/** By RFC 6052: all callers behind NAT64 come from one /96, and would be one address. */
+function translatedIpv4(groups: readonly number[]): string | undefined {
+  const [a, b, c, d, e, f] = groups
+  return a === 0x64 && b === 0xff9b && c === 0 && d === 0 && e === 0 && f === 0 ? lastAsIpv4(groups) : undefined
+}
+
+const lastAsIpv4 = ([, , , , , , high = 0, low = 0]: readonly number[]): string =>
+  `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`

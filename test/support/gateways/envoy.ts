@@ -21,10 +21,15 @@ export const startEnvoy = ({
   ])
 
 /** Envoy with docs/integrations/envoy/ratelimit.yaml, which asks at `host:port`. */
-export const startEnvoyOverGrpc = (asks: { readonly grpc: string; readonly upstream: string }): Promise<Gateway> =>
+export const startEnvoyOverGrpc = (asks: {
+  readonly grpc: string
+  readonly upstream: string
+  readonly whenAway?: 'closed' | 'open'
+}): Promise<Gateway> =>
   startEnvoyWith('envoy/ratelimit.yaml', [
     ['port_value: 8082', `port_value: ${asks.grpc.split(':')[1]}`],
     ['port_value: 9000', `port_value: ${new URL(asks.upstream).port}`],
+    ['failure_mode_deny: true', `failure_mode_deny: ${asks.whenAway !== 'open'}`],
     // Beside all the other tests an answer may take many times as long as it does in life.
     ['timeout: 0.5s', 'timeout: 20s'],
   ])

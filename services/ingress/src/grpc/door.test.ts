@@ -272,6 +272,8 @@ it('what a client can make of its request never makes an error, which would let 
   expect((await ask('any', [descriptor(`key=${'k'.repeat(5_000)}`)])).overallCode).toBe('OVER_LIMIT')
   const long = await ask('any', [descriptor(`subject=acme method=post path=/v1/search?${'q'.repeat(5_000)}`)])
   expect([long.overallCode, records.at(-1)?.route, records.at(-1)?.method]).toEqual(['OK', 'POST /v1/search', 'POST'])
+  const longest = Array.from({ length: 32 }, () => descriptor(`subject=acme x=${'x'.repeat(61_440)}`))
+  expect((await ask('any', longest)).overallCode).toBe('OK')
   await ask('any', [descriptor(`subject=acme user=${'u'.repeat(5_000)} method=${'ŉ'.repeat(100)}`)])
   expect(records.at(-1)?.method).toBe('OTHER')
 })

@@ -10,8 +10,11 @@ import type { Ports } from '../ports.ts'
 import { type CallerCheck, createShouldRateLimit } from './rate-limit-service.ts'
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
-/** 32 descriptors of 16 entries with texts of usual lengths; a call is a few hundred bytes. */
-const messageBytesMax = 262_144
+/**
+ * All the headers of a request in each of 32 descriptors, at the 60 kB that Envoy takes: beyond is an error, by which Envoy
+ * would let a request through. A usual call has a few hundred bytes.
+ */
+const messageBytesMax = 2_097_152
 /** Calls take milliseconds; whoever watches the health would stay for ever. */
 const graceMs = 2_000
 
