@@ -92,7 +92,9 @@ test('a limit can be explained, looked at, unblocked and reset, and each changes
   expect(before.get('per-ip')).toMatchObject([{ used: 3, remaining: 6 }])
 
   const unblocked = await weir(['limits unblock', '--json'])
-  expect(JSON.parse(unblocked.stdout).changed).toContainEqual({ name: 'minute', keys: 1 })
+  expect(JSON.parse(unblocked.stdout).changed).toContainEqual({ name: 'minute', keys: 1, used_up: 1 })
+  expect(unblocked.stderr).toContain(`"weir limits reset --subject ${acme} --limit minute" forgets its count`)
+  expect(unblocked.stderr).toContain('no audit has it')
   const after = byName(JSON.parse((await weir(['limits peek', '--json', '--limit', 'minute'])).stdout).limits)
   expect(after.get('minute')).toMatchObject([{ used: 3, blocked_ms: 0 }])
 

@@ -104,6 +104,25 @@ test('of concurrent edits with one ETag one wins', async () => {
   expect((await admin.ask('GET /v1/limits/minute')).body).toEqual(winner?.body)
 })
 
+test('Resets and unblocks by command go through the console and are in its audit, or say that they are in none', async () => {
+  const withoutRedis = { ...admin.environment, WEIR_REDIS_URL: 'redis://127.0.0.1:1' }
+  for (const change of ['reset', 'unblock']) {
+    const done = await runWeir(['limits', change, '--subject', 'acme', '--json'], withoutRedis)
+    expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { subject: 'acme', changed: [{ name: 'minute' }] }])
+    const { items } = (await admin.ask<Page>('GET /v1/changes?limit=1')).body
+    expect(items).toMatchObject([{ by: 'root', summary: [{ what: change, kind: 'subject', name: 'acme' }, {}] }])
+  }
+  const unknown = await runWeir(['limits', 'reset', '--subject', 'acmee'], withoutRedis)
+  expect([unknown.code, unknown.stderr.includes('did you mean acme?')]).toEqual([2, true])
+  const gone = { WEIR_CONSOLE_URL: 'http://127.0.0.1:9', WEIR_ADMIN_TOKEN: 'x', WEIR_POLICY_FILE: await policyFile(5) }
+  const direct = await runWeir(['limits', 'reset', '--subject', 'acme'], {
+    ...gone,
+    WEIR_REDIS_URL: inject('redisUrl'),
+  })
+  expect([direct.code, direct.stdout]).toEqual([0, 'reset minute of acme: 0 keys removed\n'])
+  expect(direct.stderr).toContain('no audit has it')
+})
+
 test('a console that is killed and started again has everything, the audit included', async () => {
   const [policy, changes] = [await admin.ask('GET /v1/policy'), await admin.ask<Page>('GET /v1/changes')]
   expect(changes.body.items.length).toBeGreaterThan(3)

@@ -1,4 +1,6 @@
+import { WeirError } from '@weir/core/errors.ts'
 import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/change-limits.ts'
+import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
 import { reportLimits } from '../limits/limit-report.ts'
 import { limitTable } from '../limits/limit-table.ts'
@@ -19,14 +21,56 @@ function say({ subject, changed, left }: ChangedLimits, verb: string, around: Su
   for (const { name, because } of left) around.print(`left ${name} as it is: it ${because}`)
 }
 
-async function run(options: LimitOptions, around: Surroundings, verb: string, change: LimitChange): Promise<void> {
-  const asked = await askLimits(options, around)
-  const result = await withLimitAdmin(around, options.data, (admin) => changeLimits(admin, asked, options, change))
-  if (options.json) around.print(JSON.stringify(result))
-  else say(result, verb, around)
+/** An unblocked limit keeps its count: so that nobody wonders why the next request is blocked again. */
+function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, around: Surroundings): void {
+  const { ip, keyId, route } = options
+  const scope = Object.entries({ ip, 'key-id': keyId, route: route === undefined ? undefined : JSON.stringify(route) })
+  const asked = scope.map(([flag, value]) => (value === undefined ? '' : ` --${flag} ${value}`)).join('')
+  for (const { name, used_up } of changed) {
+    if (!(used_up > 0)) continue
+    const reset = `weir limits reset --subject ${subject} --limit ${name}${asked}`
+    around.say(
+      `${name} of ${subject} is used up: the next request is refused, and blocks again. "${reset}" forgets its count.`,
+    )
+  }
 }
 
-/** Forgets what was counted, blocks included. Processes that remember a denial hold to it for at most two seconds more. */
+/** By the console, whose audit has it; undefined where none can be reached, or a policy file was named. */
+async function changeByConsole(
+  { subject, limit, ip, keyId, route, policy, data }: LimitOptions,
+  around: Surroundings,
+  change: LimitChange,
+): Promise<ChangedLimits | undefined> {
+  const address = policy === undefined ? findConsole(around.environment, data) : undefined
+  if (address === undefined) return undefined
+  const path = `/v1/subjects/${encodeURIComponent(subject)}/limits/${change}`
+  try {
+    const asked = { method: 'POST', path, body: { limit, ip, key_id: keyId, route } } as const
+    return (await askConsole<ChangedLimits>(address, asked)).body
+  } catch (error) {
+    if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
+    around.say(error.message)
+    return undefined
+  }
+}
+
+async function changeInRedis(options: LimitOptions, around: Surroundings, change: LimitChange): Promise<ChangedLimits> {
+  const asked = await askLimits(options, around)
+  const result = await withLimitAdmin(around, options.data, (admin) => changeLimits(admin, asked, options, change))
+  around.say(
+    'Done in Redis itself: no audit has it, and processes hold to refusals that they remember for two seconds.',
+  )
+  return result
+}
+
+async function run(options: LimitOptions, around: Surroundings, verb: string, change: LimitChange): Promise<void> {
+  const result = (await changeByConsole(options, around, change)) ?? (await changeInRedis(options, around, change))
+  if (options.json) around.print(JSON.stringify(result))
+  else say(result, verb, around)
+  sayUsedUp(result, options, around)
+}
+
+/** Forgets what was counted, blocks included. */
 export const resetLimits = (options: LimitOptions, around: Surroundings): Promise<void> =>
   run(options, around, 'reset', 'reset')
 

@@ -11,7 +11,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     const answer = await ask(request, { body: { limit: 'per-ip', ip: '2001:db8::1', route: 'POST /v1/search' } })
     expect([answer.statusCode, answer.json()]).toEqual([
       200,
-      { subject: 'acme', changed: [{ name: 'minute', keys: 1 }], left: [] },
+      { subject: 'acme', changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] },
     ])
     const [asked, , what] = counts[0] ?? []
     expect([what, asked?.limits.map(({ limit }) => limit.name), asked?.scope]).toMatchObject([

@@ -82,6 +82,11 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
                 items: object({
                   name: text('of the limit'),
                   keys: { type: 'integer', description: 'keys that were there' },
+                  used_up: {
+                    type: 'integer',
+                    description:
+                      'counts of an unblocked limit without room for one unit: the next request blocks again',
+                  },
                 }),
               },
               left: {

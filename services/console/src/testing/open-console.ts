@@ -85,7 +85,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     audit,
     changeCounts: async (...asked) => {
       counts.push(asked)
-      return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1 }], left: [] }
+      return { subject: asked[0].subject.id, changed: [{ name: 'minute', keys: 1, used_up: 0 }], left: [] }
     },
     clock: { nowMs: () => nowMs },
     ...overrides,
