@@ -34,7 +34,7 @@ beforeAll(async () => {
   url = admin.environment.WEIR_CONSOLE_URL
   expect((await admin.ask('PUT /v1/policy', JSON.stringify(policy))).status).toBe(200)
   await tables.client.command({
-    query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count) VALUES (now64(3) - 60, 'acme', 'allow', 1, 1)`,
+    query: `INSERT INTO weir.decisions (ts, subject, outcome, cost, count) SELECT now64(3) - 60, 'acme', 'allow', 1, 1`,
   })
 }, 180_000)
 afterAll(async () => {
@@ -244,11 +244,18 @@ describe('a policy that is a bomb', () => {
     'brackets without end in YAML': ['/v1/policy', '['.repeat(200_000)],
     'brackets in JSON': ['/v1/policy', `${'['.repeat(200_000)}${']'.repeat(200_000)}`, 'application/json'],
     'braces in JSON': ['/v1/policy', `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`, 'application/json'],
+    'brackets in a plan': [
+      '/v1/plans/odd',
+      `{"limits":${'['.repeat(20_000)}${']'.repeat(20_000)}}`,
+      'application/json',
+    ],
+    'brackets in a plan without end': ['/v1/plans/odd', `{"limits":${'['.repeat(400_000)}`, 'application/json'],
+    'braces in an identity': ['/v1/identity', `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`, 'application/json'],
     'nested YAML': ['/v1/policy', lines(3_000, (n) => `${' '.repeat(n)}a:\n`)],
     'one line of 15 MB': ['/v1/policy', `version: 1\nplans: "${'a'.repeat(15_000_000)}"\n`],
     'more than any policy': ['/v1/policy', `# ${'a'.repeat(17_000_000)}\n`],
-    'escapes that are none': ['/v1/policy', `version: 1\nplans: "${'\\x'.repeat(20_000)}"\n`],
-    '5,000 wrong plans': ['/v1/policy', `version: 1\nplans:\n${lines(5_000, (n) => `  p${n}: 7\n`)}`],
+    'escapes that are none': ['/v1/policy', `version: 1\nplans: "${'\\x'.repeat(500_000)}"\n`],
+    '20,000 wrong plans': ['/v1/policy', `version: 1\nplans:\n${lines(20_000, (n) => `  p${n}: 7\n`)}`],
     'endless numbers': [
       '/v1/policy',
       `version: 1\nlimits: { a: { algorithm: fixed_window, size: 1${'0'.repeat(10_000)}, window: 1m } }\n`,

@@ -68,14 +68,16 @@ export function serviceParts(options: ServiceOptions): Part[] {
   const { environment, ports, servers, data, policyFile, watch, opsPorts } = options
   const common = {
     WEIR_POLICY_FILE: policyFile,
-    WEIR_REDIS_URL: servers.addresses.redis,
     WEIR_KAFKA_BROKERS: servers.addresses.kafka,
-    WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse,
     WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
+  // They hold passwords: each service gets those that it reads.
+  const redis = { WEIR_REDIS_URL: servers.addresses.redis }
+  const clickhouse = { WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse }
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
   const ingress = {
+    ...redis,
     // One folder for all: whoever starts takes over what a dead one left.
     WEIR_JOURNAL_DIR: environment.WEIR_JOURNAL_DIR || join(data.dir, 'journal'),
     WEIR_INGRESS_PORT: String(ports.ingress),
@@ -99,8 +101,8 @@ export function serviceParts(options: ServiceOptions): Part[] {
   })
   return [
     ...ingressNames.map((name) => service(name, 'ingress', ingress)),
-    service('metering', 'metering', {}),
-    service('alerting', 'alerting', { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret }),
-    service('console', 'console', { WEIR_CONSOLE_PORT: String(ports.console) }),
+    service('metering', 'metering', clickhouse),
+    service('alerting', 'alerting', { ...redis, ...clickhouse, WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret }),
+    service('console', 'console', { ...redis, ...clickhouse, WEIR_CONSOLE_PORT: String(ports.console) }),
   ]
 }
