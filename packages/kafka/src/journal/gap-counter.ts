@@ -46,19 +46,35 @@ export class GapCounter {
     this.#frames.schedule()
   }
 
-  /** A slow disk is written to only where it is due, for it holds up everybody; one that stalls when that is over. */
-  write(isDue: boolean): void {
-    if (this.#frames.trouble === 'stalled' || (this.#frames.isSlow && !isDue)) return
+  /** Before what was counted is answered. A disk that is slow or stalls would hold up everybody: there the page is written now and then. */
+  write(): void {
+    if (this.#frames.isSlow) return
     try {
       this.#page.write()
       this.#isFailing = false
     } catch (error) {
-      // It is tried with every turn; one line says so until it is written again.
-      if (!this.#isFailing) {
-        this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
-      }
-      this.#isFailing = true
+      this.#failed(error)
     }
+  }
+
+  /** Now and then. */
+  writeLater(): void {
+    // It would take a thread and keep it.
+    if (this.#frames.trouble === 'stalled') return
+    this.#page.writeLater().then(
+      () => {
+        this.#isFailing = false
+      },
+      (error: unknown) => this.#failed(error),
+    )
+  }
+
+  /** It is tried with every turn; one line says so until it is written again. */
+  #failed(error: unknown): void {
+    if (!this.#isFailing) {
+      this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
+    }
+    this.#isFailing = true
   }
 
   /** Where there is room for others' records again. */
@@ -75,7 +91,7 @@ export class GapCounter {
     this.#crash('journal_gap_recorded')
     this.#page.begin(this.#underWay)
     this.#underWay = undefined
-    this.write(false)
+    this.write()
   }
 
   /** The gap record is not in the file. */
@@ -88,7 +104,9 @@ export class GapCounter {
     return this.#page.gap.count === 0
   }
 
-  close(): void {
-    this.#page.close()
+  /** What was counted last is in the page, unless the disk stalls: then the file is left open. */
+  async close(): Promise<void> {
+    if (this.#frames.trouble === 'stalled') return
+    await this.#page.close().catch((error: unknown) => this.#failed(error))
   }
 }

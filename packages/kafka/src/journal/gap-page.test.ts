@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-test('the page tells how many and between when, and takes no more room than at first', () => {
+test('the page tells how many and between when, and takes no more room than at first', async () => {
   const page = new GapPage(directory)
   const { length } = readFileSync(join(directory, gapName))
   for (let n = 0; n < 100; n += 1) {
@@ -19,16 +19,16 @@ test('the page tells how many and between when, and takes no more room than at f
   }
   expect(readGap(directory)).toEqual({ generation: 1, count: 200, fromMs: 1_000, toMs: 1_099 })
   expect(readFileSync(join(directory, gapName))).toHaveLength(length)
-  page.close()
+  await page.close()
 })
 
-test('a half of the page that was torn leaves what was written before', () => {
+test('a half of the page that was torn leaves what was written before', async () => {
   const page = new GapPage(directory)
   page.count(1, 5)
   page.write()
   page.count(1, 6)
   page.write()
-  page.close()
+  await page.close()
   const path = join(directory, gapName)
   const bytes = readFileSync(path)
   // The second write went to the first half.
@@ -38,7 +38,7 @@ test('a half of the page that was torn leaves what was written before', () => {
   expect(readGap(directory)).toMatchObject({ count: 0 })
 })
 
-test('what is counted while a gap becomes a record is of the next generation', () => {
+test('what is counted while a gap becomes a record is of the next generation', async () => {
   const page = new GapPage(directory)
   page.count(5, 10)
   const recorded = page.gap
@@ -47,5 +47,20 @@ test('what is counted while a gap becomes a record is of the next generation', (
   expect(page.gap).toEqual({ generation: 2, count: 2, fromMs: 10, toMs: 20 })
   page.begin(page.gap)
   expect(page.gap).toMatchObject({ generation: 3, count: 0 })
-  page.close()
+  await page.close()
+})
+
+test('what is written around the main thread is never older than what is written from it', async () => {
+  const page = new GapPage(directory)
+  page.count(1, 5)
+  const later = page.writeLater()
+  page.count(1, 6)
+  page.write()
+  await later
+  expect(readGap(directory)).toMatchObject({ count: 1 })
+  page.write()
+  expect(readGap(directory)).toMatchObject({ count: 2 })
+  page.count(1, 7)
+  await page.close()
+  expect(readGap(directory)).toMatchObject({ count: 3 })
 })

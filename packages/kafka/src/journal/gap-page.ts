@@ -1,7 +1,10 @@
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, write, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { crc32c } from '@node-rs/crc32'
 import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
+
+const writeToDisk = promisify(write)
 
 /** The file in a journal's directory. */
 export const gapName = 'gap'
@@ -64,6 +67,7 @@ export class GapPage {
   #version = 0
   #gap = emptyGap
   #isWritten = true
+  #writing: Promise<unknown> | undefined
 
   constructor(directory: string) {
     this.#fd = openSync(join(directory, gapName), 'w', 0o600)
@@ -101,15 +105,38 @@ export class GapPage {
     this.#isWritten = false
   }
 
-  /** Writes what was counted; throws what the disk says. */
+  /** Writes what was counted; throws what the disk says. Not while `writeLater` is at it: the older one might come last. */
   write(): void {
-    if (this.#isWritten) return
+    if (this.#isWritten || this.#writing !== undefined) return
     this.#version += 1
     this.#put(this.#version % slots)
     this.#isWritten = true
   }
 
-  close(): void {
-    closeSync(this.#fd)
+  /** The same around the main thread, for a disk that is slow. */
+  async writeLater(): Promise<void> {
+    if (this.#isWritten || this.#writing !== undefined) return
+    this.#version += 1
+    this.#isWritten = true
+    const bytes = encodeSlot(this.#gap, this.#version)
+    this.#writing = writeToDisk(this.#fd, bytes, 0, slotBytes, (this.#version % slots) * slotBytes)
+    try {
+      await this.#writing
+    } catch (error) {
+      this.#isWritten = false
+      throw error
+    } finally {
+      this.#writing = undefined
+    }
+  }
+
+  /** Writes what was counted last; rejects with what the disk says. */
+  async close(): Promise<void> {
+    try {
+      await this.#writing?.catch(() => undefined)
+      await this.writeLater()
+    } finally {
+      closeSync(this.#fd)
+    }
   }
 }

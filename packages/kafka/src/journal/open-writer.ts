@@ -134,7 +134,7 @@ class Writer implements JournalWriter {
 
   #endTurn(): void {
     if (!this.#sums.putCounts()) this.#frames.dropTurn()
-    this.#gap.write(false)
+    this.#gap.write()
   }
 
   #committed(): void {
@@ -163,7 +163,7 @@ class Writer implements JournalWriter {
     this.#frames.look()
     this.#sums.close(false)
     this.#gap.record()
-    this.#gap.write(true)
+    this.#gap.writeLater()
     if (this.#frames.isIdle) this.#raiseWatermark()
     this.#ticks += 1
     if (this.#ticks % ticksPerLook === 0) void this.#lookForDirectory()
@@ -212,8 +212,7 @@ class Writer implements JournalWriter {
     this.#ended ??= 'closed'
     this.#raiseWatermark()
     // What failed with the last turn has been counted since.
-    this.#gap.write(true)
-    this.#gap.close()
+    await this.#gap.close()
     return isClosed && isWritten && this.#gap.isEmpty
   }
 }
