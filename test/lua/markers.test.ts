@@ -36,7 +36,14 @@ async function open(markersMax: number) {
   return { redis, clock, now, store, other, subject, plain, settled, once, used, keys, tally }
 }
 
-const crowded = { allowed: false, reason: 'limit', deniedBy: markersName, charged: 'no', refusedBits: 0 }
+const crowded = {
+  allowed: false,
+  reason: 'limit',
+  deniedBy: markersName,
+  charged: 'no',
+  refusedBits: 0,
+  isRemembered: true,
+}
 
 test('a subject has at most so many markers over all processes, and a request that would leave one more charges nothing', async () => {
   const { store, other, settled, once, plain, used, keys } = await open(20)

@@ -45,6 +45,6 @@ export interface Decision {
   readonly repeats: string
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
-  /** A refusal that was given from memory, without asking anybody: it may come thousands of times a second. */
+  /** A refusal that may come thousands of times a second: one from memory, without asking anybody, or for too many markers. */
   readonly isRemembered?: boolean
 }

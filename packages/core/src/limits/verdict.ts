@@ -51,7 +51,7 @@ export function decisionOf(request: LimitRequest, found: Verdict): Decision {
   const told = allowed
     ? admittedOver(request.limits, bits)
     : { reason, deniedBy: deniedBy(request, found), shadowedBy: '' }
-  return {
+  const decision: Decision = {
     allowed,
     reason: told.reason,
     deniedBy: told.deniedBy,
@@ -63,4 +63,6 @@ export function decisionOf(request: LimitRequest, found: Verdict): Decision {
     repeats,
     limits,
   }
+  // No limit ends a flood of these, so equal ones of a second are one record.
+  return verdict === verdicts.crowded ? { ...decision, isRemembered: true } : decision
 }
