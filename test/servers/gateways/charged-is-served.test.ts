@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { startCaddy } from '../../support/gateways/caddy.ts'
 import { startEnvoy, startEnvoyOverGrpc } from '../../support/gateways/envoy.ts'
 import { startHaproxy } from '../../support/gateways/haproxy.ts'
@@ -7,6 +8,8 @@ import { type PlainUpstream, type Seen, startPlainUpstream } from '../../support
 import { send } from '../../support/gateways/send.ts'
 import type { Gateway } from '../../support/gateways/start-gateway.ts'
 import { openWeirApps, sha256, type WeirApps } from '../../support/gateways/weir-apps.ts'
+
+countAttempts('Requests through each gateway', 'what Weir charged is what an API that heeds every header serves')
 
 const key = 'key-of-acme'
 const policy = `

@@ -1,8 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
 import { openIssuer } from './open-issuer.ts'
+
+countAttempts('Issuers of tokens', 'keys come from the issuer alone, rarely, and no failure admits a token')
 
 async function openBoth({ allowPrivate = true, host }: { allowPrivate?: boolean; host?: string } = {}) {
   const issuer = await openIssuer()

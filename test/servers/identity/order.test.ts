@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
+
+countAttempts(
+  'Credentials beside each other',
+  'the strongest decides, and a wrong one never falls back to a weaker one',
+)
 
 const address = '127.0.0.1'
 const acme = { who: 'acme on pro', keyId: 'k1', address }

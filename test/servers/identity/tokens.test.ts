@@ -1,7 +1,10 @@
 import { exportSPKI, generateKeyPair, type JWTPayload } from 'jose'
 import { describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { openIdentity } from './open-identity.ts'
 import { type Issuer, openIssuer } from './open-issuer.ts'
+
+countAttempts('JSON web tokens', 'a right token is its subject, any other is a 401')
 
 const entry = ({ url, jwksUrl }: Issuer, rest = 'plan: free') =>
   `{ issuer: "${url}", jwksUrl: "${jwksUrl}", audience: api, allowPrivate: true, ${rest} }`

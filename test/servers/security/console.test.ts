@@ -147,7 +147,7 @@ test('every route that the console describes is attacked, and no other', async (
 describe('every route of the console', () => {
   countAttempts('Tokens × scopes × routes of the console', 'a 401 or 403 without the scope of the route, by its name')
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
-  const strangers: Readonly<Record<string, Record<string, string>>> = {
+  const credentials: Readonly<Record<string, Record<string, string>>> = {
     'no credential': { authorization: '' },
     'an unknown token': bearer('weir_token_0000'),
     "a subject's key": bearer('acme-key'),
@@ -168,10 +168,10 @@ describe('every route of the console', () => {
     return send(idOf(path), { method, headers: { ...(/^P/.test(method) ? json : {}), ...headers }, ...body })
   }
 
-  test.each(routes.flatMap((route) => Object.keys(strangers).map((stranger) => [route, stranger])))(
+  test.each(routes.flatMap((route) => Object.keys(credentials).map((credential) => [route, credential])))(
     '%s with %s is 401',
-    async (route = '', stranger = '') => {
-      expect((await ask(route, strangers[stranger] ?? {})).status).toBe(401)
+    async (route = '', credential = '') => {
+      expect((await ask(route, credentials[credential] ?? {})).status).toBe(401)
     },
   )
 
