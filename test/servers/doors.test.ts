@@ -218,7 +218,7 @@ describe('every door of a real process', () => {
       [401, authorize, 'wrong'],
       [401, proxy, 'wrong'],
       [400, proxy, 'acme', { path: '/a%2Fb' }],
-      [400, proxy, 'acme', { ...json({}), path: '/v1/bulk' }],
+      [400, proxy, 'away', { ...json({}), path: '/v1/bulk' }],
       [400, authorize, 'acme', { path: '/v1/authorize/a%2Fb' }],
       [400, authorize, 'acme', { ...post, path: '/v1/authorize/v1/bulk' }],
       [400, check, 'acme', json({ costs: 1 })],

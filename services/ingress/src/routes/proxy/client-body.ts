@@ -52,6 +52,8 @@ export class ClientBody extends Readable {
     const begin = this.#begin
     if (begin === undefined) return
     this.#begin = undefined
+    // Nothing more is read for one that then waits for a place.
+    this.#request.pause()
     begin()
   }
 

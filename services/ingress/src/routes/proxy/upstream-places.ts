@@ -58,7 +58,7 @@ export class Place {
   #state: 'waits' | 'connected' | 'left'
   readonly #left: (place: Place) => void
   #timer: NodeJS.Timeout | undefined
-  #whenConnected = () => {}
+  #whenConnected: (() => void) | undefined
 
   constructor(subject: string, isConnected: boolean, left: (place: Place) => void) {
     this.subject = subject
@@ -83,7 +83,7 @@ export class Place {
   connect(): void {
     this.#state = 'connected'
     clearTimeout(this.#timer)
-    this.#whenConnected()
+    this.#whenConnected?.()
   }
 
   /** Gives the place up if it is still one in the queue. */
