@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { normalizePath, pathToMatch } from './normalize-path.ts'
+import { normalizePath, pathToMatch, readOddPath } from './normalize-path.ts'
 
 const path = (raw: string) => {
   const found = normalizePath(raw)
@@ -116,5 +116,16 @@ describe('pathToMatch', () => {
   it('reads an escaped delimiter as the delimiter, so that /v1/%24batch is not cheaper than /v1/$batch', () => {
     expect(pathToMatch('/v1/%24batch')).toBe('/v1/$batch')
     expect(pathToMatch('/%21%24%26%27%28%29%2A%2B%2C%3A%3D%40/%2Fx%25%20%C3%A9')).toBe("/!$&'()*+,:=@/%2Fx%25%20%C3%A9")
+  })
+})
+
+describe('readOddPath', () => {
+  it('has every reading of a path with odd characters: each odd segment without them, and as any text', () => {
+    expect(readOddPath('/a/%E8b//c%09/d')).toEqual({
+      path: '/a/%E8b/c%09/d',
+      readings: ['/a/x/x/d', '/a/b/x/d', '/a/x/c/d', '/a/b/c/d'],
+    })
+    expect(readOddPath('/caf%c3%a9%E8')?.readings).toEqual(['/x', '/caf%C3%A9'])
+    expect(readOddPath('/a/.%09./b')?.readings).toEqual(['/a/x/b', '/b'])
   })
 })

@@ -11,6 +11,7 @@ const plainPath = /^\/(?:[\w~!$&'()*+,=:@-][\w.~!$&'()*+,=:@-]*\/)*(?:[\w~!$&'()
  * What servers read differently, so that one path could be two: a limit would be asked for the one and the upstream
  * would serve the other. Looked for after unreserved characters are decoded, or `%25%32%46` would hide a `%252F`.
  */
+const controls = /%(?:[01][0-9A-F]|7F)/i
 const ambiguous: readonly (readonly [RegExp, string])[] = [
   [/^(?!\/)/, 'does not begin with a slash'],
   [/[^!-~]/, 'has a character that must be percent-encoded'],
@@ -18,7 +19,7 @@ const ambiguous: readonly (readonly [RegExp, string])[] = [
   [/\\|%5C/i, 'has a backslash in it'],
   [/%2F/i, 'has an escaped slash (%2F) in it'],
   [/;|%3B/i, 'has a path parameter (;) in it'],
-  [/%(?:[01][0-9A-F]|7F)/i, 'has an escaped control character in it'],
+  [controls, 'has an escaped control character in it'],
   [/%25[0-9A-F]{2}/i, 'is escaped twice'],
 ]
 
@@ -33,13 +34,57 @@ const brokenEscape = /%(?![0-9A-F]{2})/i
 export function normalizePath(raw: string): NormalizedPath {
   if (plainPath.test(raw)) return { kind: 'path', path: raw }
   if (brokenEscape.test(raw)) return { kind: 'refused', why: 'has a broken percent-escape' }
-  const decoded = raw.replaceAll(/%([0-9A-F]{2})/gi, (triple, hex: string) => {
-    const character = String.fromCharCode(Number.parseInt(hex, 16))
-    return /[\w.~-]/.test(character) ? character : triple.toUpperCase()
-  })
+  const decoded = withoutNeedlessEscapes(raw)
   for (const [pattern, why] of ambiguous) if (pattern.test(decoded)) return { kind: 'refused', why }
   if (!isUtf8(decoded)) return { kind: 'refused', why: 'has escapes that are not UTF-8' }
   return { kind: 'path', path: withoutDots(decoded.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter)) }
+}
+
+const withoutNeedlessEscapes = (raw: string) =>
+  raw.replaceAll(/%([0-9A-F]{2})/gi, (triple, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16))
+    return /[\w.~-]/.test(character) ? character : triple.toUpperCase()
+  })
+
+/** Some readers end a text at NUL and a line at LF or CR; overlong UTF-8 is a dot or a slash to lax ones. */
+const neverOdd = /%0[0AD]|%(?:C[01]|F[5-9A-F])|%E0%[89]|%F0%8/
+/** Each doubles the readings. */
+const oddSegmentsMax = 2
+
+/** A path with control characters or bytes that are no UTF-8, which servers serve that have no text for them. */
+export interface OddPath {
+  /** As `normalizePath` writes a path, with the odd escapes in it. */
+  readonly path: string
+  /** What it may be to a reader that drops such characters, or takes them for others. None of them may be a route. */
+  readonly readings: readonly string[]
+}
+
+/** Undefined where servers could read more than that differently. */
+export function readOddPath(raw: string): OddPath | undefined {
+  if (brokenEscape.test(raw)) return undefined
+  const decoded = withoutNeedlessEscapes(raw)
+  if (neverOdd.test(decoded) || ambiguous.some(([pattern]) => pattern !== controls && pattern.test(decoded)))
+    return undefined
+  const path = withoutDots(decoded.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter))
+  const segments = path.split('/')
+  const odd = segments.flatMap((segment, at) => (controls.test(segment) || !isUtf8(segment) ? [at] : []))
+  if (odd.length > oddSegmentsMax) return undefined
+  const readings: string[] = []
+  for (let bits = 0; bits < 2 ** odd.length; bits += 1) {
+    const reading = segments.with(0, '')
+    for (const [bit, at] of odd.entries()) reading[at] = bits & (1 << bit) ? withoutOdd(segments[at] ?? '') : 'x'
+    const normal = normalizePath(reading.join('/') || '/')
+    if (normal.kind === 'refused') return undefined
+    readings.push(normal.path)
+  }
+  return { path, readings }
+}
+
+/** Bytes that are no UTF-8 are U+FFFD to a decoder. */
+function withoutOdd(segment: string): string {
+  const bytes = segment.replaceAll(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
+  return encodeURIComponent(text.replaceAll(/[\p{Cc}\uFFFD]/gu, ''))
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { normalizePath, readOddPath } from '@weir/core/http/normalize-path.ts'
 import { hasTooManyHeaders, type Problem } from '@weir/runtime/problem.ts'
 import { badRequest, tooLarge } from './problems.ts'
 
@@ -7,6 +7,8 @@ import { badRequest, tooLarge } from './problems.ts'
 export interface Target {
   /** In the one form that is matched and forwarded. */
   readonly path: string
+  /** Of a path that only a request without a route may have: see `readOddPath`. */
+  readonly readings?: readonly string[] | undefined
   /** With its question mark, as it came; empty without. */
   readonly query: string
 }
@@ -22,9 +24,13 @@ export function readTarget(request: IncomingMessage): { readonly target: Target 
   const problem = headProblem(request)
   if (problem !== undefined) return { problem }
   const queryAt = url.indexOf('?')
-  const path = normalizePath(queryAt === -1 ? url : url.slice(0, queryAt))
-  if (path.kind === 'refused') return refused(`The path cannot be read in one way only: it ${path.why}.`)
-  return { target: { path: path.path, query: queryAt === -1 ? '' : url.slice(queryAt) } }
+  const rawPath = queryAt === -1 ? url : url.slice(0, queryAt)
+  const query = queryAt === -1 ? '' : url.slice(queryAt)
+  const path = normalizePath(rawPath)
+  if (path.kind === 'path') return { target: { path: path.path, query } }
+  const odd = readOddPath(rawPath)
+  if (odd !== undefined) return { target: { ...odd, query } }
+  return refused(`The path cannot be read in one way only: it ${path.why}.`)
 }
 
 function headProblem(request: IncomingMessage): Problem | undefined {

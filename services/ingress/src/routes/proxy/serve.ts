@@ -6,10 +6,11 @@ import type { Caller } from '../../http/identify.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import { setVerdictHeaders } from '../../http/verdict-reply.ts'
+import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
-import { writeProblem } from './problems.ts'
+import { badRequest, writeProblem } from './problems.ts'
 import { readJsonCost } from './read-json-cost.ts'
 import { answerProblem, collector, type IsClosing, refuse, startHeaders } from './refuse.ts'
 import { connectionNamed } from './request-headers.ts'
@@ -29,6 +30,9 @@ export function createServe(
     if (misnamed !== undefined) return answerProblem(arrival, isClosing, misnamed)
     const origin = { headers, url, socket }
     const route = view.matchRoute(method, target.path) ?? unmatchedRoute
+    if (target.readings !== undefined && mayBeRoute(view, method, [target.path, ...target.readings])) {
+      return answerProblem(arrival, isClosing, oddPathOfRoute)
+    }
     const asked = { ip: ports.identifier.addressOf(view, origin), route, method: recordedMethod(method) }
     const found = ports.identifier.identify(view, origin)
     const caller = found instanceof Promise ? await found : found
@@ -83,3 +87,10 @@ async function readBodyCost({ request, mayContinue }: Arrival, { costFrom }: Rou
   mayContinue()
   return readJsonCost(request, costFrom?.kind === 'json' ? costFrom.pointer : '')
 }
+
+const mayBeRoute = ({ matchRoute }: PolicyView, method: string, paths: readonly string[]) =>
+  paths.some((path) => matchRoute(method, path) !== undefined)
+
+const oddPathOfRoute = badRequest(
+  'The path has an escaped control character or bytes that are not UTF-8, without which some servers would read it as a route of the policy.',
+)
