@@ -1,5 +1,6 @@
+import { decision } from '@weir/core/limits/testing/build-decision.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from './memory-decision-log.ts'
 import { createSettling } from './settle.ts'
 
@@ -20,7 +21,7 @@ function open() {
   const log = createMemoryDecisionLog()
   const telling = { tell: () => undefined }
   const settling = createSettling({ settlements, store: { refund: async () => true }, log, telling })
-  return { log, told, settle: async () => (await settling.settle(settlement)).kind }
+  return { log, told, settling, settle: async () => (await settling.settle(settlement)).kind }
 }
 
 test('a correction that the disk dropped is written by the repeat, before Redis hears that it is safe', async () => {
@@ -44,4 +45,19 @@ test('a correction that a stalled disk may still take is not given to it again; 
     expect([await settle(), told.length]).toEqual(['settled', 1])
     expect(log.records).toHaveLength(isThere ? 1 : 2)
   }
+})
+
+test('what an upstream failed and the journal did not take is given to it again, until it stands there', async () => {
+  const { log, told, settling } = open()
+  const scope = { subject: 'acme', keyId: 'k', ip: '', route: 'GET /a', method: 'GET' }
+  const id = '019a9d3e-0000-7000-8000-000000000001'
+  const settleable = { id, keptMs: 60_000, about: JSON.stringify(about) }
+  const plain = { scope, cost: 10, peek: false, limits: [], timeZone: 'UTC', anchor: 1, idempotency: undefined }
+  log.isStalled = true
+  const given = settling.giveBack({ id, about, request: { ...plain, settleable }, decision: decision({}) })
+  await vi.waitUntil(() => log.records.length === 1)
+  log.records.length = 0
+  log.isStalled = false
+  await given
+  expect([log.records.map(({ corrects }) => corrects), told]).toEqual([[id], [id]])
 })

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/redis/settlements.ts'
@@ -39,7 +40,7 @@ export interface CorrectionCounters {
 /** Corrects what decisions were charged: in Redis, and in the sums by a record. */
 export interface Settling {
   settle(settlement: Settlement): Promise<SettleAnswer>
-  /** For a request that the upstream failed. Not repeated: what a process leaves undone when it dies stays charged. */
+  /** For a request that the upstream failed. Repeated only where the journal did not take it: what a process leaves undone when it dies stays charged. */
   giveBack(charged: ChargedDecision): Promise<void>
   /** Records that the charge of a decision which turned its client away was given back: no usage changes by it. */
   recordLateRefund(charged: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void
@@ -65,6 +66,9 @@ export interface SettlingParts {
 const staleMs = 20_000
 /** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. No more are taken then. */
 const takenMax = 10_000
+
+/** What an upstream failed is given back again so often while the journal does not take its record. */
+const unrecordedAgainMs = 1_000
 
 /** A correction's record that was given to the journal. */
 interface Taken {
@@ -167,7 +171,10 @@ class SettlingService implements Settling {
   async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
     if (request.settleable !== undefined) {
-      await this.settle({ subject, id, cost: 0 })
+      // Redis is corrected then, and nobody else repeats it. No more than were admitted before the journal took nothing.
+      while ((await this.settle({ subject, id, cost: 0 })).kind === 'unrecorded') {
+        await delay(unrecordedAgainMs, undefined, { ref: false })
+      }
       return
     }
     if (request.cost === 0) return
