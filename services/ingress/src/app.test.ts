@@ -8,11 +8,12 @@ import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { FastifyInstance } from 'fastify'
 import { parseList } from 'structured-headers'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
 import { createIdentifier } from './http/identify.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
+import type { Ports } from './ports.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
@@ -40,6 +41,7 @@ subjects:
 let upstream: Server
 let apps: { proxy: FastifyInstance; api: FastifyInstance }
 let decisions: MemoryDecisionLog
+let openApps: (more: Partial<Ports>) => ReturnType<typeof buildApps>
 let upstreamSaw: { method: string | undefined; url: string | undefined; headers: object; body: string }[]
 let upstreamStatus: number
 
@@ -64,7 +66,8 @@ beforeEach(async () => {
     log: decisions,
     clock,
   }
-  apps = await buildApps(ports, createLogger('test', 'silent'), sha256('admin-token'))
+  openApps = (more) => buildApps({ ...ports, ...more }, createLogger('test', 'silent'), sha256('admin-token'))
+  apps = await openApps({})
 })
 afterEach(async () => {
   await apps.proxy.close()
@@ -174,6 +177,25 @@ describe('the reverse proxy', () => {
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
     expect(answer.headers['weir-decision']).toBeUndefined()
     expect(upstreamSaw).toHaveLength(0)
+  })
+
+  it('where a full journal admits, passes on what cannot be recorded without an id, and records no outcome of it', async () => {
+    const outcomes: string[] = []
+    const { proxy } = await openApps({
+      onJournalFull: 'admit',
+      outcomes: { append: (_, line) => outcomes.push(line) > 0 },
+    })
+    onTestFinished(() => proxy.close())
+    const ask = () => proxy.inject({ method: 'GET', url: '/hello', headers: { host: 'api.test', ...acme } })
+    const recorded = await ask()
+    decisions.isFull = true
+    const answer = await ask()
+    expect([answer.statusCode, answer.headers['weir-decision']]).toEqual([201, undefined])
+    expect(upstreamSaw.map(({ headers }) => headers)).toMatchObject([
+      { 'weir-decision': recorded.headers['weir-decision'] },
+      expect.not.objectContaining({ 'weir-decision': expect.anything() }),
+    ])
+    expect([outcomes.length, decisions.missed]).toEqual([1, 1])
   })
 })
 
