@@ -7,7 +7,8 @@ WORKDIR /weir
 COPY . .
 # The service and what it imports. The local ClickHouse brings an engine of half a gigabyte that only `weir up` runs.
 RUN --mount=type=cache,target=/pnpm-store \
-    npx --yes pnpm@10 install --frozen-lockfile --prod --store-dir /pnpm-store \
+    npm ci --prefix infra/pnpm --ignore-scripts --no-audit --no-fund && \
+    node infra/pnpm/node_modules/pnpm/bin/pnpm.cjs install --frozen-lockfile --prod --store-dir /pnpm-store \
       --filter "@weir/${SERVICE}..." --filter '!@weir/local-clickhouse'
 # One name for the program, wherever it lies; this also stops the build when there is no such service.
 RUN ln -s "$(ls -d "services/${SERVICE}" "packages/${SERVICE}" 2>/dev/null)" program && test -f program/src/main.ts

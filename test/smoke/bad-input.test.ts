@@ -78,7 +78,7 @@ describe('weir up with something wrong', () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
     await symlink(process.execPath, join(bin, 'node'))
-    for (const tool of ['sh', 'npx', 'readlink', 'dirname', 'cksum', 'uname', 'cat']) {
+    for (const tool of ['sh', 'npm', 'readlink', 'dirname', 'cksum', 'uname', 'cat']) {
       await symlink(execFileSync('which', [tool], { encoding: 'utf8' }).trim(), join(bin, tool))
     }
     const args = ['up', '--data', join(dir, 'programs'), '--ports', 'auto']

@@ -6,17 +6,22 @@ export interface WorkspacePackage {
   /** Its folder, without a slash at the end. */
   readonly folder: string
   readonly dependencies: Readonly<Record<string, string>>
+  /** With the optional ones: Node itself, one package a system. */
   readonly devDependencies: Readonly<Record<string, string>>
 }
 
-/** Every package.json of the tree; the root's folder is empty. */
+/** Installed by npm before there is a workspace, under a lock file of its own. */
+const installer = 'infra/pnpm/package.json'
+
+/** Every package.json of the workspace; the root's folder is empty. */
 export function findPackages(tree: readonly SourceFile[]): WorkspacePackage[] {
   return tree
-    .filter(({ path }) => path === 'package.json' || path.endsWith('/package.json'))
+    .filter(({ path }) => path !== installer && (path === 'package.json' || path.endsWith('/package.json')))
     .map(({ path, text }) => {
-      const manifest: Partial<WorkspacePackage> = JSON.parse(text)
-      const { name = '', dependencies = {}, devDependencies = {} } = manifest
-      return { name, folder: path.slice(0, -'/package.json'.length), dependencies, devDependencies }
+      const manifest: Partial<WorkspacePackage & { optionalDependencies: Record<string, string> }> = JSON.parse(text)
+      const { name = '', dependencies = {}, devDependencies = {}, optionalDependencies } = manifest
+      const folder = path.slice(0, -'/package.json'.length)
+      return { name, folder, dependencies, devDependencies: { ...devDependencies, ...optionalDependencies } }
     })
 }
 

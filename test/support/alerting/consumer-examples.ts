@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
+import { pinned } from '../pinned/pinned.ts'
 
 const project = resolve(import.meta.dirname, '../../..')
 const examples = join(project, 'docs/alert-consumers')
+/** As in the pinned file. */
 const clientVersion = '2.16.1'
 const pythonModules = join(project, '.weir', `confluent-kafka-${clientVersion}`)
 /** 4 MB; a slow mirror gets this long. */
@@ -17,7 +19,7 @@ const fetchDeadlineMs = 2 * 60_000
 async function fetchPythonClient(): Promise<void> {
   if (existsSync(pythonModules)) return
   const partial = `${pythonModules}-${process.pid}`
-  const install = ['-m', 'pip', 'install', '--quiet', '--target', partial, `confluent-kafka==${clientVersion}`]
+  const install = ['-m', 'pip', 'install', ...pinned('confluent-kafka'), '--target', partial]
   try {
     await mkdir(partial, { recursive: true })
     await promisify(execFile)('python3', install, { timeout: fetchDeadlineMs })

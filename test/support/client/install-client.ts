@@ -22,9 +22,12 @@ export async function installClient(): Promise<InstalledClient> {
   const modules = join(dir, 'node_modules')
   const installed = join(modules, '@weir/client')
   await mkdir(installed, { recursive: true })
-  // The pnpm that installed the workspace is in npx's cache.
-  const pack = ['--yes', '--prefer-offline', 'pnpm@10', 'pack', '--out', join(dir, 'client.tgz')]
-  await run('npx', pack, { cwd: client, timeout: packDeadlineMs })
+  // The pnpm that installed the workspace.
+  const pnpm = join(project, 'infra/pnpm/node_modules/pnpm/bin/pnpm.cjs')
+  await run(process.execPath, [pnpm, 'pack', '--out', join(dir, 'client.tgz')], {
+    cwd: client,
+    timeout: packDeadlineMs,
+  })
   await run('tar', ['-xzf', join(dir, 'client.tgz'), '-C', installed, '--strip-components=1'])
   for (const name of ['undici', 'express', 'fastify', '@types/express']) {
     await mkdir(join(modules, name, '..'), { recursive: true })

