@@ -3,7 +3,13 @@ import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { countAttempts } from '../../support/count-attempts.ts'
 import { type LocalClickhouse, startClickhouse } from '../../support/servers/clickhouse.ts'
+
+countAttempts(
+  'SQL and web pages against the local ClickHouse',
+  'no file, address or server is reached; pages are refused',
+)
 
 let clickhouse: LocalClickhouse
 let secret: string
