@@ -8,6 +8,7 @@
 -- reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it is.
 -- Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
 -- txn.weir_decision hold what the response is to carry. txn.weir_drop is there for a request that is to get no answer.
+-- txn.weir_allowed is there for a request that may go on: HAProxy itself goes on after an error in a script.
 
 local timeout_ms = 5000 -- above those of the listener, which end it before
 
@@ -74,6 +75,8 @@ local function is_away(answer, is_problem)
 end
 
 core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
+  -- None of CONNECT, and of "OPTIONS *".
+  if not txn.f:pathq() then return refuse_plainly(txn, 400, "Bad request", "The request has no path.") end
   local headers, bytes = question(txn)
   if bytes > question_bytes_max then
     return refuse_plainly(txn, 431, "Request header fields too large", "The headers are too large to be checked.")
@@ -96,12 +99,12 @@ core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
     txn:set_var("txn.weir_ratelimit", first(answer, "ratelimit"))
     txn:set_var("txn.weir_ratelimit_policy", first(answer, "ratelimit-policy"))
     txn:set_var("txn.weir_decision", first(answer, "weir-decision"))
-    return
+    return txn:set_var("txn.weir_allowed", "yes")
   end
 
   local is_problem = first(answer, "content-type") == "application/problem+json"
   if is_away(answer, is_problem) then
-    if when_away == "open" then return end
+    if when_away == "open" then return txn:set_var("txn.weir_allowed", "yes") end
     return refuse_plainly(txn, 503, "Service unavailable", "The request could not be checked.")
   end
   if not is_problem then return refuse_plainly(txn, 400, "Bad request", "The request could not be read.") end

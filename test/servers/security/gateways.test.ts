@@ -112,6 +112,7 @@ const cases: Readonly<Record<string, Case>> = {
       '/v1/./dear',
     ].map((path) => [`the path ${path}`, { path }]),
   ),
+  ...Object.fromEntries(['GET', 'DELETE'].map((method) => [`${method} *`, { method, path: '*' }])),
   'X-Rewrite-URL': dear('X-Rewrite-URL', '/v1/free'),
   X_Original_URL: dear('X_Original_URL', '/v1/free'),
   'two keys': dear('X-API-Key', 'wrong'),
