@@ -46,7 +46,7 @@ export interface PolicyChanger {
 const away = 'Kafka did not take the change. Nothing was changed by halves; try again when it is back.'
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
 const unseen =
-  'The change is stored, but was not read back in time. It takes effect by itself; look before you repeat it.'
+  'The change is stored, but was not read back in time. It takes effect by itself unless another console was faster; look before you repeat it.'
 const overtaken = 'Other consoles have changed the policy each time before this change could be stored. Try again.'
 const misfit =
   'A part of this change does not fit the policy by itself. That part was left out, and what came before it is in force. Make the change in smaller steps.'
