@@ -225,7 +225,7 @@ describe('every door of a real process', () => {
       [400, check, 'acme', { ...json({}), body: Buffer.from('{') }],
       [400, batch, 'acme', json({ checks: [] })],
       [403, check, 'acme', json({ subject: 'away' })],
-      [413, proxy, 'acme', onBulk],
+      [413, proxy, 'away', onBulk],
       [413, check, 'acme', large],
       [413, batch, 'acme', large],
       [415, check, 'acme', { ...post, headers: { 'content-type': 'text/plain' }, body: Buffer.from('{}') }],
