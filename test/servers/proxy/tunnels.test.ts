@@ -113,6 +113,16 @@ describe('a tunnel', () => {
     expect(outcomes[0]?.bytes_out).toBe(megabytes.length)
   })
 
+  it('whose client has gone ends soon, although the upstream keeps its side open', async () => {
+    const { port, outcomes } = await openProxy({ onUpgrade: switching((socket) => socket.resume()) })
+    const client = connect(port, '127.0.0.1')
+    client.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
+    await once(client, 'data')
+    client.destroy()
+    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+    expect(outcomes).toMatchObject([{ status: 101, error: '' }])
+  }, 20_000)
+
   it('passes on what the client says right after its request', async () => {
     const { raw } = await openProxy({ onUpgrade: switching((socket) => socket.pipe(socket)) })
     const said = await raw(`GET / HTTP/1.1\r\n${own}${upgrade}\r\nearly`, /early$/)

@@ -6,6 +6,8 @@ import type { Passage } from './passage.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
+/** A client that has ended its side says no more, and is mostly gone; an upstream that does not notice would keep the place for minutes. */
+const idleMsAfterEnd = 5_000
 
 /**
  * The protocol that a request asks for; undefined when it is to be served as plain HTTP. Only `websocket` is joined: under
@@ -64,7 +66,7 @@ export function openTunnel(
     })
     side.pipe(other)
   }
-  client.setTimeout(idleMsMax, close)
+  client.setTimeout(idleMsMax, close).on('end', () => client.setTimeout(idleMsAfterEnd))
   join(client, upstream)
   join(upstream, client)
   return close
