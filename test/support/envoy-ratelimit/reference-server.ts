@@ -34,6 +34,7 @@ const isHealthy = async (url: string) => {
 
 /** Starts it on free ports and waits until it is healthy, which it is once its configuration is read. */
 export async function startReferenceServer({ redisUrl, prefix, files }: ReferenceOptions): Promise<ReferenceServer> {
+  const redis = new URL(redisUrl)
   const program = await referenceProgram()
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-envoy-ratelimit-'))
   await mkdir(join(dir, 'ratelimit', 'config'), { recursive: true })
@@ -47,7 +48,7 @@ export async function startReferenceServer({ redisUrl, prefix, files }: Referenc
     env: {
       ...process.env,
       ...{ USE_STATSD: 'false', LOG_LEVEL: 'warn', CACHE_KEY_PREFIX: prefix },
-      ...{ REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: new URL(redisUrl).host },
+      ...{ REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: redis.host, REDIS_AUTH: decodeURIComponent(redis.password) },
       ...{ RUNTIME_ROOT: dir, RUNTIME_SUBDIRECTORY: 'ratelimit', RUNTIME_APPDIRECTORY: 'config' },
       ...{ RUNTIME_WATCH_ROOT: 'false', RUNTIME_IGNOREDOTFILES: 'true' },
       ...{ HOST: '127.0.0.1', GRPC_HOST: '127.0.0.1', DEBUG_HOST: '127.0.0.1' },
