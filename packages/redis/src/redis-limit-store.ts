@@ -17,8 +17,8 @@ import { ScriptServer } from './script-server.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
 const deadlineMsDefault = 25
-/** Of one subject: some 200 MB. Idempotency keys of 350 requests a second, or settlements within 15 minutes of 130. */
-const markersMaxDefault = 250_000
+/** Of one subject: at most 800 MB. Idempotency keys of 1,400 requests a second, or settlements within 15 minutes of 520. */
+const markersMaxDefault = 1_000_000
 
 export interface RedisLimitStoreOptions {
   /** Of role `limiter`; see connect.ts. The caller closes it, after the store. */

@@ -92,7 +92,7 @@ export const ingressVariables = {
   markersPerSubject: wholeNumber({
     name: 'WEIR_MARKERS_PER_SUBJECT',
     about: 'how many idempotency keys and decisions to be settled Redis keeps for a subject',
-    fallback: '250000',
+    fallback: '1000000',
     min: 100,
     max: 100_000_000,
   }),
