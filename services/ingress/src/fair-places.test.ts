@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { FairPlaces } from './fair-places.ts'
+import { FairPlaces, sharerOf } from './fair-places.ts'
 
 const takenBy = (places: FairPlaces, subject: string) => {
   let taken = 0
-  while (places.hasFor(subject)) {
+  while (places.hasFor(sharerOf(subject))) {
     places.take(subject)
     taken += 1
   }
@@ -22,9 +22,9 @@ it('One subject can take half of the places, the next one no more than a quarter
 
 it('All networks of one IPv6 /48 share like one subject, and other networks and addresses do not share with them', () => {
   const places = new FairPlaces(16)
-  expect(takenBy(places, 'ip:2001:db8:0:1::/64')).toBe(8)
-  for (let n = 0; n < 4; n += 1) places.take('ip:2001:db8::/64')
-  const ask = (...subjects: string[]) => subjects.map((subject) => places.hasFor(subject))
+  expect(takenBy(places, sharerOf('ip:2001:db8:0:1::/64'))).toBe(8)
+  for (let n = 0; n < 4; n += 1) places.take(sharerOf('ip:2001:db8::/64'))
+  const ask = (...subjects: string[]) => subjects.map((subject) => places.hasFor(sharerOf(subject)))
   expect(ask('ip:2001:db8:0:2::/64', 'ip:2001:db8::/64')).toEqual([false, false])
   expect(ask('ip:2001:db8:1::/64', 'ip:2001::/64', 'ip:::/64', 'ip:192.0.2.1', 'named')).toEqual(Array(5).fill(true))
 })

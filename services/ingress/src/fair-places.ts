@@ -8,8 +8,8 @@ export const subjectShareDefault = 1 / 4
 /**
  * Places that subjects share. Once half are taken, a subject may have `subjectShare` of all places, and its part shrinks with the
  * square of what is still free: after three quarters it is a quarter of that, so that a few subjects together cannot take the rest
- * either. A subject without a place may always take a free one. Anonymous IPv6 callers share by their /48, because one customer
- * may have 65,536 networks of /64 in it. With `subjectShare` 1 only the number of places counts.
+ * either. A subject without a place may always take a free one. With `subjectShare` 1 only the number of places counts. Subjects
+ * are given as `sharerOf` names them.
  */
 export class FairPlaces {
   readonly #max: number
@@ -26,28 +26,31 @@ export class FairPlaces {
     return this.#taken
   }
 
-  /** Whether the subject may take one more place now. */
-  hasFor(subject: string): boolean {
+  /** Whether one more place may be taken now. */
+  hasFor(sharer: string): boolean {
     const free = this.#max - this.#taken
     if (free <= 0) return false
     if (this.#taken < this.#max * plentyShare || this.#subjectShare >= 1) return true
-    const own = this.#counts.of(sharerOf(subject))
+    const own = this.#counts.of(sharer)
     return own === 0 || own < this.#max * this.#subjectShare * (free / (this.#max * plentyShare)) ** 2
   }
 
-  take(subject: string): void {
+  take(sharer: string): void {
     this.#taken += 1
-    this.#counts.add(sharerOf(subject), 1)
+    this.#counts.add(sharer, 1)
   }
 
-  giveBack(subject: string): void {
+  giveBack(sharer: string): void {
     this.#taken -= 1
-    this.#counts.add(sharerOf(subject), -1)
+    this.#counts.add(sharer, -1)
   }
 }
 
-/** The subject, but for an anonymous IPv6 caller its /48: `addressScope` writes four groups of sixteen bits, without zeros at the end. */
-function sharerOf(subject: string): string {
+/**
+ * Who a subject shares places with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may have its
+ * 65,536 networks of /64. `addressScope` writes four groups of sixteen bits, without zeros at the end.
+ */
+export function sharerOf(subject: string): string {
   if (!subject.startsWith('ip:') || !subject.endsWith('::/64')) return subject
   const [first = '', second = '0', third = '0'] = subject.slice(3, -5).split(':')
   return `ip:${first}:${second}:${third}`

@@ -1,4 +1,4 @@
-import { FairPlaces } from '../fair-places.ts'
+import { FairPlaces, sharerOf } from '../fair-places.ts'
 import { DelayQueue, type Place, type QueueTime, type Wish } from './delay-queue.ts'
 
 /** Whoever waits holds a connection and some kilobytes, or a body of 64 kB that was read for its cost: a busy process has as many connections. */
@@ -51,18 +51,18 @@ export class DelayQueues {
 
   /** Undefined for whoever may not wait: no place is left, or none for its subject, or no turn would come in time. */
   join(key: string, wish: Wish): Place | undefined {
-    if (this.#closesMs !== undefined || !this.#places.hasFor(wish.subject)) return undefined
+    if (this.#closesMs !== undefined || !this.#places.hasFor(sharerOf(wish.subject))) return undefined
     const queue = this.#queues.get(key) ?? this.#made(key, wish.roomMs)
     const place = queue.join(wish)
     if (place === undefined) return undefined
     this.#queues.set(key, queue)
-    this.#places.take(wish.subject)
+    this.#places.take(sharerOf(wish.subject))
     return place
   }
 
   #made(key: string, roomMs: number): DelayQueue {
     return new DelayQueue(this.#time, roomMs, {
-      left: (subject) => this.#places.giveBack(subject),
+      left: (subject) => this.#places.giveBack(sharerOf(subject)),
       ended: () => {
         this.#queues.delete(key)
         if (this.#queues.size === 0) this.#drained()

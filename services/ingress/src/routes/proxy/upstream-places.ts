@@ -1,4 +1,4 @@
-import { FairPlaces } from '../../fair-places.ts'
+import { FairPlaces, sharerOf } from '../../fair-places.ts'
 
 /**
  * The places of one upstream: requests that have a connection, and behind them those that wait for one. Both are shared fairly by
@@ -21,32 +21,34 @@ export class UpstreamPlaces {
   }
 
   hasFor(subject: string): boolean {
-    return this.#connections.hasFor(subject) || this.#waiting.hasFor(subject)
+    const sharer = sharerOf(subject)
+    return this.#connections.hasFor(sharer) || this.#waiting.hasFor(sharer)
   }
 
   /** A connection, or else a place in the queue; undefined if neither is left for the subject. */
   enter(subject: string): Place | undefined {
-    if (this.#connections.hasFor(subject)) {
-      this.#connections.take(subject)
-      return new Place(subject, true, this.#left)
+    const sharer = sharerOf(subject)
+    if (this.#connections.hasFor(sharer)) {
+      this.#connections.take(sharer)
+      return new Place(sharer, true, this.#left)
     }
-    if (!this.#waiting.hasFor(subject)) return undefined
-    this.#waiting.take(subject)
-    const place = new Place(subject, false, this.#left)
+    if (!this.#waiting.hasFor(sharer)) return undefined
+    this.#waiting.take(sharer)
+    const place = new Place(sharer, false, this.#left)
     this.#queue.add(place)
     return place
   }
 
   readonly #left = (place: Place) => {
-    if (this.#queue.delete(place)) this.#waiting.giveBack(place.subject)
-    else this.#connections.giveBack(place.subject)
+    if (this.#queue.delete(place)) this.#waiting.giveBack(place.sharer)
+    else this.#connections.giveBack(place.sharer)
     if (this.#queue.size === 0) return
     // Not only the first: it may wait because of what its own subject has.
     for (const next of this.#queue) {
-      if (!this.#connections.hasFor(next.subject)) continue
+      if (!this.#connections.hasFor(next.sharer)) continue
       this.#queue.delete(next)
-      this.#waiting.giveBack(next.subject)
-      this.#connections.take(next.subject)
+      this.#waiting.giveBack(next.sharer)
+      this.#connections.take(next.sharer)
       next.connect()
     }
   }
@@ -54,14 +56,14 @@ export class UpstreamPlaces {
 
 /** The place of one request: in the queue, then with a connection, then left. */
 export class Place {
-  readonly subject: string
+  readonly sharer: string
   #state: 'waits' | 'connected' | 'left'
   readonly #left: (place: Place) => void
   #timer: NodeJS.Timeout | undefined
   #whenConnected: (() => void) | undefined
 
-  constructor(subject: string, isConnected: boolean, left: (place: Place) => void) {
-    this.subject = subject
+  constructor(sharer: string, isConnected: boolean, left: (place: Place) => void) {
+    this.sharer = sharer
     this.#state = isConnected ? 'connected' : 'waits'
     this.#left = left
   }
