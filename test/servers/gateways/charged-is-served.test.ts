@@ -91,6 +91,10 @@ const cases: Readonly<Record<string, Case>> = {
   'Connection: close, x-units, and X-Units: 300': units('Connection', 'close, x-units', 'X-Units', '300'),
   'Connection: X-Weir-Subject, X-API-Key': free('Connection', 'X-Weir-Subject, X-API-Key'),
   'X-Units: 1, X_Units and X.Units: 500': units('X-Units', '1', 'X_Units', '500', 'X.Units', '500'),
+  'X-Units: 1, X~Units and 11 like it: 500': units(
+    ...['X-Units', '1', ...[..."!#$%&'*+^`|~"].flatMap((character) => [`X${character}Units`, '500'])],
+  ),
+  'X~Weir~Subject: root': free('X~Weir~Subject', 'root', 'X!Weir!Subject', 'root'),
   'an empty X-Forwarded-For': free('X-Forwarded-For', ''),
   'an empty X-Forwarded-For, no key': { path: '/v1/free', headers: ['X-Forwarded-For', ''] },
   'X-Forwarded-For, X-Real-IP, True-Client-IP': free(
@@ -107,9 +111,9 @@ const cases: Readonly<Record<string, Case>> = {
   },
 }
 
-/** The names under which an API may know a header: some read `_` and `.` as hyphens. */
+/** The names under which an API may know a header: some read all but letters and digits as hyphens. */
 const valuesOf = ({ rawHeaders }: Seen, name: string) =>
-  rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase().replaceAll(/[_.]/g, '-') === name)
+  rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase().replaceAll(/[^a-z\d]/g, '-') === name)
 
 /** What an API that heeds every header that it may know serves, in the words of a record. */
 function served(seen: Seen) {

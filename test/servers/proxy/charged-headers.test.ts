@@ -26,6 +26,7 @@ describe('another spelling', () => {
   it('of a header that is charged or tells the caller does not reach the upstream', async () => {
     const { ask, seen, records } = await openProxy({ identity })
     const twins = ['X_Units', 'X.Units', 'x_units', 'X_API_Key', 'X.API.Key', 'X_User', 'X.Weir.Subject', 'X.Real.IP']
+    for (const character of "!#$%&'*+^`|~") twins.push(`X${character}Units`, `X${character}Weir-Subject`)
     const headers = { 'x-units': '1', 'x_other.name': 'b', ...Object.fromEntries(twins.map((name) => [name, '500'])) }
     expect((await ask({ path: '/v1/export', headers })).status).toBe(200)
     expect(JSON.stringify(seen[0]?.rawHeaders)).not.toContain('500')

@@ -142,6 +142,9 @@ describe('a cost in a query parameter or header', () => {
   it.each<[string, Record<string, string | string[]>]>([
     ['/v1/lookup?count=1&count=500', {}],
     ['/v1/lookup?count=1&%63ount=500', {}],
+    ['/v1/lookup?count=1&%u0063ount=500', {}],
+    ['/v1/lookup?%u0063ount=500', {}],
+    ['/v1/lookup?count=1&count%E8=500', {}],
     ['/v1/lookup?count=', {}],
     ['/v1/lookup?count=-1', {}],
     ['/v1/lookup?count=1.5', {}],

@@ -54,12 +54,12 @@ function queryValues(url: string, name: string): readonly string[] {
 
 /**
  * Whether some reader takes another parameter for the one that is charged: by capitals, as an array (`n[]`, `[n]`), with
- * `.` or a blank for `_` (PHP), up to a NUL, or behind a `;`.
+ * `.` or a blank for `_` (PHP), up to a NUL, behind a `;`, by `%u006E` (ASP.NET), or without bytes that are no UTF-8.
  */
 function hasTwins(url: string, name: string): boolean {
   const at = url.indexOf('?')
   if (at === -1) return false
-  const query = url.slice(at + 1)
+  const query = url.slice(at + 1).replaceAll(/%u([\dA-F]{4})/gi, escapeOfUnit)
   const wanted = laxParameter(name)
   const lax = [...new URLSearchParams(query.replaceAll(';', '&')).keys()]
   return lax.filter((key) => laxParameter(key) === wanted).length > queryValues(url, name).length
@@ -67,5 +67,9 @@ function hasTwins(url: string, name: string): boolean {
 
 function laxParameter(name: string): string {
   const [bare = ''] = name.split(/[[\]]/).filter((part) => part !== '')
-  return laxName(bare.trim()).replaceAll(/[. ]/g, '_')
+  return laxName(bare.replaceAll('\uFFFD', '').trim()).replaceAll(/[. ]/g, '_')
 }
+
+/** `%u006E` as `%6E`; half of a pair as U+FFFD. */
+const escapeOfUnit = (_: string, hex: string) =>
+  encodeURIComponent(String.fromCharCode(Number.parseInt(hex, 16)).toWellFormed())

@@ -16,6 +16,9 @@ export const words = ['weir-decision', 'weir-degraded', 'forwarded'] as const
 export const weirPrefix = 'x-weir-'
 export const forwardedPrefix = 'x-forwarded-'
 
-/** Gateways of the CGI kind, and PHP, read `X_Weir_Subject` and `X.Weir.Subject` as `X-Weir-Subject`, so all are one name. */
+/**
+ * Gateways of the CGI kind, and PHP, read `X_Weir_Subject`, `X.Weir.Subject` and some `X~Weir~Subject` as `X-Weir-Subject`, so all
+ * are one name: letters and digits with hyphens. `name` is in lower case.
+ */
 export const withHyphens = (name: string): string =>
-  name.includes('_') || name.includes('.') ? name.replaceAll(/[_.]/g, '-') : name
+  /[^a-z\d-]/.test(name) ? name.replaceAll(/[^a-z\d-]/g, '-') : name
