@@ -2,10 +2,11 @@ import { ServerException } from '../engine/exception.ts'
 
 const beyond = [
   // Words of clients that write and read files, the scalar function, and engines that take a path or run a text.
-  /\b(?:file|infile|outfile|embeddedrocksdb|queryrunner|executable|executablepool)\b/i,
-  // Disks and backups at other places, and table functions whose columns' defaults would be SQL in a computed string.
+  /\b(?:file|filelog|infile|outfile|embeddedrocksdb|queryrunner|executable|executablepool)\b/i,
+  // Disks and backups at other places, table functions whose columns' defaults would be SQL in a computed string, and SQLite,
+  // which makes its file before the engine looks for the grant.
   // A comment may stand before the bracket, so one is taken for it.
-  /\b(?:disk|s3|azureblobstorage|hdfs|format|(?:sqlstandard)?values|null|generaterandom|fuzzjson)\b(?:[^\x21-\x7e]|["`])*(?:\(|--|#|\/[/*])/i,
+  /\b(?:disk|s3|azureblobstorage|hdfs|sqlite|format|(?:sqlstandard)?values|null|generaterandom|fuzzjson)\b(?:[^\x21-\x7e]|["`])*(?:\(|--|#|\/[/*])/i,
   // SQL as a value, which metering needs: written out it has been looked at, by a parameter it would not have been.
   /\badditional_table_filters\b(?!\s*=\s*\{\s*')/i,
 ]
