@@ -275,6 +275,19 @@ test('another process records what the first did not, and refuses for a moment w
   expect(log.records.filter(({ outcome }) => outcome === 'allow').map(({ id }) => id)).toEqual(marked)
 })
 
+test('an idempotency key of what meets no limit leaves nothing to be kept, so that the bound of markers holds', async () => {
+  const marked: string[] = []
+  const mark: Admissions['mark'] = (_subject, _admissionId, recordId) => void marked.push(recordId)
+  const admissions: Admissions = { mark, hold: () => () => undefined, claim: async () => ({ kind: 'unknown' }) }
+  const other = createGate({ ...parts, admissions })
+  const free = ask({ idempotencyKey: 'order-1', limits: [] })
+  const answers = [await other.decide(free), await other.decide(free)]
+  expect(log.records.map(({ id }) => id)).toEqual(answers.map(({ id }) => id))
+  expect(marked).toEqual([])
+  const settled = await other.decide({ ...free, settleMs: 60_000 })
+  expect(marked).toEqual([settled.id])
+})
+
 test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {
   isStale = true
   const [known, stranger] = [

@@ -301,8 +301,9 @@ function keptOf(ask: Ask, limits: readonly Limit[], clock: Clock): Kept | undefi
 function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, clock: Clock): LimitRequest {
   const { subject, peek, idempotencyKey, cost } = ask
   const { timeZone, anchor } = subject
-  // What costs nothing leaves nothing in Redis, or it could be filled for nothing.
-  const key = peek || cost === 0 ? undefined : idempotencyKey
+  // What costs nothing leaves nothing in Redis, or it could be filled for nothing; nor does what meets no limit, because it has no marker.
+  const isUnmarked = peek || cost === 0 || (limits.length === 0 && kept === undefined)
+  const key = isUnmarked ? undefined : idempotencyKey
   const idempotency = key === undefined ? undefined : { key, id: kept?.settleable.id ?? uuidv7(clock.nowMs()) }
   const settleable = kept?.settleable
   const isApart = ask.isApart === true
