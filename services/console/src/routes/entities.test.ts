@@ -102,6 +102,14 @@ describe('parts of the policy', () => {
     expect((await ask('DELETE /v1/subjects/acme')).statusCode).toBe(204)
     expect([store.state.policy.keys.size, store.state.policy.subjects.size]).toEqual([0, 0])
   })
+
+  it('a subject with keys is deleted with the scope keys only, as in a file', async () => {
+    const { ask, store } = await withPolicy()
+    const refused = await ask('DELETE /v1/subjects/acme', { token: 'writer-token' })
+    expect([refused.statusCode, refused.json().scope, store.state.policy.keys.size]).toEqual([403, 'keys', 1])
+    await ask('PUT /v1/subjects/keyless', { body: { plan: 'free' }, token: 'writer-token' })
+    expect((await ask('DELETE /v1/subjects/keyless', { token: 'writer-token' })).statusCode).toBe(204)
+  })
 })
 
 describe('identity', () => {

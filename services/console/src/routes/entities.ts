@@ -77,14 +77,16 @@ function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonO
   return { kind: 'change', changes, lines, answer: put } as const
 }
 
-/** A subject takes its keys along. */
-function planDelete(state: PolicyState, kind: EntityKind, name: string, conditions: Conditions): Plan<undefined> {
+/** A subject takes its keys along, which takes the scope for them: a revoked one would no longer be known as revoked. */
+function planDelete(state: PolicyState, kind: EntityKind, name: string, request: FastifyRequest): Plan<undefined> {
   const before = state.get(kind, name)
   if (before === undefined) return { kind: 'problem', problem: noEntity(state, kind, name) }
-  const broken = brokenCondition(before, conditions)
+  const broken = brokenCondition(before, conditionsOf(request))
   if (broken !== undefined) return { kind: 'problem', problem: preconditionFailed(broken) }
   const keys = kind === 'subject' ? state.keysOf(name) : []
   const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), deleteEntity(kind, name)]
+  const missing = missingChangeScope(request, state, changes)
+  if (missing !== undefined) return { kind: 'problem', problem: missing }
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
 }
 
@@ -202,7 +204,7 @@ function registerDelete(section: Section): void {
     response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 409, 412, 422, 503) },
   }
   app.delete<Named>(url, { config: { scope }, schema }, async (request, reply) => {
-    const plan = (state: PolicyState) => planDelete(state, kind, nameOf(section, request), conditionsOf(request))
+    const plan = (state: PolicyState) => planDelete(state, kind, nameOf(section, request), request)
     const changed = await changer.change(request.by, plan)
     return answerChange(reply, changed, () => reply.code(204).send())
   })
