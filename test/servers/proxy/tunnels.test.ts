@@ -113,15 +113,30 @@ describe('a tunnel', () => {
     expect(outcomes[0]?.bytes_out).toBe(megabytes.length)
   })
 
-  it('whose client has gone ends soon, although the upstream keeps its side open', async () => {
-    const { port, outcomes } = await openProxy({ onUpgrade: switching((socket) => socket.resume()) })
-    const client = connect(port, '127.0.0.1')
-    client.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
-    await once(client, 'data')
-    client.destroy()
-    expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
-    expect(outcomes).toMatchObject([{ status: 101, error: '' }])
-  }, 20_000)
+  it.each([
+    ['once it is open', false],
+    ['before the upstream answers', true],
+  ])(
+    'whose client goes %s ends soon, although the upstream keeps its side open',
+    async (_, isEarly) => {
+      const switched: (() => void)[] = []
+      const onUpgrade = (request: IncomingMessage, socket: Socket) => {
+        switched.push(() => switching((one) => one.resume())(request, socket))
+        if (!isEarly) switched[0]?.()
+      }
+      const { port, outcomes } = await openProxy({ onUpgrade })
+      const client = connect(port, '127.0.0.1')
+      client.write(`GET / HTTP/1.1\r\n${own}${upgrade}\r\n`)
+      if (!isEarly) await once(client, 'data')
+      client.end()
+      expect(await waitUntil(() => switched.length === 1, { deadlineMs: 10_000 })).toBe(true)
+      if (isEarly) switched[0]?.()
+      expect(await waitUntil(() => outcomes.length === 1, { deadlineMs: 10_000 })).toBe(true)
+      expect(outcomes).toMatchObject([{ status: 101, error: '' }])
+      client.destroy()
+    },
+    25_000,
+  )
 
   it('passes on what the client says right after its request', async () => {
     const { raw } = await openProxy({ onUpgrade: switching((socket) => socket.pipe(socket)) })

@@ -66,7 +66,9 @@ export function openTunnel(
     })
     side.pipe(other)
   }
-  client.setTimeout(idleMsMax, close).on('end', () => client.setTimeout(idleMsAfterEnd))
+  // Of a client that ended its side before the upstream answered nothing more is heard.
+  client.setTimeout(client.readableEnded ? idleMsAfterEnd : idleMsMax, close)
+  client.on('end', () => client.setTimeout(idleMsAfterEnd))
   join(client, upstream)
   join(upstream, client)
   return close
