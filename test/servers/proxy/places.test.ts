@@ -149,3 +149,23 @@ describe('a body', () => {
     expect(await answer).toMatchObject({ status: 200 })
   })
 })
+
+it('bodies that say a cost and never end, of one subject, leave room for those of others, and are no more than have places', async () => {
+  const { port, ask, records } = await openProxy({ identity, upstreamBounds: small })
+  const refused: string[] = []
+  const held = Array.from({ length: 40 }, () =>
+    open(port, 'POST /v1/bulk HTTP/1.1\r\nHost: api.test\r\nX-User: greedy\r\nContent-Length: 1000\r\n\r\n{').on(
+      'data',
+      (answer: Buffer) => refused.push(answer.toString()),
+    ),
+  )
+  const bulk = (user: string) =>
+    ask({ method: 'POST', path: '/v1/bulk', body: '{"domains":[1]}', headers: { 'x-api-key': '', 'x-user': user } })
+  expect(await waitUntil(() => refused.length === 24, patient)).toBe(true)
+  for (const answer of refused) expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n[\s\S]*upstream-busy/)
+  expect([(await bulk('greedy')).status, (await bulk('modest')).status]).toEqual([503, 200])
+  expect(records).toMatchObject([{ subject: 'modest', cost: 1 }])
+  for (const socket of held) socket.destroy()
+  const isFree = async () => (await bulk('greedy')).status === 200
+  expect(await waitUntil(isFree, patient)).toBe(true)
+})

@@ -41,6 +41,12 @@ export const upstreamBusy: Problem = {
   detail: `Too many requests wait for this upstream already. Try again in ${busyRetrySeconds} s.`,
 }
 
+/** Of bodies that say a request's cost: more are being read than there is room for. */
+export const bodiesBusy: Problem = {
+  ...upstreamBusy,
+  detail: `Too many bodies are being read for what they cost. Try again in ${busyRetrySeconds} s.`,
+}
+
 /** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
 export function writeProblem(response: ServerResponse, problem: Problem, headers: readonly string[]): void {
   if (response.headersSent) {

@@ -4,14 +4,16 @@ import { onExceedOf } from '../../exceeded.ts'
 import type { Verdict } from '../../gate.ts'
 import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
 import type { Arrival } from './arrival.ts'
-import { writeProblem } from './problems.ts'
+import { busyRetrySeconds, writeProblem } from './problems.ts'
 
 /** Whether the process is stopping; asked when the answer is written, for a request may have waited long. */
 export type IsClosing = () => boolean
 
 /** A request that ends here, with a problem and no decision. */
 export function answerProblem(arrival: Arrival, isClosing: IsClosing, problem: Problem): void {
-  writeProblem(arrival.response, problem, startHeaders(arrival, isClosing, true))
+  const headers = startHeaders(arrival, isClosing, true)
+  if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
+  writeProblem(arrival.response, problem, headers)
 }
 
 /** A request that was refused and recorded: it is answered, sent to a page for people, or left without an answer. */

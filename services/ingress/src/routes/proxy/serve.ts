@@ -1,6 +1,7 @@
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
-import type { Route } from '@weir/core/policy/policy.ts'
+import type { Route, Subject } from '@weir/core/policy/policy.ts'
 import { degradedBy } from '../../exceeded.ts'
+import { FairPlaces, sharerOf } from '../../fair-places.ts'
 import type { Gate } from '../../gate.ts'
 import type { Caller } from '../../http/identify.ts'
 import { readCost } from '../../http/read-cost.ts'
@@ -10,10 +11,11 @@ import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import type { Arrival } from './arrival.ts'
 import type { PassOn } from './pass-on.ts'
-import { badRequest, writeProblem } from './problems.ts'
+import { badRequest, bodiesBusy, writeProblem } from './problems.ts'
 import { readJsonCost } from './read-json-cost.ts'
 import { answerProblem, collector, type IsClosing, refuse, startHeaders } from './refuse.ts'
 import { connectionNamed } from './request-headers.ts'
+import { upstreamBounds } from './upstream-pools.ts'
 
 /** The whole of it: identify, decide, record, and only then pass on. */
 export function createServe(
@@ -21,6 +23,10 @@ export function createServe(
   gate: Gate,
   { passOn }: Pick<PassOn, 'passOn'>,
 ): (arrival: Arrival, isClosing: IsClosing) => Promise<void> {
+  const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
+  /** Of bodies up to 64 kB, charged only when they have come: as many as one upstream has places. */
+  const reading = new FairPlaces(connectionsMax + waitingMax, subjectShare)
+
   return async function serve(arrival, isClosing) {
     const { request, target } = arrival
     const { view } = ports.policy
@@ -42,13 +48,14 @@ export function createServe(
       return refuse(arrival, isClosing, verdict, ports)
     }
     const said = readCost(route, origin)
-    const costed = said === 'body' ? await readBodyCost(arrival, route) : { cost: said, body: undefined }
+    const { subject, keyId } = caller
+    const costed =
+      said === 'body' ? await readBodyCost(arrival, route, { reading, subject }) : { cost: said, body: undefined }
     const { body: readBody } = costed
     const problem = typeof costed.cost === 'number' ? undefined : costed.cost
     if (problem !== undefined && readBody === undefined) return answerProblem(arrival, isClosing, problem)
     // A body was parsed in vain: a caller that sends many of those is held back by its limits too.
     const cost = typeof costed.cost === 'number' ? costed.cost : 1
-    const { subject, keyId } = caller
     const named = view.requestScopes(headers, url)
     const known = { ...asked, view, subject, keyId, cost, named }
     const verdict = await gate.decide({
@@ -83,9 +90,25 @@ export function createServe(
 const callerIn = (caller: Caller) => (caller.kind === 'known' ? caller : undefined)
 
 /** The cost that a body says, with the very bytes that were read: those are sent on. */
-async function readBodyCost({ request, mayContinue }: Arrival, { costFrom }: Route) {
+async function readBodyCost(
+  { request, response, mayContinue }: Arrival,
+  { costFrom }: Route,
+  { reading, subject }: { readonly reading: FairPlaces; readonly subject: Subject },
+) {
+  const sharer = sharerOf(subject.id)
+  // Of a client that has gone nothing would tell that its place is free again.
+  if (request.socket.destroyed || !reading.hasFor(sharer)) return { cost: bodiesBusy, body: undefined }
+  let isReading = true
+  const leave = () => {
+    if (isReading) reading.giveBack(sharer)
+    isReading = false
+  }
+  reading.take(sharer)
+  response.once('close', leave)
   mayContinue()
-  return readJsonCost(request, costFrom?.kind === 'json' ? costFrom.pointer : '')
+  const read = await readJsonCost(request, costFrom?.kind === 'json' ? costFrom.pointer : '')
+  leave()
+  return read
 }
 
 const mayBeRoute = ({ matchRoute }: PolicyView, method: string, paths: readonly string[]) =>
