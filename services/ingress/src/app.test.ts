@@ -297,6 +297,10 @@ describe('POST /v1/check', () => {
     expect(answer.json().detail.length).toBeGreaterThan(10)
   })
 
+  it('waits half a minute for the whole of a question, and no longer', () => {
+    expect(apps.api.server).toMatchObject({ requestTimeout: 30_000 })
+  })
+
   it('answers a body that is no JSON, and an unknown path, with a problem', async () => {
     const headers = { ...admin, 'content-type': 'application/json' }
     const bad = await apps.api.inject({ method: 'POST', url: '/v1/check', headers, payload: '{' })

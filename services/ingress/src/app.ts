@@ -20,6 +20,8 @@ import { noTelling } from './written-corrections.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
+/** A whole question to the API: 262 kB at most, from programs nearby. Fastify's own is none, so that bodies could be held open for ever. */
+const askTimeoutMs = 30_000
 /** At a stop, who waits for room may have it for so long; less than half of what the stop may take, because then they are served yet. */
 const drainMs = 8_000
 /** At a stop, connections whose last answer went out later than the stop began are hung up on within this. */
@@ -55,6 +57,7 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
   const api: FastifyInstance = fastify({
     ...listenerOptions(logger),
     keepAliveTimeout: keepAliveTimeoutMs,
+    requestTimeout: askTimeoutMs,
     bodyLimit: checkBodyBytesMax,
     http: { maxHeaderSize: askHeaderBytesMax, joinDuplicateHeaders },
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
