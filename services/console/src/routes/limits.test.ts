@@ -70,4 +70,13 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
       expect(store.published).toHaveLength(1)
     }
   })
+
+  it('says that it is done, and not in the audit, where Kafka is away', async () => {
+    const { ask, applyFile, counts, store } = openConsole()
+    await applyFile()
+    store.isAway = true
+    const answer = await ask(request)
+    expect([answer.statusCode, counts.length]).toEqual([503, 1])
+    expect(answer.json().detail).toContain('Redis has done it, but Kafka did not confirm its entry in the audit')
+  })
 })

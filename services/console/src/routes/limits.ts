@@ -16,6 +16,10 @@ const what: Readonly<Record<LimitChange, string>> = {
   unblock: 'Lift blocks; what was counted stays',
 }
 
+/** Repeating it does no harm, and brings the entry. */
+const unaudited =
+  'Redis has done it, but Kafka did not confirm its entry in the audit, and processes may refuse from memory for a while. Repeat it when Kafka is back.'
+
 const noRedis = 'This console was started without WEIR_REDIS_URL, so it cannot reach what limits have counted.'
 
 interface Body {
@@ -103,14 +107,14 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
       const { changeCounts } = ports
       if (changeCounts === undefined) return answerProblem(reply, limitsUnavailable(noRedis))
       const question = questionOf(id, body ?? {})
-      let result: ChangedLimits = { subject: id, changed: [], left: [] }
+      const done: ChangedLimits[] = []
       const changed = await changer.change(by, () => {
         const found = find(ports, question)
         if (found.kind === 'problem') return found
         // Redis first: who hears the notice looks there again.
         const before = async () => {
           try {
-            result = await changeCounts(found.asked, question, change)
+            done[0] = await changeCounts(found.asked, question, change)
             return undefined
           } catch (error) {
             return redisProblem(error, log)
@@ -122,6 +126,12 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
         ]
         return { kind: 'change', changes: [], lines, notices: encodeReset(id), before, answer: undefined }
       })
+      const [result] = done
+      if (changed.kind === 'problem' && result !== undefined) {
+        const limits = result.changed.map(({ name }) => name)
+        log.warn({ by, subject: id, change, limits }, 'limits were changed without an entry in the audit')
+        return answerProblem(reply, policyUnavailable(unaudited))
+      }
       return answerChange(reply, changed, () => result)
     },
   )
