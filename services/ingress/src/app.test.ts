@@ -298,7 +298,7 @@ describe('POST /v1/check', () => {
   })
 
   it('waits half a minute for the whole of a question, and no longer', () => {
-    expect(apps.api.server).toMatchObject({ requestTimeout: 30_000 })
+    expect(apps.api.server).toMatchObject({ requestTimeout: 30_000, headersTimeout: 30_000 })
   })
 
   it('answers a body that is no JSON, and an unknown path, with a problem', async () => {

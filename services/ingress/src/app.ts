@@ -59,7 +59,11 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: askTimeoutMs,
     bodyLimit: checkBodyBytesMax,
-    http: { maxHeaderSize: askHeaderBytesMax, joinDuplicateHeaders },
+    // Of two timeouts Node takes the longer for the whole request.
+    http: {
+      ...{ maxHeaderSize: askHeaderBytesMax, joinDuplicateHeaders },
+      ...{ headersTimeout: askTimeoutMs, connectionsCheckingInterval: 5_000 },
+    },
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
   answerErrors(api)
