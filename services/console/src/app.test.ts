@@ -99,6 +99,13 @@ describe('GET /v1/usage', () => {
     expect([answer.statusCode, answer.json().type]).toEqual([431, 'urn:weir:problem:headers-too-large'])
   })
 
+  it('names twenty wrong members of a body, and how many more there are', async () => {
+    const body = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`wrong-${at}`, 1]))
+    const answer = await openConsole().ask('POST /v1/deliveries/redeliver', { body })
+    expect([answer.statusCode, answer.json().detail]).toEqual([400, expect.stringContaining('"wrong-3"')])
+    expect(answer.json().detail).toMatch(/, and 9981 more$/)
+  })
+
   it('says that ClickHouse is away, and not what it said', async () => {
     const answer = await openConsole({
       askUsage: async () => Promise.reject(new Error('password in the message')),

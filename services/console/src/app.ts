@@ -2,7 +2,7 @@ import { maxHeaderSize } from 'node:http'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { createPolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
@@ -31,6 +31,20 @@ const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   security: [{ token: [] }],
 }
 
+/** As many as a person reads; a body of 256 kB may hold 20,000. */
+const schemaProblemsMax = 20
+
+/** Says which keys are too many: Ajv's own words do not. */
+const wordSchemaProblems: NonNullable<FastifyServerOptions['schemaErrorFormatter']> = (problems, where) => {
+  const shown = problems.slice(0, schemaProblemsMax).map(({ instancePath, message = 'is not valid', params }) => {
+    const { additionalProperty } = params
+    const named = additionalProperty === undefined ? '' : `: ${JSON.stringify(additionalProperty)}`
+    return `${where}${instancePath} ${message}${named}`
+  })
+  const more = problems.length - shown.length
+  return new Error(`${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`)
+}
+
 /** The usage API and the admin API. Opens nothing: tests use `inject`. */
 export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
   const app: FastifyInstance = fastify({
@@ -39,6 +53,7 @@ export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string 
     routerOptions: { maxParamLength: nameLengthMax },
     // What a body may not have is refused by name instead of dropped, and all of it at once.
     ajv: { customOptions: { removeAdditional: false, allErrors: true } },
+    schemaErrorFormatter: wordSchemaProblems,
   })
   answerErrors(app)
   readJson(app)

@@ -41,7 +41,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     [{ limit: 'minut' }, 404, 'did you mean minute?'],
     [{ ip: 'nowhere' }, 400, 'address'],
     [{ route: '/v1/search' }, 400, 'method'],
-    [{ colour: 'red' }, 400, 'additional'],
+    [{ colour: 'red' }, 400, 'additional properties: "colour"'],
   ])('refuses %j', async (body, status, words) => {
     const { ask, applyFile, counts } = openConsole()
     await applyFile()
