@@ -9,7 +9,7 @@ const array = (...texts: readonly string[]) => `*${texts.length}\r\n${texts.map(
  * Stands in for a Sentinel, whose timing cannot be chosen: asked again for the master, it first tells its subscribers
  * of the failover, and answers when they have hung up.
  */
-async function listenAsSentinel(masterPort: number) {
+async function listenAsSentinel(masterPort: string) {
   const subscribers = new Set<Socket>()
   let asked = 0
   const answer = (socket: Socket, words: readonly string[]) => {
@@ -21,7 +21,7 @@ async function listenAsSentinel(masterPort: number) {
     if (command === 'sentinel sentinels weir') return socket.write('*0\r\n')
     if (command !== 'sentinel get-master-addr-by-name weir') return socket.write('+OK\r\n')
     asked += 1
-    const address = () => socket.write(array('127.0.0.1', String(masterPort)))
+    const address = () => socket.write(array('127.0.0.1', masterPort))
     if (asked === 1) return address()
     for (const subscriber of subscribers) subscriber.write(array('message', '+switch-master', 'weir'))
     return vi.waitFor(() => expect(subscribers.size).toBe(0)).then(address)
@@ -46,8 +46,9 @@ async function listenAsSentinel(masterPort: number) {
 }
 
 test('told of a failover while it asks for the master, a connection goes on to the master', async () => {
-  const sentinel = await listenAsSentinel(Number(new URL(inject('redisUrl')).port))
-  const redis = connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/weir`, {
+  const { port, username, password } = new URL(inject('redisUrl'))
+  const sentinel = await listenAsSentinel(port)
+  const redis = connectRedis(`redis+sentinel://${username}:${password}@127.0.0.1:${sentinel.port}/weir`, {
     role: 'limiter',
     onError: () => undefined,
   })
