@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { openDataDir } from './data-dir.ts'
 
 let parent: string
@@ -26,4 +26,10 @@ it('does not shut other users out of a directory that all of them share', () => 
   chmodSync(parent, 0o1777)
   expect(() => openDataDir(parent)).toThrow('all users share')
   expect(mode(parent)).toBe(0o777)
+})
+
+it('takes no directory of another user, whose secrets it would use', () => {
+  const self = vi.spyOn(process, 'getuid').mockReturnValue(statSync(parent).uid + 1)
+  onTestFinished(() => self.mockRestore())
+  expect(() => openDataDir(parent)).toThrow(`belongs to user ${statSync(parent).uid}`)
 })

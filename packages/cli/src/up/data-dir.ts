@@ -59,7 +59,11 @@ function holder(stateFile: string): string {
 
 /** Usage, logs and secrets are the owner's alone; a folder of an earlier version, or of `mkdir`, was open to all. */
 function closeToOthers(dir: string): void {
-  if ((statSync(dir).mode & stickyBit) !== 0) throw new Error('all users share this folder; give one of your own')
+  const { mode, uid } = statSync(dir)
+  if ((mode & stickyBit) !== 0) throw new Error('all users share this folder; give one of your own')
+  // Root may write there, but what lies in it, secrets among it, may be of that user's making.
+  if (uid !== process.getuid?.())
+    throw new Error(`it belongs to user ${uid}; start as that user, or give a folder of your own`)
   chmodSync(dir, 0o700)
 }
 
