@@ -1,19 +1,21 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Entity } from '@weir/core/policy/entities.ts'
-import type { ParsedEntities } from '@weir/core/policy/entities-of.ts'
+import { entitiesOf, type ParsedEntities } from '@weir/core/policy/entities-of.ts'
 
 /** What a thread says; of `entities` there are several, and `end` or `problems` come last. */
 export type FromParser = ParsedEntities | { readonly kind: 'end' }
 
 export type ParsedFile = ParsedEntities | { readonly kind: 'unavailable'; readonly why: string }
 
-/** Reads policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
+/** Reads large policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
 export interface FileParser {
   /** As `entitiesOf`. Files are read one at a time; a file for which there is no place or no time is `unavailable`. */
   parse(text: string): Promise<ParsedFile>
 }
 
+/** Characters that are read within some 100 ms; a thread takes as long to start. */
+const shortMax = 64_000
 /** Files that wait or are read: each has up to 16 MB, and hundreds of MB while it is read. */
 const filesMax = 4
 /** The longest file takes half of it on a slow machine; the caller has given up by then. */
@@ -26,6 +28,7 @@ export function createFileParser(): FileParser {
   let turn: Promise<unknown> = Promise.resolve()
   return {
     async parse(text) {
+      if (text.length <= shortMax) return entitiesOf(text, 'weir.yaml')
       if (files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }
       files += 1
       const mine = turn.then(() => parseOnThread(text))
@@ -45,7 +48,10 @@ async function parseOnThread(text: string): Promise<ParsedFile> {
   const thread = new Worker(program, { workerData: text, name: 'policy-file' })
   const entities: Entity[] = []
   const fail = (why: string) => resolve({ kind: 'unavailable', why: `The policy file could not be read: ${why}.` })
-  const timer = setTimeout(() => fail(`it took more than ${deadlineMs / 1_000} s`), deadlineMs)
+  const timer = setTimeout(() => {
+    fail(`it took more than ${deadlineMs / 1_000} s`)
+    void thread.terminate()
+  }, deadlineMs)
   thread.on('message', (message: FromParser) => {
     if (message.kind === 'problems') resolve(message)
     else if (message.kind === 'end') resolve({ kind: 'entities', entities })
@@ -56,7 +62,7 @@ async function parseOnThread(text: string): Promise<ParsedFile> {
   try {
     return await promise
   } finally {
+    // It ends by itself after its last message: to be ended in the middle of that has crashed Node 24.
     clearTimeout(timer)
-    void thread.terminate()
   }
 }
