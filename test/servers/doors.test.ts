@@ -20,7 +20,7 @@ import { startIngress } from '../support/start-ingress.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const subjects = ['acme', 'few-draft6', 'few-x-ratelimit', 'away']
-/** Longer than any run, so that no count begins anew in the middle. */
+/** Longer than any run, so that no count starts again in the middle. */
 const week = { algorithm: 'fixed_window', window: '7d', onUnavailable: 'deny' }
 const policyOf = (upstream: string, nowhere: string) => ({
   version: 1,

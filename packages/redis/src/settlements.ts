@@ -23,7 +23,7 @@ export interface Settlement {
   readonly id: string
   /** Units, a non-negative safe integer. */
   readonly cost: number
-  /** By the subject itself: only what it asked for itself, and to no more than that was charged. Else by whoever may for all. */
+  /** By the subject itself: only what it asked for itself, and to no more than that was charged. Without it the caller may settle for any subject. */
   readonly isOwn?: boolean
 }
 

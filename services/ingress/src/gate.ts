@@ -114,7 +114,7 @@ export interface GateParts {
   readonly admissions?: Admissions | undefined
   /** With `admit`, what cannot be recorded is answered as decided, else refused. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
-  /** Shared with whoever else corrects. */
+  /** Shared with all that correct records. */
   readonly corrections?: Corrections | undefined
   readonly lateRefunds?: LateRefunds | undefined
   /** Given by tests. */

@@ -20,7 +20,7 @@ const unescaped = (sql: string): string =>
 
 /**
  * Refuses what would reach beyond the database and what the engine has no grant for. It looks at the whole text, strings and
- * comments included: what they are is the engine's to say, and a quoted name may hold escapes. Whoever needs one of the words
+ * comments included: what they are is the engine's to say, and a quoted name may hold escapes. A caller that needs one of the words
  * as a value passes it as a parameter, which is never run.
  */
 export function refuseBeyondDatabase(sql: string, settings: Readonly<Record<string, string>>): void {
