@@ -12,7 +12,7 @@ const toldWithinMs = 500
 let stack: Stack
 afterEach(() => stack?.close())
 
-/** Kills the ingress. The next one has a disk that is slow, and stalls for so long at each SIGUSR2. */
+/** Kills the ingress. The next one has a disk that is slow, and stalls for that time at each SIGUSR2. */
 async function killOntoSlowDisk(stallMs: number): Promise<void> {
   const slow = join(projectRoot, 'test', 'support', 'failure', 'slow-disk.ts')
   const before = stack.pid('ingress')

@@ -17,7 +17,7 @@ import { type RunningServer, startServer } from '../support/servers/start-server
 import { type RunningIngress, startIngress } from '../support/start-ingress.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-/** Longer than any run, so that no count begins anew in the middle. */
+/** Longer than any run, so that no count starts again in the middle. */
 const week = { algorithm: 'fixed_window', window: '7d' }
 const policyOf = (upstream: string) => ({
   version: 1,

@@ -3,9 +3,9 @@ import type { DecisionLog } from './ports.ts'
 
 /** More than one stalled write holds, and than one upstream fails in minutes; half a kilobyte each. */
 const waitingMaxDefault = 10_000
-/** A journal that took nothing is asked again so often. */
+/** How often a journal that took nothing is asked again. */
 const againMs = 1_000
-/** Given to it at a time, so that nobody waits for it: some milliseconds. */
+/** Given to it at a time: some milliseconds, so that no request waits for them. */
 const atOnceMax = 500
 
 export type Correction = Parameters<typeof encodeCorrectionOpen>[0]

@@ -25,7 +25,7 @@ export interface Recording {
    * was taken.
    */
   append(id: string, tsMs: number, ask: Ask, decision: Decision): Promise<boolean> | undefined
-  /** Records whoever is turned away, as one of many where that is possible. */
+  /** Records a refusal, as one of many where that is possible. */
   refuse(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<Verdict>
   /** Of a decision that does not stand in the journal, or not yet. What never will the journal counts in its gap page. */
   unrecorded(limits: readonly Limit[] | undefined, decision: Decision, charged?: Charged): Verdict
