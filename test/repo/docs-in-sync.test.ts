@@ -22,6 +22,9 @@ describe('docs/configuration.md', async () => {
   const declared = configs.flatMap(({ service, variables }) =>
     Object.values(variables).map(({ name, fallback }) => ({ service, name: String(name), fallback })),
   )
+  const files = configs.flatMap(({ variables }) =>
+    Object.values(variables).flatMap(({ name, isSecret }) => (isSecret === true ? [`${name}_FILE`] : [])),
+  )
   const names = [...new Set(declared.map(({ name }) => name))]
   /** A row of a service's variable: name, services, meaning, default. Defaults that differ stand in the services' order. */
   const serviceRow = (name: string): Named => {
@@ -41,7 +44,12 @@ describe('docs/configuration.md', async () => {
 
   test('no document names a variable that nothing reads', () => {
     const inTests = tree.filter(({ path }) => path.startsWith('test/') && path.endsWith('.ts'))
-    const known = new Set([...codeVariables(tree), ...names, ...inTests.flatMap(({ text }) => variablesIn(text))])
+    const known = new Set([
+      ...codeVariables(tree),
+      ...names,
+      ...files,
+      ...inTests.flatMap(({ text }) => variablesIn(text)),
+    ])
     const found = tree
       .filter(({ path }) => path.endsWith('.md'))
       .flatMap(({ path, text }) =>

@@ -1,4 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
+import { readSecretFile, type Secret } from './secret.ts'
 
 /** The environment as it is handed in; only main.ts files read the real one. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -11,6 +12,8 @@ export interface Variable<T> {
   readonly fallback?: string
   /** The value, or a sentence that says what the text should have been. */
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
+  /** Set by `secret`: the text may also stand in the file that NAME_FILE names. */
+  readonly isSecret?: true
 }
 
 export type Variables = Readonly<Record<string, Variable<unknown>>>
@@ -72,26 +75,55 @@ export const sha256 = (named: Named): Variable<string | undefined> => ({
   },
 })
 
+/** A text that is a secret: it may also stand in the file that NAME_FILE names. Checked at the start; `readSecret` says what it is now. */
+export const secret = (of: Variable<string>): Variable<Secret> => ({
+  ...of,
+  isSecret: true,
+  parse: (value) => {
+    const parsed = of.parse(value)
+    return 'value' in parsed ? { value: { variable: of.name, file: undefined, text: parsed.value } } : parsed
+  },
+})
+
 export type ConfigResult<V extends Variables> =
   | { readonly kind: 'config'; readonly config: Config<V> }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
-/** Reads every variable and reports all problems at once. Values of variables whose name says secret are never repeated. */
+/** Reads every variable and reports all problems at once. Secrets, and values of variables whose name says so, are never repeated. */
 export function checkConfig<V extends Variables>(variables: V, environment: Environment): ConfigResult<V> {
   const problems: string[] = []
   const config: Record<string, unknown> = {}
   for (const [key, variable] of Object.entries(variables)) {
-    const given = environment[variable.name] || variable.fallback
-    if (given === undefined) {
-      problems.push(`${variable.name} is not set: ${variable.about}`)
-      continue
-    }
-    const parsed = variable.parse(given)
-    if ('value' in parsed) config[key] = parsed.value
-    else problems.push(`${variable.name} ${parsed.problem}, but is ${shown(variable.name, given)}`)
+    const read = readVariable(variable, environment)
+    if ('value' in read) config[key] = read.value
+    else problems.push(read.problem)
   }
   if (problems.length > 0) return { kind: 'problems', problems }
   return { kind: 'config', config: config as Config<V> }
+}
+
+function readVariable(variable: Variable<unknown>, environment: Environment): { value: unknown } | { problem: string } {
+  const { name, fallback, about, isSecret, parse } = variable
+  const file = isSecret === true ? environment[`${name}_FILE`] : undefined
+  if (file) return environment[name] ? { problem: `${name} and ${name}_FILE are both set` } : readFrom(file, variable)
+  const given = environment[name] || fallback
+  if (given === undefined) return { problem: `${name} is not set: ${about}` }
+  const parsed = parse(given)
+  if ('value' in parsed) return parsed
+  return { problem: `${name} ${parsed.problem}, but is ${isSecret === true ? 'something else' : shown(name, given)}` }
+}
+
+/** A secret of a file. */
+function readFrom(file: string, { name, parse }: Variable<unknown>): { value: Secret } | { problem: string } {
+  const variable = `${name}_FILE`
+  try {
+    const text = readSecretFile(file)
+    const parsed = text === '' ? { problem: 'must not be empty' } : parse(text)
+    if ('value' in parsed) return { value: { variable, file, text } }
+    return { problem: `${variable} names a file whose text ${parsed.problem}, but is something else` }
+  } catch (error) {
+    return { problem: `${variable} names a file that cannot be read (${(error as Error).message})` }
+  }
 }
 
 /** What has an `@` may be an address with a password before it, whatever is wrong with it. */
