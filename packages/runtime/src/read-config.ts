@@ -118,7 +118,7 @@ function readFrom(file: string, { name, parse }: Variable<unknown>): { value: Se
   const variable = `${name}_FILE`
   try {
     const text = readSecretFile(file)
-    const parsed = text === '' ? { problem: 'must not be empty' } : parse(text)
+    const parsed = parse(text)
     if ('value' in parsed) return { value: { variable, file, text } }
     return { problem: `${variable} names a file whose text ${parsed.problem}, but is something else` }
   } catch (error) {

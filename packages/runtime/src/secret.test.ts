@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -49,7 +50,26 @@ it('has problems that name the variable and never the text', () => {
   expect(problemsOf({ WEIR_ADDRESS_FILE: fileWith('http://user:hidden@h') })).toEqual([
     'WEIR_ADDRESS_FILE names a file whose text must be a URL that begins with redis://, but is something else',
   ])
-  expect(problemsOf({ WEIR_ADDRESS_FILE: fileWith('\n') })).toEqual([
-    'WEIR_ADDRESS_FILE names a file whose text must not be empty, but is something else',
-  ])
+})
+
+it.for<[why: string, make: (file: string) => void]>([
+  ['is empty', (file) => writeFileSync(file, '\n')],
+  ['is no regular file', (file) => mkdirSync(file)],
+  ['is no regular file', (file) => execFileSync('mkfifo', [file])],
+  [
+    'has more than 1048576 bytes',
+    (file) => {
+      writeFileSync(file, '')
+      truncateSync(file, 100_000_000)
+    },
+  ],
+])('that %s is neither waited for nor taken, at the start and later', ([why, make]) => {
+  const file = fileWith('first')
+  const environment = { ...right, WEIR_PASSWORD_FILE: file }
+  const { password } = readConfig(variables, environment)
+  rmSync(file)
+  make(file)
+  const problem = `WEIR_PASSWORD_FILE names a file that cannot be read (${file} ${why})`
+  expect(() => readSecret(password)).toThrow(problem)
+  expect(problemsOf(environment)).toEqual([problem])
 })

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readSmallFile } from './read-small-file.ts'
 
 /** A secret of the configuration. Plain data, so that a thread can be started with it. */
 export interface Secret {
@@ -10,8 +10,12 @@ export interface Secret {
   readonly text: string
 }
 
-/** The text of a secret's file; tools that write one end it with a line feed. */
-export const readSecretFile = (file: string): string => readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+/** The text of a secret's file; tools that write one end it with a line feed. An empty one is about to be written, and no secret. */
+export function readSecretFile(file: string): string {
+  const text = readSmallFile(file).replace(/\r?\n$/, '')
+  if (text === '') throw new Error(`${file} is empty`)
+  return text
+}
 
 /**
  * A secret as it is now: for every new connection, so that one that was replaced is used without a restart. Throws a sentence that names
