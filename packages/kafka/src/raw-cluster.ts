@@ -1,3 +1,4 @@
+import type { Kafka } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import type { FetchedRecord } from './fetched-record.ts'
 
@@ -85,8 +86,7 @@ export interface Cluster {
 type CreateCluster = (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster
 
 /** A client's own way to make a cluster, which kafkajs keeps under a symbol. Nothing is connected yet. */
-export function createCluster(options: KafkaOptions): Cluster {
-  const client = createClient(options)
+export function clusterOf(client: Kafka): Cluster {
   const symbol = Object.getOwnPropertySymbols(client).find(
     ({ description }) => description === 'private:Kafka:createCluster',
   )
@@ -94,6 +94,9 @@ export function createCluster(options: KafkaOptions): Cluster {
   if (create === undefined) throw new Error('kafkajs cannot make a cluster: is it still version 2.2.4?')
   return create({ metadataMaxAge: 300_000, allowAutoTopicCreation: false })
 }
+
+/** A cluster of a client of its own. Nothing is connected yet. */
+export const createCluster = (options: KafkaOptions): Cluster => clusterOf(createClient(options))
 
 /** The connection to the leader of a partition of a topic that was added. */
 export async function findLeader(cluster: Cluster, topic: string, partition: number): Promise<Broker> {
