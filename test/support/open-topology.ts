@@ -2,6 +2,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import { expect, onTestFinished, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 
@@ -9,7 +10,7 @@ import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 export async function openTopology(
   url: string,
   deadlineMs: number,
-  options: { readonly ca?: string; readonly onError?: (error: Error) => void } = {},
+  options: { readonly tls?: RedisTlsFiles; readonly onError?: (error: Error) => void } = {},
 ): Promise<RedisLimitStore> {
   const redis = connectLimiter(url, { onError: () => undefined, ...options })
   const store = createRedisLimitStore({

@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
-import { parseRedisUrl, type RedisAddress, type ServerAddress } from './redis-url.ts'
+import { type Login, openLogin, type RedisSource } from './login.ts'
+import type { ServerAddress } from './redis-url.ts'
+import type { RedisTlsFiles } from './redis-variables.ts'
 import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
 
 /**
@@ -17,8 +18,8 @@ export interface ConnectOptions {
   readonly role: RedisRole
   /** Hears every connection error, which may be many while Redis is gone; without it one would end the process. */
   readonly onError: (error: Error) => void
-  /** Certificates, in PEM, that may have signed the servers'; undefined for those that Node trusts. For TLS only. */
-  readonly ca?: string | undefined
+  /** For TLS only; none where it is left out. */
+  readonly tls?: RedisTlsFiles | undefined
 }
 
 /** Back-off starts here and doubles up to the role's cap; half of it is jitter, so that processes do not come back as one. */
@@ -38,8 +39,9 @@ const reconnectOnError = (error: Error) => error.message.startsWith('READONLY')
 const shared = { protocol: 2, autoResendUnfulfilledCommands: false } as const
 
 type RoleOptions = Omit<RedisOptions, 'replyMapping'>
+type RoleDefaults = RoleOptions & { readonly retryStrategy: (attempt: number) => number }
 
-const roles: Readonly<Record<RedisRole, RoleOptions>> = {
+const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
   limiter: {
     ...shared,
     enableOfflineQueue: false,
@@ -70,68 +72,74 @@ const roles: Readonly<Record<RedisRole, RoleOptions>> = {
   },
 }
 
-type Tls = { readonly ca?: string } | undefined
-
-/** The text of a PEM file, for `ca`; undefined when none is named. */
-export const readCertificates = (file: string): string | undefined =>
-  file === '' ? undefined : readFileSync(file, 'utf8')
-
-const tlsOf = ({ isTls }: RedisAddress, { ca }: ConnectOptions): Tls =>
-  isTls ? (ca === undefined ? {} : { ca }) : undefined
-
-function credentials({ username, password }: RedisAddress): RoleOptions {
-  return { ...(username === '' ? {} : { username }), ...(password === '' ? {} : { password }) }
-}
-
-function open(options: RoleOptions, { onError }: ConnectOptions): Redis {
-  const redis = new Redis(options)
+/**
+ * Every new connection reads user, password and certificates again. ioredis calls its strategies before each, as methods of the
+ * options that it then connects with, also those of a duplicate, which is how BullMQ opens its connections.
+ */
+function open(where: RoleOptions, { login }: Login, { role, onError }: ConnectOptions): Redis {
+  const { retryStrategy, ...rest } = roles[role]
+  const redis = new Redis({
+    ...rest,
+    ...where,
+    ...login(),
+    retryStrategy(this: RoleOptions, attempt: number) {
+      Object.assign(this, login())
+      return retryStrategy(attempt)
+    },
+  })
   redis.on('error', onError)
   return redis
 }
 
-function connectSingle(address: RedisAddress, server: ServerAddress, options: ConnectOptions): Redis {
-  const tls = tlsOf(address, options)
-  const where = { host: server.host, port: server.port, db: address.db, ...(tls === undefined ? {} : { tls }) }
-  return open({ ...roles[options.role], ...credentials(address), ...where }, options)
-}
+const connectSingle = (server: ServerAddress, login: Login, options: ConnectOptions): Redis =>
+  open({ host: server.host, port: server.port, db: login.address.db }, login, options)
 
 /** Sentinels are asked without credentials, and name the master again at every reconnect. */
-function connectSentinel(address: RedisAddress, options: ConnectOptions): Redis {
-  const tls = tlsOf(address, options)
+function connectSentinel(login: Login, options: ConnectOptions): Redis {
+  const { servers, masterName, db, isTls } = login.address
+  const ofSentinels = () => {
+    const { tls } = login.login()
+    return tls === undefined ? {} : { tls, sentinelTLS: tls }
+  }
+  const again = backOff(1_000)
+  const againForNews = backOff(5_000)
   const where: RoleOptions = {
-    sentinels: address.servers.map(({ host, port }) => ({ host, port })),
-    name: address.masterName,
-    db: address.db,
-    sentinelRetryStrategy: backOff(1_000),
+    sentinels: servers.map(({ host, port }) => ({ host, port })),
+    name: masterName,
+    db,
+    sentinelRetryStrategy(this: RoleOptions, attempt: number) {
+      Object.assign(this, ofSentinels())
+      return again(attempt)
+    },
     sentinelCommandTimeout: 1_000, // one that hangs must not keep us from asking the next
     // They say when the master changes: without that a master that hangs would be held on to for as long as it answers anything.
     failoverDetector: true,
     Connector: SteadySentinelConnector,
-    sentinelReconnectStrategy: backOff(5_000),
-    ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    sentinelReconnectStrategy(this: RoleOptions, attempt: number) {
+      Object.assign(this, ofSentinels())
+      return againForNews(attempt)
+    },
+    ...ofSentinels(),
+    enableTLSForSentinelMode: isTls,
   }
-  return open({ ...roles[options.role], ...credentials(address), ...where }, options)
-}
-
-function addressOf(url: string): RedisAddress {
-  const parsed = parseRedisUrl(url)
-  if ('problem' in parsed) throw new Error(`the address of Redis ${parsed.problem}`)
-  return parsed.address
+  return open(where, login, options)
 }
 
 /** Opens a connection to one server, or to the master that Sentinels name. It keeps reconnecting until it is closed. */
-export function connectRedis(url: string, options: ConnectOptions): Redis {
-  const address = addressOf(url)
-  const [server] = address.servers
-  if (address.kind === 'sentinel') return connectSentinel(address, options)
-  if (address.kind === 'cluster' || server === undefined) throw new Error('a Cluster will not do here: name one Redis')
-  return connectSingle(address, server, options)
+export function connectRedis(source: RedisSource, options: ConnectOptions): Redis {
+  const login = openLogin(source, options)
+  const { kind, servers } = login.address
+  const [server] = servers
+  if (kind === 'sentinel') return connectSentinel(login, options)
+  if (kind === 'cluster' || server === undefined) throw new Error('a Cluster will not do here: name one Redis')
+  return connectSingle(server, login, options)
 }
 
 /** Opens what decisions are made by, however Redis is run. */
-export function connectLimiter(url: string, options: Omit<ConnectOptions, 'role'>): Redis | ClusterConnection {
-  const address = addressOf(url)
+export function connectLimiter(source: RedisSource, options: Omit<ConnectOptions, 'role'>): Redis | ClusterConnection {
+  const login = openLogin(source, options)
   const limiter: ConnectOptions = { ...options, role: 'limiter' }
-  if (address.kind !== 'cluster') return connectRedis(url, limiter)
-  return new ClusterConnection(address.servers, (server) => connectSingle(address, server, limiter))
+  const { kind, servers } = login.address
+  if (kind !== 'cluster') return connectRedis(source, limiter)
+  return new ClusterConnection(servers, (server) => connectSingle(server, login, limiter))
 }

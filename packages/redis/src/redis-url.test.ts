@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkRedisUrl, parseRedisUrl } from './redis-url.ts'
+import { parseRedisUrl } from './redis-url.ts'
 
 const plain = { kind: 'single', masterName: '', isTls: false, username: '', password: '', db: 0 }
 
@@ -57,11 +57,4 @@ test.each([
 
 test('a problem never repeats the password', () => {
   expect(JSON.stringify(parseRedisUrl('redis://user:hush@a:0'))).not.toContain('hush')
-})
-
-test('a service takes only the kinds that it can work with', () => {
-  expect(checkRedisUrl('redis://a', ['single'])).toEqual({ value: 'redis://a' })
-  expect(checkRedisUrl('redis+cluster://a', ['single', 'sentinel'])).toEqual({
-    problem: expect.stringContaining('single or sentinel'),
-  })
 })

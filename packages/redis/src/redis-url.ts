@@ -71,14 +71,3 @@ export function parseRedisUrl(url: string): Parsed {
   if (kind === 'cluster' && path !== '') return { problem: `${forms}; a Cluster has no databases` }
   return { address: { kind, servers: known, masterName, isTls: tls === 's', username, password, db } }
 }
-
-/** For a service's configuration: the URL as it was written, or what it should have been. */
-export function checkRedisUrl(
-  url: string,
-  kinds: readonly RedisAddress['kind'][],
-): { readonly value: string } | { readonly problem: string } {
-  const parsed = parseRedisUrl(url)
-  if ('problem' in parsed) return parsed
-  if (kinds.includes(parsed.address.kind)) return { value: url }
-  return { problem: `names a ${parsed.address.kind}, and only ${kinds.join(' or ')} will do here` }
-}

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { readSecretFile, type Secret } from './secret.ts'
 
@@ -12,6 +13,8 @@ export interface Variable<T> {
   readonly fallback?: string
   /** The value, or a sentence that says what the text should have been. */
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
+  /** The variable that must be set where this one is: a certificate's key. */
+  readonly needs?: `WEIR_${string}`
   /** Set by `secret`: the text may also stand in the file that NAME_FILE names. */
   readonly isSecret?: true
 }
@@ -19,9 +22,23 @@ export interface Variable<T> {
 export type Variables = Readonly<Record<string, Variable<unknown>>>
 export type Config<V extends Variables> = { readonly [K in keyof V]: V[K] extends Variable<infer T> ? T : never }
 
-type Named = Pick<Variable<unknown>, 'name' | 'about' | 'fallback'>
+type Named = Pick<Variable<unknown>, 'name' | 'about' | 'fallback' | 'needs'>
 
 export const text = (named: Named): Variable<string> => ({ ...named, parse: (value) => ({ value }) })
+
+/** The path of a file that can be read; empty for none. */
+export const filePath = (named: Named): Variable<string> => ({
+  ...named,
+  fallback: '',
+  parse: (value) => {
+    try {
+      if (value !== '') readFileSync(value)
+      return { value }
+    } catch (error) {
+      return { problem: `must name a file that can be read (${(error as Error).message})` }
+    }
+  },
+})
 
 /** A whole number between two bounds, both allowed. */
 export const wholeNumber = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
@@ -103,7 +120,9 @@ export function checkConfig<V extends Variables>(variables: V, environment: Envi
 }
 
 function readVariable(variable: Variable<unknown>, environment: Environment): { value: unknown } | { problem: string } {
-  const { name, fallback, about, isSecret, parse } = variable
+  const { name, fallback, about, isSecret, needs, parse } = variable
+  const isSet = (one: string) => Boolean(environment[one] || environment[`${one}_FILE`])
+  if (needs !== undefined && isSet(name) && !isSet(needs)) return { problem: `${needs} is not set: ${name} needs it` }
   const file = isSecret === true ? environment[`${name}_FILE`] : undefined
   if (file) return environment[name] ? { problem: `${name} and ${name}_FILE are both set` } : readFrom(file, variable)
   const given = environment[name] || fallback

@@ -1,6 +1,6 @@
 import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
-import { checkRedisUrl } from '@weir/redis/redis-url.ts'
+import { redisUrlVariable, redisVariables } from '@weir/redis/redis-variables.ts'
 import { addresses, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
@@ -15,12 +15,7 @@ export const alertingVariables = {
     about: 'where alerts and deliveries are kept',
     protocols: ['http:', 'https:'],
   }),
-  redisUrl: {
-    name: 'WEIR_REDIS_URL',
-    about: 'the Redis that holds the claims',
-    parse: (value: string) => checkRedisUrl(value, ['single', 'sentinel']),
-  },
-  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+  ...redisVariables({ about: 'the Redis that holds the claims', kinds: ['single', 'sentinel'] }),
   smtpUrl: text({
     name: 'WEIR_SMTP_URL',
     about: 'the server that sends mail, smtp://user:password@host:port or smtps://; empty for none',
@@ -34,10 +29,10 @@ export const alertingVariables = {
     emptyAllowed: true,
     fallback: '',
   }),
-  queueRedisUrl: {
+  queueRedisUrl: redisUrlVariable({
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',
     fallback: '',
-    parse: (value: string) => (value === '' ? { value } : checkRedisUrl(value, ['single', 'sentinel'])),
-  },
+    kinds: ['single', 'sentinel'],
+  }),
 } as const

@@ -5,7 +5,7 @@ import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { connectRedis, readCertificates } from '@weir/redis/connect.ts'
+import { connectRedis } from '@weir/redis/connect.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
 import { startService } from '@weir/runtime/start-service.ts'
@@ -52,10 +52,10 @@ await startService(
     const counters = noCounts()
 
     const onError = (error: Error) => log.warn({ err: error }, 'redis')
-    const watched = { ca: readCertificates(config.redisTlsCa), onError }
+    const watched = { tls: config, onError }
     const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'claims', ...watched }), disconnect)
     checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
-    const queueUrl = config.queueRedisUrl || config.redisUrl
+    const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
     const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
     checkReady('queue redis', () => (queueRedis.status === 'ready' ? undefined : `Redis is ${queueRedis.status}`))
     const opened = connectClickhouse(config.clickhouseUrl, 'weir-alerting')

@@ -1,4 +1,4 @@
-import { checkRedisUrl } from '@weir/redis/redis-url.ts'
+import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { addresses, port, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
@@ -8,13 +8,11 @@ export const consoleVariables = {
   ...serviceVariables(9104),
   clickhouseUrl: url({ name: 'WEIR_CLICKHOUSE_URL', about: 'where usage is kept', protocols: ['http:', 'https:'] }),
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where the policy is kept, host:port,…' }),
-  redisUrl: {
-    name: 'WEIR_REDIS_URL',
+  ...redisVariables({
     about: 'the Redis that decides; empty: limits cannot be reset here',
     fallback: '',
-    parse: (value: string) => (value === '' ? { value } : checkRedisUrl(value, ['single', 'sentinel', 'cluster'])),
-  },
-  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+    kinds: ['single', 'sentinel', 'cluster'],
+  }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),
   adminTokenSha256: adminTokenVariable,

@@ -7,11 +7,13 @@ import { systemClock } from '@weir/core/clock.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
+import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
+import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { createAlertDesk } from './alert-desk.ts'
 import { buildApp } from './app.ts'
@@ -30,11 +32,11 @@ function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed)
 }
 
 /** The connection for resets and restoring; none where no address is given. It need not be up: who asks then is told so. */
-async function openRedis(url: string, caFile: string, { run, log }: Service) {
-  if (url === '') return undefined
+async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, { run, log }: Service) {
+  if (config.redisUrl.text === '') return undefined
   const onError = (error: Error) => log.debug({ err: error }, 'redis')
-  const options = { onError, ca: readCertificates(caFile) }
-  return await run.own('redis', connectLimiter(url, options), (client) => client.disconnect())
+  const redis = connectLimiter(config.redisUrl, { onError, tls: config })
+  return await run.own('redis', redis, (client) => client.disconnect())
 }
 
 /** Sums over a month of everybody's decisions; nobody waits for them. */
@@ -105,7 +107,7 @@ await startService(
       problemsOf: (change: string) => feed.problemsOf(change),
     }
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
-    const redis = await openRedis(config.redisUrl, config.redisTlsCa, service)
+    const redis = await openRedis(config, service)
     await openQuotaRestorer(redis, config.clickhouseUrl, feed, service)
     const ports = {
       ...{ policy, audit, clock: systemClock },

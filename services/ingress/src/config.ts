@@ -1,6 +1,6 @@
 import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { policyAgeVariables, policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
-import { checkRedisUrl } from '@weir/redis/redis-url.ts'
+import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { addresses, choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
@@ -10,12 +10,7 @@ export const ingressVariables = {
   ...serviceVariables(9101),
   ...policySourceVariables,
   ...policyAgeVariables,
-  redisUrl: {
-    name: 'WEIR_REDIS_URL',
-    about: 'the Redis that decides',
-    parse: (value: string) => checkRedisUrl(value, ['single', 'sentinel', 'cluster']),
-  },
-  redisTlsCa: text({ name: 'WEIR_REDIS_TLS_CA', about: "path of the certificates that signed Redis's", fallback: '' }),
+  ...redisVariables({ about: 'the Redis that decides', kinds: ['single', 'sentinel', 'cluster'] }),
   kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are recorded, host:port,…' }),
   journalDir: text({ name: 'WEIR_JOURNAL_DIR', about: 'where decisions are kept until Kafka has them' }),
   journalMaxBytes: wholeNumber({

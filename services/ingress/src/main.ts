@@ -4,7 +4,7 @@ import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createProcessCount } from '@weir/redis/around/process-count.ts'
-import { connectLimiter, readCertificates } from '@weir/redis/connect.ts'
+import { connectLimiter } from '@weir/redis/connect.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -35,7 +35,7 @@ await startService(
     const errors = noteErrors(log)
     const redis = await run.own(
       'redis',
-      connectLimiter(config.redisUrl, { onError: errors.note, ca: readCertificates(config.redisTlsCa) }),
+      connectLimiter(config.redisUrl, { onError: errors.note, tls: config }),
       (client) => client.disconnect(),
     )
     const common = {

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { createLimitAdmin, type LimitAdmin } from '@weir/redis/limit-admin.ts'
 import { isRedisFault, redisUnavailable, serverFinder } from '@weir/redis/limit-connection.ts'
-import { parseRedisUrl } from '@weir/redis/redis-url.ts'
+import { redisVariables } from '@weir/redis/redis-variables.ts'
+import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import type { Surroundings } from '../project.ts'
@@ -11,25 +11,17 @@ import type { Surroundings } from '../project.ts'
 /** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
 const readyDeadlineMs = 3_000
 
-function findRedisUrl(environment: Surroundings['environment'], dataDir: string): string {
-  const url = environment.WEIR_REDIS_URL || readStateFile(dataDir, 'redis')
-  if (url === undefined) {
+const variables = redisVariables({ about: '', fallback: '', kinds: ['single', 'sentinel', 'cluster'] })
+
+function readRedisConfig(environment: Surroundings['environment'], dataDir: string) {
+  const config = readConfig(variables, environment)
+  if (config.redisUrl.text !== '') return config
+  const text = readStateFile(dataDir, 'redis')
+  if (text === undefined) {
     const what = `No Redis to ask: WEIR_REDIS_URL is not set, and no weir up has run on ${dataDir}`
     throw new WeirError('CONFIG_INVALID', `${what}. Set it, start one, or name its directory with --data DIR.`)
   }
-  const parsed = parseRedisUrl(url)
-  if ('problem' in parsed) throw new WeirError('CONFIG_INVALID', `WEIR_REDIS_URL ${parsed.problem}`)
-  return url
-}
-
-/** The certificates that may have signed Redis's, where Node does not trust them by itself. */
-function readCertificates(file: string | undefined): string | undefined {
-  if (!file) return undefined
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new WeirError('CONFIG_INVALID', `WEIR_REDIS_TLS_CA names ${file}, which cannot be read.`, error)
-  }
+  return { ...config, redisUrl: text }
 }
 
 /** Runs `use` with a connection to the Redis that decides, which is closed afterwards. */
@@ -45,10 +37,10 @@ export async function withLimiter<T>(
   dataDir: string,
   use: (connection: ReturnType<typeof connectLimiter>) => Promise<T>,
 ): Promise<T> {
-  const url = findRedisUrl(around.environment, dataDir)
+  const config = readRedisConfig(around.environment, dataDir)
   let last = `no answer within ${readyDeadlineMs / 1_000} s`
-  const connection = connectLimiter(url, {
-    ca: readCertificates(around.environment.WEIR_REDIS_TLS_CA),
+  const connection = connectLimiter(config.redisUrl, {
+    tls: config,
     onError: (error) => {
       last = error.message || String(error)
     },

@@ -1,0 +1,68 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
+import { Redis } from 'ioredis'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
+
+let server: TlsServer
+let dir: string
+let admin: Redis
+beforeAll(async () => {
+  server = await startTlsRedis(['user default on nopass ~* &* +@all', 'user weir on >old ~* &* +@all'], 'yes')
+  dir = await mkdtemp(join(tmpdir(), 'weir-test-rotation-'))
+  admin = connectRedis(`rediss://127.0.0.1:${server.port}`, {
+    role: 'queue',
+    onError: () => undefined,
+    tls: server.files,
+  })
+  return async () => {
+    admin.disconnect()
+    await server.close()
+    await rm(dir, { recursive: true })
+  }
+})
+
+const urlOf = (password: string, port = server.port) => `rediss://weir:${password}@127.0.0.1:${port}`
+
+/** A connection whose address is in a file, and its errors. */
+async function open(role: 'claims' | 'queue' | 'limiter') {
+  const file = join(dir, `url-${role}`)
+  await writeFile(file, urlOf('old'))
+  await admin.acl('SETUSER', 'weir', 'resetpass', '>old')
+  const errors: string[] = []
+  const onError = (error: Error) => void errors.push(error.message)
+  const options = { role, onError, tls: server.files }
+  const source = { variable: 'WEIR_REDIS_URL_FILE', file, text: urlOf('old') }
+  const redis = role === 'limiter' ? connectLimiter(source, options) : connectRedis(source, options)
+  if (!(redis instanceof Redis)) throw new Error('not a Cluster')
+  onTestFinished(() => redis.disconnect())
+  await untilReady(redis)
+  return { file, errors, redis }
+}
+
+const untilReady = (redis: Redis) =>
+  vi.waitFor(() => expect(redis.status).toBe('ready'), { timeout: 15_000, interval: 20 })
+
+/** Redis ends the connections of a user that is deleted. */
+const replaceUser = async (password: string) => {
+  await admin.acl('DELUSER', 'weir')
+  await admin.acl('SETUSER', 'weir', 'on', `>${password}`, '~*', '&*', '+@all')
+}
+
+test.each(['limiter', 'claims', 'queue'] as const)(
+  'A password replaced while a connection of role %s lasts is used at its next connection, that of a duplicate too',
+  async (role) => {
+    const { file, errors, redis } = await open(role)
+    const duplicate = redis.duplicate()
+    duplicate.on('error', () => undefined)
+    onTestFinished(() => duplicate.disconnect())
+    await untilReady(duplicate)
+    await replaceUser('new')
+    await vi.waitFor(() => expect(errors.join()).toContain('WRONGPASS'), { timeout: 15_000 })
+    await writeFile(file, `${urlOf('new')}\n`)
+    await Promise.all([untilReady(redis), untilReady(duplicate)])
+    expect(await redis.acl('WHOAMI')).toBe('weir')
+  },
+)
