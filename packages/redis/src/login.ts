@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { WeirError } from '@weir/core/errors.ts'
+import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import { readSecret, type Secret } from '@weir/runtime/secret.ts'
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts'
 import type { RedisTlsFiles } from './redis-variables.ts'
@@ -35,7 +35,7 @@ const tlsNames = 'WEIR_REDIS_TLS_CA, WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'
 /** Certificates are parsed only when a file has changed: connections to all nodes of a Cluster may begin at the same time. */
 function tlsReader(files: RedisTlsFiles | undefined): () => SecureContext {
   let last: { readonly text: string; readonly context: SecureContext } | undefined
-  const read = (file = '') => (file === '' ? undefined : readFileSync(file, 'utf8'))
+  const read = (file = '') => (file === '' ? undefined : readSmallFile(file))
   return () => {
     try {
       const { redisTlsCa, redisTlsCert, redisTlsKey } = files ?? {}

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
+import { readSmallFile } from './read-small-file.ts'
 import { readSecretFile, type Secret } from './secret.ts'
 
 /** The environment as it is handed in; only main.ts files read the real one. */
@@ -32,7 +32,7 @@ export const filePath = (named: Named): Variable<string> => ({
   fallback: '',
   parse: (value) => {
     try {
-      if (value !== '') readFileSync(value)
+      if (value !== '') readSmallFile(value)
       return { value }
     } catch (error) {
       return { problem: `must name a file that can be read (${(error as Error).message})` }
