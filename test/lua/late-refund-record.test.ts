@@ -45,7 +45,7 @@ async function open(identity: string, around: Around) {
       ...{ store: around(store), log, clock: systemClock, lateRefunds },
     },
     logger,
-    sha256('root'),
+    () => sha256('root'),
   )
   onTestFinished(async () => {
     await api.close()

@@ -78,7 +78,7 @@ async function open() {
         },
       },
       logger,
-      sha256('root'),
+      () => sha256('root'),
     )
     onTestFinished(async () => {
       await apps.proxy.close()

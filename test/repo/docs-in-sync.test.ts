@@ -4,7 +4,7 @@ import { readConfigs } from './read-configs.ts'
 import { textOf, tree } from './read-tree.ts'
 import { checkCommands } from './rules/commands-in-docs.ts'
 import { readMarkdown } from './rules/markdown.ts'
-import { compareRows, type Named } from './rules/named-rows.ts'
+import { compareRows, type Named, namedRows } from './rules/named-rows.ts'
 import { argumentsOf, codeMetrics, codeVariables, textsIn, variablesIn } from './rules/names-in-code.ts'
 import { checkLinks, checkPaths } from './rules/paths-in-docs.ts'
 import { type Finding, formatFindings } from './rules/source-file.ts'
@@ -22,8 +22,9 @@ describe('docs/configuration.md', async () => {
   const declared = configs.flatMap(({ service, variables }) =>
     Object.values(variables).map(({ name, fallback }) => ({ service, name: String(name), fallback })),
   )
-  const files = configs.flatMap(({ variables }) =>
-    Object.values(variables).flatMap(({ name, isSecret }) => (isSecret === true ? [`${name}_FILE`] : [])),
+  const isVariable = (name: string) => name.startsWith('WEIR_')
+  const marked = namedRows(document('docs/configuration.md'), isVariable).flatMap(({ name, cells }) =>
+    cells[2]?.includes('*secret*') ? [name] : [],
   )
   const names = [...new Set(declared.map(({ name }) => name))]
   /** A row of a service's variable: name, services, meaning, default. Defaults that differ stand in the services' order. */
@@ -38,8 +39,14 @@ describe('docs/configuration.md', async () => {
   test('has every variable of the code, with its services and its default, and no other', () => {
     const others = codeVariables(tree).filter((name) => !names.includes(name))
     const wanted = [...names.map(serviceRow), ...others.map((name) => ({ name }))]
-    const isVariable = (name: string) => name.startsWith('WEIR_')
     expect(formatFindings(compareRows(document('docs/configuration.md'), wanted, isVariable))).toEqual([])
+  })
+
+  test('marks the variables that are secrets, and no others', () => {
+    const secrets = configs.flatMap(({ variables }) =>
+      Object.values(variables).flatMap(({ name, isSecret }) => (isSecret === true ? [String(name)] : [])),
+    )
+    expect(marked.filter((name) => names.includes(name)).toSorted()).toEqual([...new Set(secrets)].toSorted())
   })
 
   test('no document names a variable that nothing reads', () => {
@@ -47,7 +54,7 @@ describe('docs/configuration.md', async () => {
     const known = new Set([
       ...codeVariables(tree),
       ...names,
-      ...files,
+      ...marked.map((name) => `${name}_FILE`),
       ...inTests.flatMap(({ text }) => variablesIn(text)),
     ])
     const found = tree

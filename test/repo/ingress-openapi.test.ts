@@ -53,7 +53,7 @@ async function open(dialect: RateLimitDialect) {
       dialect,
     },
     log,
-    sha256('root'),
+    () => sha256('root'),
   )
   const document: OpenApiDocument = (await apps.api.inject('/openapi.json')).json()
   return { ...apps, decisions, settled, pauses, document, checks: createAnswerChecks(document) }

@@ -1,12 +1,14 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { sha256 } from './read-config.ts'
+import { secret, sha256 } from './read-config.ts'
 
 /** The hash of the one token that may do everything; the token itself is nowhere. */
-export const adminTokenVariable = sha256({
-  name: 'WEIR_ADMIN_TOKEN_SHA256',
-  about: 'hash of the token that may check any subject and read usage; empty for none',
-  fallback: '',
-})
+export const adminTokenVariable = secret(
+  sha256({
+    name: 'WEIR_ADMIN_TOKEN_SHA256',
+    about: 'hash of the token that may check any subject and read usage; empty for none',
+    fallback: '',
+  }),
+)
 
 /** No key or token is longer; a longer text is not hashed at all. */
 const keyLengthMax = 256
@@ -36,9 +38,11 @@ export function onceWhileCarried(connection: object, text: string, make: Make): 
   return made
 }
 
-/** Tells the admin token by its fingerprint, in constant time; nobody has it where none is configured. */
-export function createAdminCheck(tokenSha256: string | undefined): (keyFingerprint: string) => boolean {
-  if (tokenSha256 === undefined) return () => false
-  const expected = Buffer.from(tokenSha256, 'latin1')
-  return (given) => given.length === expected.length && timingSafeEqual(Buffer.from(given, 'latin1'), expected)
+/** Tells the admin token of now by its fingerprint, in constant time; nobody has it where none is configured. */
+export function createAdminCheck(tokenSha256: () => string): (keyFingerprint: string) => boolean {
+  return (given) => {
+    const expected = tokenSha256()
+    if (given === '' || given.length !== expected.length) return false
+    return timingSafeEqual(Buffer.from(given, 'latin1'), Buffer.from(expected, 'latin1'))
+  }
 }

@@ -20,7 +20,7 @@ describe('reading the configuration', () => {
       port: 8080,
       level: 'info',
       ms: 25,
-      token: undefined,
+      token: '',
       file: 'weir.yaml',
     })
   })

@@ -84,11 +84,10 @@ export const addresses = (named: Named): Variable<readonly string[]> => ({
 })
 
 /** A lower-case hex SHA-256, or nothing. */
-export const sha256 = (named: Named): Variable<string | undefined> => ({
+export const sha256 = (named: Named): Variable<string> => ({
   ...named,
   parse: (value) => {
-    if (value === '') return { value: undefined }
-    return /^[0-9a-f]{64}$/.test(value) ? { value } : { problem: 'must be a SHA-256 in 64 lower-case hex digits' }
+    return /^(?:[0-9a-f]{64})?$/.test(value) ? { value } : { problem: 'must be a SHA-256 in 64 lower-case hex digits' }
   },
 })
 
@@ -124,7 +123,8 @@ function readVariable(variable: Variable<unknown>, environment: Environment): { 
   const isSet = (one: string) => Boolean(environment[one] || environment[`${one}_FILE`])
   if (needs !== undefined && isSet(name) && !isSet(needs)) return { problem: `${needs} is not set: ${name} needs it` }
   const file = isSecret === true ? environment[`${name}_FILE`] : undefined
-  if (file) return environment[name] ? { problem: `${name} and ${name}_FILE are both set` } : readFrom(file, variable)
+  if (file)
+    return environment[name] ? { problem: `${name} and ${name}_FILE are both set` } : readSecretOf(file, variable)
   const given = environment[name] || fallback
   if (given === undefined) return { problem: `${name} is not set: ${about}` }
   const parsed = parse(given)
@@ -132,8 +132,11 @@ function readVariable(variable: Variable<unknown>, environment: Environment): { 
   return { problem: `${name} ${parsed.problem}, but is ${isSecret === true ? 'something else' : shown(name, given)}` }
 }
 
-/** A secret of a file. */
-function readFrom(file: string, { name, parse }: Variable<unknown>): { value: Secret } | { problem: string } {
+/** What the file of a secret's variable holds now, or a sentence that names the variable. */
+export function readSecretOf(
+  file: string,
+  { name, parse }: Variable<unknown>,
+): { value: Secret } | { problem: string } {
   const variable = `${name}_FILE`
   try {
     const text = readSecretFile(file)

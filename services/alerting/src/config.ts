@@ -1,7 +1,7 @@
 import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
 import { redisUrlVariable, redisVariables } from '@weir/redis/redis-variables.ts'
-import { addresses, text, url } from '@weir/runtime/read-config.ts'
+import { addresses, secret, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
@@ -16,19 +16,25 @@ export const alertingVariables = {
     protocols: ['http:', 'https:'],
   }),
   ...redisVariables({ about: 'the Redis that holds the claims', kinds: ['single', 'sentinel'] }),
-  smtpUrl: text({
-    name: 'WEIR_SMTP_URL',
-    about: 'the server that sends mail, smtp://user:password@host:port or smtps://; empty for none',
-    fallback: '',
-  }),
+  smtpUrl: secret(
+    url({
+      name: 'WEIR_SMTP_URL',
+      about: 'the server that sends mail, smtp://user:password@host:port or smtps://; empty for none',
+      protocols: ['smtp:', 'smtps:'],
+      emptyAllowed: true,
+      fallback: '',
+    }),
+  ),
   smtpFrom: text({ name: 'WEIR_SMTP_FROM', about: 'who mail is from', fallback: 'weir@localhost' }),
-  outgoingProxy: url({
-    name: 'WEIR_OUTGOING_PROXY',
-    about: 'the proxy through which webhooks and Slack are reached; empty for none',
-    protocols: ['http:', 'https:'],
-    emptyAllowed: true,
-    fallback: '',
-  }),
+  outgoingProxy: secret(
+    url({
+      name: 'WEIR_OUTGOING_PROXY',
+      about: 'the proxy through which webhooks and Slack are reached; empty for none',
+      protocols: ['http:', 'https:'],
+      emptyAllowed: true,
+      fallback: '',
+    }),
+  ),
   queueRedisUrl: redisUrlVariable({
     name: 'WEIR_QUEUE_REDIS_URL',
     about: 'the Redis that holds the queue of deliveries; empty for the same as WEIR_REDIS_URL',

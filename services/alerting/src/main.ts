@@ -6,6 +6,7 @@ import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
+import { ownSecret } from '@weir/runtime/live-secret.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
 import { startService } from '@weir/runtime/start-service.ts'
@@ -63,9 +64,11 @@ await startService(
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     const topic = createAlertTopic(sender)
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
-    const smtp = { smtpUrl: config.smtpUrl, from: config.smtpFrom }
+    const { smtpUrl, outgoingProxy } = alertingVariables
+    const smtp = { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom }
+    const proxyUrl = await ownSecret(config.outgoingProxy, outgoingProxy, service)
     const around = { queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp }
-    const queueing = openDeliveries({ ...shared, ...around, proxyUrl: config.outgoingProxy })
+    const queueing = openDeliveries({ ...shared, ...around, proxyUrl })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     registerMetrics(metrics, counters, deliveries)
 

@@ -46,7 +46,7 @@ const wordSchemaProblems: NonNullable<FastifyServerOptions['schemaErrorFormatter
 }
 
 /** The usage API and the admin API. Opens nothing: tests use `inject`. */
-export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): FastifyInstance {
+export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: () => string): FastifyInstance {
   const app: FastifyInstance = fastify({
     ...listenerOptions(logger),
     bodyLimit: bodyBytesMax,

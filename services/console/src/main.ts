@@ -10,6 +10,8 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
+import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
@@ -117,7 +119,8 @@ await startService(
       alerts: createAlertDesk(clickhouse, sender, systemClock),
       changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
     }
-    const app = await run.own('http', buildApp(ports, log, config.adminTokenSha256), (server) => server.close())
+    const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
+    const app = await run.own('http', buildApp(ports, log, adminToken), (server) => server.close())
     await app.listen({ host: config.consoleHost, port: config.consolePort })
   },
 )

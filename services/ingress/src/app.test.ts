@@ -66,7 +66,7 @@ beforeEach(async () => {
     log: decisions,
     clock,
   }
-  openApps = (more) => buildApps({ ...ports, ...more }, createLogger('test', 'silent'), sha256('admin-token'))
+  openApps = (more) => buildApps({ ...ports, ...more }, createLogger('test', 'silent'), () => sha256('admin-token'))
   apps = await openApps({})
 })
 afterEach(async () => {

@@ -40,7 +40,7 @@ export interface Apps {
 }
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
-export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: string | undefined): Promise<Apps> {
+export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: () => string): Promise<Apps> {
   const corrections = createCorrections(ports.log)
   const gate = createGate({ ...ports, corrections })
   const settling = createSettling({

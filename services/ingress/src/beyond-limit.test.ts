@@ -60,7 +60,7 @@ async function openIngress() {
   const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
   const outcomes = { append: () => true }
   const ports = { policy, store, pauses: store, identifier, log: decisions, outcomes, clock: systemClock }
-  const apps = await buildApps(ports, log, sha256('root'))
+  const apps = await buildApps(ports, log, () => sha256('root'))
   await apps.proxy.listen({ host: '127.0.0.1', port: 0 })
   const { port } = apps.proxy.server.address() as AddressInfo
   onTestFinished(async () => {

@@ -55,7 +55,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
     log: createMemoryDecisionLog(),
     clock,
   }
-  return buildApps({ ...ports, ...fault(ports) }, log, sha256('root'))
+  return buildApps({ ...ports, ...fault(ports) }, log, () => sha256('root'))
 }
 
 it.each(Object.keys(faults))(

@@ -9,6 +9,8 @@ import { createPauses } from '@weir/redis/pauses.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
+import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
+import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
@@ -65,6 +67,7 @@ await startService(
     const notPaused = (error: unknown) => log.error({ err: error }, 'Redis refused to pause a limit')
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversGone === 0)
+    const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
     const apps = await buildApps(
       {
         ...{
@@ -84,7 +87,7 @@ await startService(
         grpcNeedsNoToken: !needsToken(config),
       },
       log,
-      config.adminTokenSha256,
+      adminToken,
     )
     registerGate(metrics, apps.gate, admissions)
     registerCorrections(metrics, apps.settling)

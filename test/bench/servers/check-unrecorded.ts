@@ -37,7 +37,7 @@ const { api, proxy } = await buildApps(
     clock: systemClock,
   },
   logger,
-  config.adminTokenSha256,
+  () => config.adminTokenSha256.text,
 )
 await api.listen({ port: config.apiPort, host: config.apiHost })
 await proxy.listen({ port: config.ingressPort, host: config.ingressHost })

@@ -30,7 +30,7 @@ async function openProxy(identity: string) {
   const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
   const layers = layerStore(store, { ...common, processes: () => 1 })
   const ports = { policy, identifier, store: layers, log, outcomes: log, clock: systemClock }
-  const apps = await buildApps(ports, createLogger('test', 'silent'), undefined)
+  const apps = await buildApps(ports, createLogger('test', 'silent'), () => '')
   onTestFinished(async () => {
     await Promise.all([apps.proxy.close(), apps.api.close()])
     await store.close()

@@ -36,7 +36,7 @@ export async function openWeirApps(
     ...{ outcomes: { append: () => true }, grpcNeedsNoToken: true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
   }
-  const apps = await buildApps(ports, logger, undefined)
+  const apps = await buildApps(ports, logger, () => '')
   const [grpcPort = 0] = await freePorts(1)
   await apps.grpc.listen({ host: '127.0.0.1', port: grpcPort, reusePort: false })
   for (const app of [apps.proxy, apps.api]) await app.listen({ host: '127.0.0.1', port: 0 })

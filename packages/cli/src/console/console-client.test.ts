@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { askConsole, findConsole, requireConsole } from './console-client.ts'
@@ -73,6 +76,17 @@ describe('the console', () => {
     const environment = { WEIR_CONSOLE_URL: 'http://c:1', WEIR_ADMIN_TOKEN: 't' }
     expect(findConsole(environment, '/nowhere')).toEqual({ url: 'http://c:1', token: 't' })
     expect(findConsole({ WEIR_CONSOLE_URL: 'http://c:1' }, '/nowhere')).toBeUndefined()
+  })
+
+  it("is asked with the token of a file where WEIR_ADMIN_TOKEN's file is named, which must be readable", () => {
+    const dir = mkdtempSync(join(tmpdir(), 'weir-token-'))
+    onTestFinished(() => rmSync(dir, { recursive: true }))
+    const environment = { WEIR_CONSOLE_URL: 'http://c:1', WEIR_ADMIN_TOKEN_FILE: join(dir, 'token') }
+    expect(() => findConsole(environment, '/nowhere')).toThrow('WEIR_ADMIN_TOKEN_FILE names a file that cannot be read')
+    writeFileSync(environment.WEIR_ADMIN_TOKEN_FILE, 't\n')
+    expect(findConsole(environment, '/nowhere')).toEqual({ url: 'http://c:1', token: 't' })
+    const { WEIR_ADMIN_TOKEN_FILE } = environment
+    expect(() => requireConsole({ WEIR_ADMIN_TOKEN_FILE }, '/nowhere')).toThrow(/: WEIR_CONSOLE_URL not set/)
   })
 
   it('that is not named or misnamed is told with what to set', () => {

@@ -1,4 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
+import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { Surroundings } from '../project.ts'
 import { readStateFile } from './read-state-file.ts'
 
@@ -21,10 +22,14 @@ export interface ConsoleAnswer<T> {
   readonly change: string | undefined
 }
 
+const tokenVariables = {
+  token: secret(text({ name: 'WEIR_ADMIN_TOKEN', about: 'the token that the console is asked with', fallback: '' })),
+}
+
 /** The console's address by the environment, else by the `weir up` on the data directory; undefined for neither. */
 export function findConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress | undefined {
   const url = environment.WEIR_CONSOLE_URL || readStateFile(dataDir, 'console')
-  const token = environment.WEIR_ADMIN_TOKEN || readStateFile(dataDir, 'adminToken')
+  const token = readConfig(tokenVariables, environment).token.text || readStateFile(dataDir, 'adminToken')
   return url === undefined || token === undefined ? undefined : { url, token }
 }
 
@@ -32,7 +37,8 @@ export function findConsole(environment: Surroundings['environment'], dataDir: s
 export function requireConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress {
   const found = findConsole(environment, dataDir)
   if (found === undefined) {
-    const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter((name) => !environment[name]).join(' and ')
+    const isMissing = (name: string) => !environment[name] && !environment[`${name}_FILE`]
+    const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter(isMissing).join(' and ')
     const what = `No console to ask: ${missing} not set, and no weir up has run on ${dataDir}`
     throw new WeirError('CONFIG_INVALID', `${what}. Set them, start one, or name its directory with --data DIR.`)
   }

@@ -111,6 +111,8 @@ export class KeptPart {
     setAsideLongLog(logFile)
     const log = openSync(logFile, 'a')
     const env = { ...environment, ...this.part.env }
+    // What the part is given goes before a file that the environment names.
+    for (const name in this.part.env) delete env[`${name}_FILE`]
     const child = spawnBound(this.part.command, { stdio: ['ignore', log, log], env, cwd: this.part.cwd })
     closeSync(log)
     this.#child = child

@@ -117,7 +117,7 @@ describe('a proxy', () => {
   })
 
   it('takes what goes to public names, and resolves them', async () => {
-    const outgoing = createOutgoing({ proxyUrl })
+    const outgoing = createOutgoing({ proxyUrl: () => proxyUrl })
     const answer = await post(outgoing, 'http://hooks.example.com/a')
     expect([answer.status, answer.body.toString()]).toEqual([200, 'by proxy'])
     // Behind the tunnel is our server, which speaks no TLS.
@@ -126,8 +126,19 @@ describe('a proxy', () => {
     await outgoing.close()
   })
 
+  it('is another one from the next request on, when its address was replaced', async () => {
+    let url = proxyUrl
+    const outgoing = createOutgoing({ proxyUrl: () => url })
+    seen.length = 0
+    await post(outgoing, 'http://hooks.example.com/a')
+    url = proxyUrl.replace('weir:pass', 'weir:next')
+    await post(outgoing, 'http://hooks.example.com/a')
+    expect(seen.map((one) => one.split(' ').at(-1))).toEqual(['d2VpcjpwYXNz', 'd2VpcjpuZXh0'])
+    await outgoing.close()
+  })
+
   it('is asked for no address that is not public, and not for what is allowed to be private', async () => {
-    const outgoing = createOutgoing({ proxyUrl })
+    const outgoing = createOutgoing({ proxyUrl: () => proxyUrl })
     const before = seen.length
     for (const host of [
       '127.0.0.1',

@@ -57,16 +57,26 @@ const ownName = /^(?:.*\.)?localhost\.?$/
 
 /**
  * @param options.lookup given by tests
- * @param options.proxyUrl leads to all public addresses, by CONNECT for https. It resolves the names then, and it alone can tell where they lead:
- * what is checked here are addresses that a URL names itself.
+ * @param options.proxyUrl leads to all public addresses, by CONNECT for https; empty for none. It resolves the names then, and it alone can
+ * tell where they lead: what is checked here are addresses that a URL names itself. Asked for each request: another one is used from then on.
  */
 export function createOutgoing(
-  options: { readonly lookup?: LookupFunction; readonly proxyUrl?: string | undefined } = {},
+  options: { readonly lookup?: LookupFunction; readonly proxyUrl?: () => string } = {},
 ): Outgoing {
-  const { lookup = createPublicLookup(), proxyUrl } = options
+  const { lookup = createPublicLookup(), proxyUrl = () => '' } = options
   // Connections end with the deadline of their request, which is the shorter bound.
-  const toPublic = proxyUrl === undefined ? new Agent({ connect: { lookup } }) : proxyTo(proxyUrl)
+  const open = (url: string) => ({ url, agent: url === '' ? new Agent({ connect: { lookup } }) : proxyTo(url) })
+  let toPublic = open(proxyUrl())
   const toAnywhere = new Agent()
+  const publicAgent = () => {
+    const url = proxyUrl()
+    if (url !== toPublic.url) {
+      // What is under way by the one before has its answer yet.
+      toPublic.agent.close().catch(() => undefined)
+      toPublic = open(url)
+    }
+    return toPublic.agent
+  }
   return {
     async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {
       const url = new URL(text)
@@ -74,12 +84,12 @@ export function createOutgoing(
       if (!allowPrivate && literal !== undefined && !isPublicAddress(literal)) {
         throw new Error(`${literal} is not a public address, and allowPrivate is not set`)
       }
-      if (!allowPrivate && proxyUrl !== undefined && ownName.test(url.hostname)) {
+      if (!allowPrivate && toPublic.url !== '' && ownName.test(url.hostname)) {
         throw new Error(`${url.hostname} is not public, and allowPrivate is not set`)
       }
       const answer = await request(url, {
         method,
-        dispatcher: allowPrivate ? toAnywhere : toPublic,
+        dispatcher: allowPrivate ? toAnywhere : publicAgent(),
         headers: { 'user-agent': 'weir', ...headers },
         body: body ?? null,
         signal: AbortSignal.timeout(deadlineMs),
@@ -94,7 +104,7 @@ export function createOutgoing(
     },
     async close() {
       // Not close(), which would wait for a tunnel that nobody waits for any more.
-      await Promise.all([toPublic.destroy(), toAnywhere.destroy()])
+      await Promise.all([toPublic.agent.destroy(), toAnywhere.destroy()])
     },
   }
 }

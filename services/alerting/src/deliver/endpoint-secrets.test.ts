@@ -1,7 +1,10 @@
-import type { Policy } from '@weir/core/policy/policy.ts'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Policy, SlackEndpoint } from '@weir/core/policy/policy.ts'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { createEndpointSecrets } from './endpoint-secrets.ts'
 
 const policyOf = (endpoints: object) =>
@@ -47,4 +50,37 @@ test('a channel of Slack needs its URL, and mail a server', () => {
   expect(secrets.problems).toEqual([])
   const chat = policy.endpoints.get('chat')
   expect(chat?.type === 'slack' && secrets.slackUrl(chat)).toBe('https://hooks.example.com/x')
+})
+
+test('a file that NAME_FILE names is read for each delivery; while it is wrong, or beside NAME, its endpoint waits and is named', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'weir-endpoint-secrets-'))
+  onTestFinished(() => rmSync(dir, { recursive: true }))
+  const file = join(dir, 'ops')
+  const policy = policyOf({ ops: endpoint('OPS'), mail: { type: 'email', to: ['ops@example.com'] } })
+  const environment = { OPS_FILE: file, WEIR_SMTP_URL_FILE: '/not/read/here' }
+  const secrets = createEndpointSecrets(policy, environment, log)
+  const now = () => [webhooksOf(policy).flatMap((one) => secrets.signingSecrets(one)), secrets.problems]
+  const named = (what: string) => [
+    expect.stringMatching(`^the file of OPS_FILE \\(endpoint ops\\) must hold whsec_.*${what}`),
+  ]
+  expect(now()).toEqual([[], named('ENOENT')])
+  writeFileSync(file, `${secret}\n`)
+  expect(now()).toEqual([[secret], []])
+  writeFileSync(file, `${next} ${secret}\n`)
+  expect(now()).toEqual([[next, secret], []])
+  writeFileSync(file, 'whsec_short')
+  expect(now()).toEqual([[], named('write it again')])
+  expect(secrets.problems.join()).not.toContain('whsec_short')
+  const both = createEndpointSecrets(policy, { ...environment, OPS: secret }, log)
+  expect(both.problems).toEqual([expect.stringContaining('OPS or OPS_FILE (endpoint ops)')])
+  const channel: SlackEndpoint = {
+    name: 'chat',
+    type: 'slack',
+    urlEnv: 'OPS',
+    allowPrivate: false,
+    only: {},
+    isPaused: false,
+  }
+  writeFileSync(file, 'https://hooks.example.com/x\n')
+  expect(secrets.slackUrl(channel)).toBe('https://hooks.example.com/x')
 })

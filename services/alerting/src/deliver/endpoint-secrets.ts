@@ -1,13 +1,17 @@
 import type { Endpoint, Policy, SlackEndpoint, WebhookEndpoint } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
+import { readSecretFile } from '@weir/runtime/secret.ts'
 
 /** The current one and that before it; more would only be more that can leak. */
 const secretsMax = 2
 /** Standard Webhooks: 24 to 64 bytes. */
 const secretForm = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
-/** What the environment has for the policy's endpoints. What is to be sent where something is missing waits, and is tried again. */
+/**
+ * What the environment has for the policy's endpoints, in a variable or in the file that NAME_FILE names, which is read for each delivery.
+ * What is to be sent where something is missing waits, and is tried again.
+ */
 export interface EndpointSecrets {
   /** The current one first; none while the variable is missing or wrong. */
   signingSecrets(endpoint: WebhookEndpoint): readonly string[]
@@ -25,38 +29,59 @@ function parseSecrets(text: string): readonly string[] {
   return secrets.length <= secretsMax && secrets.every((secret) => secretForm.test(secret)) ? secrets : []
 }
 
+const smtpVariable = 'WEIR_SMTP_URL'
+
 const parseSlackUrl = (text: string) =>
   /^https?:\/\/[^/@?#\s]+\S*$/.test(text) && URL.canParse(text) ? text : undefined
 
-export function createEndpointSecrets(policy: Policy, environment: Environment, log: Logger): EndpointSecrets {
-  let problems: readonly string[] = []
-  const signingSecrets = ({ secretEnv }: WebhookEndpoint) => parseSecrets(environment[secretEnv] ?? '')
-  const slackUrl = ({ urlEnv }: SlackEndpoint) => parseSlackUrl(environment[urlEnv] ?? '')
+/** What a variable or its file holds now, empty while that cannot be read; where it stands, and how to put it right. */
+function readNamed(environment: Environment, name: string) {
+  const file = environment[`${name}_FILE`]
+  if (!file) return { text: environment[name] ?? '', where: name, remedy: 'set it and start again' }
+  if (environment[name]) return { text: '', where: `${name} or ${name}_FILE`, remedy: 'unset one and start again' }
+  const where = `the file of ${name}_FILE`
+  try {
+    return { text: readSecretFile(file), where, remedy: 'write it again' }
+  } catch (error) {
+    return { text: '', where, remedy: `it cannot be read (${(error as Error).message})` }
+  }
+}
 
-  const problemOf = (endpoint: Endpoint): string | undefined => {
-    const { name, type } = endpoint
-    if (type === 'webhook' && signingSecrets(endpoint).length === 0) {
-      return `${endpoint.secretEnv} (endpoint ${name}) must be whsec_ and 24 to 64 random bytes in base64, or two of them while one replaces the other; set it and start again`
-    }
-    if (type === 'slack' && slackUrl(endpoint) === undefined) {
-      return `${endpoint.urlEnv} (endpoint ${name}) must be the URL of an incoming webhook; set it and start again`
-    }
-    if (type === 'email' && !environment.WEIR_SMTP_URL) {
-      return `WEIR_SMTP_URL (endpoint ${name}) must name the server that sends mail; set it and start again`
-    }
-    return undefined
+function problemOf(endpoint: Endpoint, environment: Environment): string | undefined {
+  const { name, type } = endpoint
+  if (type === 'email') {
+    if (environment[smtpVariable] || environment[`${smtpVariable}_FILE`]) return undefined
+    return `${smtpVariable} (endpoint ${name}) must name the server that sends mail; set it and start again`
   }
-  const follow = (next: Policy) => {
-    problems = [...next.endpoints.values()].flatMap((endpoint) => problemOf(endpoint) ?? [])
-    if (problems.length > 0) log.warn({ problems }, 'endpoints that nothing can be sent to')
+  const isSlack = type === 'slack'
+  const { text, where, remedy } = readNamed(environment, isSlack ? endpoint.urlEnv : endpoint.secretEnv)
+  if (isSlack ? parseSlackUrl(text) !== undefined : parseSecrets(text).length > 0) return undefined
+  const wanted = isSlack
+    ? 'the URL of an incoming webhook'
+    : 'whsec_ and 24 to 64 random bytes in base64, or two of them while one replaces the other'
+  return `${where} (endpoint ${name}) must hold ${wanted}; ${remedy}`
+}
+
+export function createEndpointSecrets(policy: Policy, environment: Environment, log: Logger): EndpointSecrets {
+  let inForce = policy
+  let logged = ''
+  const findProblems = () => {
+    const problems = [...inForce.endpoints.values()].flatMap((endpoint) => problemOf(endpoint, environment) ?? [])
+    if (problems.length > 0 && problems.join() !== logged)
+      log.warn({ problems }, 'endpoints that nothing can be sent to')
+    logged = problems.join()
+    return problems
   }
-  follow(policy)
+  findProblems()
   return {
-    signingSecrets,
-    slackUrl,
+    signingSecrets: ({ secretEnv }) => parseSecrets(readNamed(environment, secretEnv).text),
+    slackUrl: ({ urlEnv }) => parseSlackUrl(readNamed(environment, urlEnv).text),
     get problems() {
-      return problems
+      return findProblems()
     },
-    follow,
+    follow(next) {
+      inForce = next
+      findProblems()
+    },
   }
 }

@@ -46,9 +46,9 @@ interface DeliveriesOptions {
   readonly topic: AlertTopic
   readonly policyInForce: () => Policy
   readonly secrets: EndpointSecrets
-  /** Empty for none. */
-  readonly proxyUrl: string
-  readonly smtp: { readonly smtpUrl: string; readonly from: string }
+  /** Both empty for none. */
+  readonly proxyUrl: () => string
+  readonly smtp: { readonly smtpUrl: () => string; readonly from: string }
   readonly counters: DeliverCounters & SweepCounters
   readonly clock: Clock
   readonly crash: CrashPoint
@@ -58,7 +58,7 @@ interface DeliveriesOptions {
 
 /** The ways in which an alert leaves. */
 function openWays({ secrets, clock, proxyUrl, smtp }: DeliveriesOptions) {
-  const outgoing = createOutgoing({ proxyUrl: proxyUrl || undefined })
+  const outgoing = createOutgoing({ proxyUrl })
   const email = createEmailSender(smtp)
   return {
     send: createAlertSender({

@@ -29,7 +29,7 @@ beforeEach(async () => {
   })
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', () => ready()))
   const { port } = server.server.address() as AddressInfo
-  sender = createEmailSender({ smtpUrl: `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
+  sender = createEmailSender({ smtpUrl: () => `smtp://127.0.0.1:${port}`, from: 'Weir <weir@example.com>' })
 })
 afterEach(async () => {
   sender.close()
@@ -71,12 +71,22 @@ test('what the server refuses, and that nobody is there, is said', async () => {
     status: 552,
     error: expect.stringContaining('mailbox full'),
   })
-  const gone = createEmailSender({ smtpUrl: 'smtp://127.0.0.1:1', from: 'weir@example.com' })
+  const gone = createEmailSender({ smtpUrl: () => 'smtp://127.0.0.1:1', from: 'weir@example.com' })
   expect(await gone.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 0,
     error: expect.stringContaining('ECONNREFUSED'),
   })
   gone.close()
-  const none = createEmailSender({ smtpUrl: '', from: 'weir@example.com' })
+  const none = createEmailSender({ smtpUrl: () => '', from: 'weir@example.com' })
   expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
+})
+
+test('a server whose address or password was replaced is asked by the new one from the next message on', async () => {
+  const { port } = server.server.address() as AddressInfo
+  let smtpUrl = 'smtp://127.0.0.1:1'
+  const moved = createEmailSender({ smtpUrl: () => smtpUrl, from: 'weir@example.com' })
+  expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0 })
+  smtpUrl = `smtp://127.0.0.1:${port}`
+  expect(await moved.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })
+  moved.close()
 })

@@ -34,14 +34,9 @@ export interface EmailSender {
   close(): void
 }
 
-/** Sends by the SMTP server of the environment; without one nothing can be sent, and attempts say so. */
-export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: string; readonly from: string }): EmailSender {
-  if (smtpUrl === '') {
-    const none: AttemptResult = { status: 0, error: 'WEIR_SMTP_URL is not set', answer: '' }
-    return { send: async () => none, close: () => undefined }
-  }
-  const transport = createTransport({
-    url: smtpUrl,
+const connect = (url: string) =>
+  createTransport({
+    url,
     pool: true,
     maxConnections: connectionsMax,
     connectionTimeout: stepMs,
@@ -51,10 +46,28 @@ export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: string;
     disableFileAccess: true,
     disableUrlAccess: true,
   })
+
+/** Sends by the SMTP server of the environment as it is now; without one nothing can be sent, and attempts say so. */
+export function createEmailSender({
+  smtpUrl,
+  from,
+}: {
+  readonly smtpUrl: () => string
+  readonly from: string
+}): EmailSender {
+  let open: { readonly url: string; readonly transport: ReturnType<typeof connect> } | undefined
+  const transportTo = (url: string) => {
+    if (open?.url === url) return open.transport
+    open?.transport.close()
+    open = { url, transport: connect(url) }
+    return open.transport
+  }
   return {
     async send(endpoint, alert) {
+      const url = smtpUrl()
+      if (url === '') return { status: 0, error: 'WEIR_SMTP_URL is not set', answer: '' }
       try {
-        const { response } = await transport.sendMail({
+        const { response } = await transportTo(url).sendMail({
           from,
           to: [...endpoint.to],
           // The same for each attempt: a mailbox that got two shows one.
@@ -67,6 +80,6 @@ export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: string;
         return failureOf(error)
       }
     },
-    close: () => transport.close(),
+    close: () => open?.transport.close(),
   }
 }

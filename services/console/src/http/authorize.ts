@@ -40,7 +40,7 @@ export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope):
  */
 export function requireTokens(
   app: FastifyInstance,
-  rootSha256: string | undefined,
+  rootSha256: () => string,
   tokens: () => Lookup<Token> | undefined,
 ): void {
   const isRoot = createAdminCheck(rootSha256)

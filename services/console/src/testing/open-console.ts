@@ -90,7 +90,9 @@ export function openConsole(overrides: Partial<Ports> = {}) {
     clock: { nowMs: () => nowMs },
     ...overrides,
   }
-  const app = buildApp(ports, createLogger('test', 'silent'), createHash('sha256').update(rootToken).digest('hex'))
+  const app = buildApp(ports, createLogger('test', 'silent'), () =>
+    createHash('sha256').update(rootToken).digest('hex'),
+  )
   const ask = (request: string, { body, token = rootToken, headers = {} }: AskOptions = {}) => {
     const [, method, url] = /^(?:(GET|PUT|POST|DELETE) )?(.*)$/.exec(request) ?? []
     const type =

@@ -10,22 +10,23 @@ import type { CallerCheck } from './rate-limit-service.ts'
  */
 export function createCallerCheck(
   { policy, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'grpcNeedsNoToken'>,
-  adminTokenSha256: string | undefined,
+  adminTokenSha256: () => string,
 ): CallerCheck {
   const isRoot = createAdminCheck(adminTokenSha256)
-  /** What came last and may ask, under the policy by which it may: gateways send one token with every call. */
-  let good: { readonly text: string; readonly view: PolicyView } | undefined
+  /** What came last and may ask, under the policy and admin token by which it may: gateways send one token with every call. */
+  let good: { readonly text: string; readonly view: PolicyView; readonly root: string } | undefined
   return function mayAsk(authorization) {
     const { view } = policy
     if (authorization === '') return grpcNeedsNoToken ? undefined : missing
-    if (good?.text === authorization && good.view === view) return undefined
+    const root = adminTokenSha256()
+    if (good?.text === authorization && good.view === view && good.root === root) return undefined
     const hash = /^bearer /i.test(authorization) ? fingerprint(authorization.slice(7).trim()) : ''
     const token = hash === '' ? undefined : view.policy.tokens.get(hash)
     if (!isRoot(hash) && token === undefined) return unknown
     if (token !== undefined && !token.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
       return { code: status.PERMISSION_DENIED, details: `The token ${token.name} lacks the scope check.` }
     }
-    good = { text: authorization, view }
+    good = { text: authorization, view, root }
     return undefined
   }
 }

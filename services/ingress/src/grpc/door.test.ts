@@ -75,7 +75,7 @@ async function open(
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     ...more,
   }
-  const { api, grpc } = await buildApps(ports, log, sha256('root'))
+  const { api, grpc } = await buildApps(ports, log, () => sha256('root'))
   const [port = 0] = await freePorts(1)
   await grpc.listen({ host: '127.0.0.1', port, reusePort: false })
   onTestFinished(() => grpc.close())

@@ -45,7 +45,7 @@ async function open() {
     log: decisions,
     clock,
   }
-  const { api, proxy } = await buildApps(ports, log, undefined)
+  const { api, proxy } = await buildApps(ports, log, () => '')
   onTestFinished(async () => {
     await proxy.close()
     upstream.close()

@@ -50,7 +50,7 @@ beforeEach(async () => {
     log: decisions,
     clock,
   }
-  apps = await buildApps(ports, log, sha256('admin-token'))
+  apps = await buildApps(ports, log, () => sha256('admin-token'))
 })
 afterEach(async () => {
   await apps.proxy.close()

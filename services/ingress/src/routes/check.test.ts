@@ -46,7 +46,7 @@ async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = 
     dialect,
     onJournalFull,
   }
-  const { api } = await buildApps(ports, log, sha256('root'))
+  const { api } = await buildApps(ports, log, () => sha256('root'))
   const ask = (payload: object | string, token = 'ci-token', url = '/v1/check') =>
     api.inject({ method: 'POST', url, headers: bearer(token), payload })
   return {

@@ -43,10 +43,10 @@ type Refused = Pick<Stranger, 'retryAfterMs' | 'isUnsure'>
  * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
  * identifier they would be wrong keys. Callers without a credential of their own may not ask here.
  */
-export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: string | undefined) {
+export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () => string) {
   const isRoot = createAdminCheck(adminTokenSha256)
-  /** The token that a connection carried last and that may ask, under the policy by which it may. Ends with the connection. */
-  const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView }>()
+  /** The token that a connection carried last and that may ask, under the policy and admin token by which it may. Ends with the connection. */
+  const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.identifier.addressOf(view, origin(request))
@@ -62,8 +62,9 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
     request.checkView = view
     const { socket } = request.raw
     const text = readCredential(request.headers)?.key ?? ''
+    const root = adminTokenSha256()
     const good = goodTokens.get(socket)
-    if (good !== undefined && good.text === text && good.view === view) {
+    if (good !== undefined && good.text === text && good.view === view && good.root === root) {
       request.checkAsker = byToken
       done()
       return
@@ -71,7 +72,7 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: str
     const hash = onceWhileCarried(socket, text, fingerprint)
     const token = hash === '' ? undefined : view.policy.tokens.get(hash)
     if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
-      goodTokens.set(socket, { text, view })
+      goodTokens.set(socket, { text, view, root })
       request.checkAsker = byToken
       done()
       return

@@ -52,7 +52,7 @@ async function open() {
       clock,
     },
     log,
-    undefined,
+    () => '',
   )
   const post = async (url: string, payload: object, key: string, more: { forwarded?: string; from?: string } = {}) => {
     const forwarded = more.forwarded === undefined ? {} : { 'x-forwarded-for': more.forwarded }

@@ -1,0 +1,17 @@
+import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { fingerprint } from '@weir/runtime/admin-token.ts'
+import { expect, test } from 'vitest'
+import { createLivePolicy } from '../policy-view.ts'
+import { createCallerCheck } from './caller-check.ts'
+
+test('an admin token that was replaced opens nothing from then on, also where it was sent last', () => {
+  const policy = createLivePolicy(requirePolicy('{ "version": 1, "plans": { "free": { "limits": [] } } }', 'weir.yaml'))
+  let root = ''
+  const codeOf = createCallerCheck({ policy }, () => root)
+  const codes = () => ['first', 'next'].map((token) => codeOf(`Bearer ${token}`)?.code)
+  expect(codes()).toEqual([16, 16])
+  root = fingerprint('first')
+  expect([codeOf('Bearer next')?.code, codeOf('Bearer first')?.code]).toEqual([16, undefined])
+  root = fingerprint('next')
+  expect(codes()).toEqual([16, undefined])
+})
