@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { askProxy, callers } from './ingress/caller.ts'
 import { type Contestants, type Name, startContestants, startPlain } from './ingress/contestants.ts'
@@ -70,7 +71,7 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
     own(redis)
     const kafka = await startServer(kafkaServer)
     own(kafka)
-    await createTopics(kafka.address, () => {})
+    await createTopics(kafkaOptions(kafka.address), () => {})
     const upstream = await startPlain({ label: 'upstream', file: 'upstream', asking: askProxy })
     own(upstream)
     const servers = { redis: redis.address, kafka: kafka.address, upstream: upstream.origin }

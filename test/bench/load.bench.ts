@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { anySubjectPolicyText, askAsSubject } from './ingress/caller.ts'
 import { type Contestant, startPlain, startWeir } from './ingress/contestants.ts'
@@ -79,7 +80,7 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
     progress('starting Redis, Kafka, an upstream and two proxies')
     const redis = own(await startServer(redisServer))
     const kafka = own(await startServer(kafkaServer))
-    await createTopics(kafka.address, () => {})
+    await createTopics(kafkaOptions(kafka.address), () => {})
     const upstream = own(await startPlain({ label: 'upstream', file: 'upstream', asking: askAsSubject }))
     const servers = { redis: redis.address, kafka: kafka.address, upstream: upstream.origin }
     const asked = { asking: askAsSubject, upstream: upstream.origin }

@@ -6,6 +6,7 @@ import { type KafkaOffsets, openKafkaOffsets } from '../support/failure/kafka-of
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { keepDown } from '../support/failure/strikes.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -72,7 +73,7 @@ describe('Kafka', () => {
     const kafka = await openKafkaOffsets(stack.addresses.kafka)
     await kafka.deleteTopic(topics.decisions)
     const recreated = async () => {
-      await createTopics(stack.addresses.kafka, () => undefined).catch(() => undefined)
+      await createTopics(kafkaOptions(stack.addresses.kafka), () => undefined).catch(() => undefined)
       return (await endsOf(kafka)).length === 6
     }
     expect(await waitUntil(recreated, { deadlineMs: 30_000, everyMs: 500 })).toBe(true)

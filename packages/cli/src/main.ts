@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { kafkaFrom } from './kafka-from.ts'
 import { inProject, type Surroundings } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
@@ -303,7 +304,7 @@ metering
   )
   .option('--outcomes', 'of weir.outcomes.v1, not of weir.decisions.v1', false)
   .action(async (options) => {
-    const servers = { brokers: given('WEIR_KAFKA_BROKERS'), clickhouseUrl: given('WEIR_CLICKHOUSE_URL') }
+    const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouseUrl: given('WEIR_CLICKHOUSE_URL') }
     await (await import('./commands/metering.ts')).seekMetering(options, servers, around.print)
   })
 
@@ -312,7 +313,7 @@ program
   .description('Create the topics in the Kafka of WEIR_KAFKA_BROKERS.')
   .action(async () => {
     const { createTopics } = await import('./commands/topics.ts')
-    await createTopics(given('WEIR_KAFKA_BROKERS'), around.say)
+    await createTopics(kafkaFrom(process.env, 'weir-topics'), around.say)
   })
 
 program

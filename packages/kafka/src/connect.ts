@@ -1,5 +1,8 @@
 import type { Kafka, LogEntry, RetryOptions } from 'kafkajs'
 import { kafkajs } from './kafkajs-fixes.ts'
+import { mechanismOf } from './log-in.ts'
+import { socketFactory } from './open-socket.ts'
+import type { KafkaSecurity } from './security.ts'
 
 /** The part of a pino logger that this package writes to: fields first, then the event's name. */
 export interface KafkaLog {
@@ -15,6 +18,8 @@ export interface KafkaOptions {
   /** Names this process in the brokers' logs. */
   readonly clientId: string
   readonly log: KafkaLog
+  /** Without it Kafka is spoken to in plain text and asks for no password. */
+  readonly security?: KafkaSecurity
 }
 
 /** What a broker gets for one request, before the connection counts as lost. */
@@ -36,11 +41,15 @@ function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): 
  * A client of its own for every user: kafkajs keeps the committed offsets of a group in the client, so two consumers of one
  * group must not share one. Nothing is connected yet.
  */
-export function createClient({ brokers, clientId, log }: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
+export function createClient(options: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
+  const { brokers, clientId, log, security } = options
   return new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,
-    connectionTimeout: 3_000, // a listening broker accepts within a network round trip
+    // A listening broker accepts within a network round trip; the first handshake of a TLS server takes some, and its processor.
+    connectionTimeout: security?.tls === undefined ? 3_000 : 10_000,
+    socketFactory: socketFactory(security),
+    ...(security?.sasl === undefined ? {} : { sasl: mechanismOf(security.sasl) }),
     requestTimeout: requestTimeoutMs,
     retry,
     logLevel: kafkajs.logLevel.INFO,

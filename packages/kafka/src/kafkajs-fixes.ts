@@ -229,6 +229,10 @@ refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 /** kafkajs with the fixes in place. */
 export const kafkajs: typeof import('kafkajs') = requireCjs('kafkajs')
 
+/** A login that Kafka refuses; the types know no message of it. */
+export const loginFault = (message: string): Error =>
+  Reflect.construct(kafkajs.KafkaJSSASLAuthenticationError, [message])
+
 /** Whether the assignment that a batch was fetched under is still in force. Ask again after every await. */
 export function isStillAssigned(batch: object): boolean {
   return fences.get(batch)?.() ?? false

@@ -15,6 +15,8 @@ export interface Variable<T> {
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
   /** The variable that must be set where this one is: a certificate's key. */
   readonly needs?: `WEIR_${string}`
+  /** Asked once every variable is right: problems of this one and others together, each a sentence that begins with a variable. */
+  readonly check?: (config: Readonly<Record<string, unknown>>) => readonly string[]
   /** Set by `secret`: the text may also stand in the file that NAME_FILE names. */
   readonly isSecret?: true
 }
@@ -114,6 +116,7 @@ export function checkConfig<V extends Variables>(variables: V, environment: Envi
     if ('value' in read) config[key] = read.value
     else problems.push(read.problem)
   }
+  if (problems.length === 0) for (const { check } of Object.values(variables)) problems.push(...(check?.(config) ?? []))
   if (problems.length > 0) return { kind: 'problems', problems }
   return { kind: 'config', config: config as Config<V> }
 }

@@ -1,7 +1,8 @@
+import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
 import { redisUrlVariable, redisVariables } from '@weir/redis/redis-variables.ts'
-import { addresses, secret, text, url } from '@weir/runtime/read-config.ts'
+import { secret, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
@@ -9,7 +10,7 @@ export const alertingVariables = {
   ...serviceVariables(9103),
   ...policySourceVariables,
   sessionMs: sessionVariable,
-  kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are read and alerts published' }),
+  ...kafkaVariables,
   clickhouseUrl: url({
     name: 'WEIR_CLICKHOUSE_URL',
     about: 'where alerts and deliveries are kept',

@@ -3,6 +3,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
+import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
@@ -43,13 +44,13 @@ await startService(
   () => readConfig(alertingVariables, process.env),
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
-    const feed = await ownPolicyFeed(config, 'weir-alerting', service)
+    const kafka = kafkaOptionsFrom(config, 'weir-alerting', log)
+    const feed = await ownPolicyFeed(config, kafka, service)
     const first = await feed.firstPolicy()
     const policyInForce = () => feed.policy ?? first
     const secrets = createEndpointSecrets(policyInForce(), process.env, log)
     feed.onChange(({ policy, isReplaced }) => isReplaced && secrets.follow(policy))
     checkReady('endpoints', () => (secrets.problems.length > 0 ? { warning: secrets.problems.join('; ') } : undefined))
-    const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-alerting', log }
     const counters = noCounts()
 
     const onError = (error: Error) => log.warn({ err: error }, 'redis')

@@ -4,6 +4,7 @@ import { askOutcomes } from '@weir/clickhouse/outcome-queries.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
@@ -83,7 +84,7 @@ await startService(
     )
     checkReady('clickhouse', () => clickhouseMissing(clickhouse))
 
-    const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-console', log }
+    const kafka = kafkaOptionsFrom(config, 'weir-console', log)
     const audit = createAuditLog()
     // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
     const told = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }

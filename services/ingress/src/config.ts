@@ -1,8 +1,9 @@
 import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
+import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { policyAgeVariables, policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
-import { addresses, choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
+import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the ingress reads from its environment. */
@@ -11,7 +12,7 @@ export const ingressVariables = {
   ...policySourceVariables,
   ...policyAgeVariables,
   ...redisVariables({ about: 'the Redis that decides', kinds: ['single', 'sentinel', 'cluster'] }),
-  kafkaBrokers: addresses({ name: 'WEIR_KAFKA_BROKERS', about: 'where decisions are recorded, host:port,…' }),
+  ...kafkaVariables,
   journalDir: text({ name: 'WEIR_JOURNAL_DIR', about: 'where decisions are kept until Kafka has them' }),
   journalMaxBytes: wholeNumber({
     name: 'WEIR_JOURNAL_MAX_BYTES',

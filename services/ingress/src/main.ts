@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '@weir/core/clock.ts'
 import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'
 import { createProcessCount } from '@weir/redis/around/process-count.ts'
@@ -30,9 +31,10 @@ await startService(
   () => readConfig(ingressVariables, process.env),
   async (config, service) => {
     const { run, log, metrics, crash, checkReady } = service
-    const feed = await ownPolicyFeed(config, 'weir-ingress', service, config)
+    const kafka = kafkaOptionsFrom(config, 'weir-ingress', log)
+    const feed = await ownPolicyFeed(config, kafka, service, config)
     const telling = createTelling({ log })
-    const journal = await ownJournal(config, service, telling)
+    const journal = await ownJournal(config, kafka, service, telling)
 
     const errors = noteErrors(log)
     const redis = await run.own(
@@ -46,8 +48,7 @@ await startService(
       deadlineMs: config.decisionDeadlineMs,
     }
     const lateRefunds = createLateRefunds()
-    const onLateRefund = lateRefunds.refunded
-    const own = { redis, ...common, onLateRefund, markersMax: config.markersPerSubject }
+    const own = { redis, ...common, onLateRefund: lateRefunds.refunded, markersMax: config.markersPerSubject }
     const store = await run.own('limits', createRedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()

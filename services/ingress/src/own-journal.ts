@@ -1,4 +1,5 @@
 import { topics } from '@weir/contracts/topics.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { findWrittenCorrections } from '@weir/kafka/journal/find-corrections.ts'
 import { type Journal, openJournal } from '@weir/kafka/journal/open-journal.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
@@ -21,6 +22,7 @@ const warnAtPart = 0.8
 /** Opens the journal, with its publisher, and says of both what people need to know. Of corrections in journals that it may take over Redis is told. */
 export async function ownJournal(
   config: Config<typeof ingressVariables>,
+  kafka: KafkaOptions,
   { run, log, metrics, checkReady, crash }: Service,
   telling: Pick<Telling, 'tell'>,
 ): Promise<Journal> {
@@ -31,7 +33,7 @@ export async function ownJournal(
   const journal = await run.own(
     'journal',
     openJournal({
-      ...{ brokers: config.kafkaBrokers, clientId: 'weir-ingress', log, crash, crashAt: config.crashAt },
+      ...{ ...kafka, log, crash, crashAt: config.crashAt },
       base: config.journalDir,
       topics: names.map((name) => ({
         name,

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
+import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
@@ -32,7 +33,7 @@ await startService(
   () => readConfig(meteringVariables, process.env),
   async (config, { run, log, metrics, checkReady, crash }) => {
     const { sessionMs } = config
-    const kafka = { brokers: config.kafkaBrokers, clientId: 'weir-metering', log }
+    const kafka = kafkaOptionsFrom(config, 'weir-metering', log)
     const clickhouse = await run.own(
       'clickhouse',
       connectClickhouse(config.clickhouseUrl, 'weir-metering', Math.floor(sessionMs * clientShare)),

@@ -4,6 +4,7 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
@@ -91,7 +92,7 @@ test('rows without a commit stop a partition by name, and weir metering seek men
   const second = await stack.start()
   await until(says(second, 'ROWS_WITHOUT_COMMIT'))
   await second.kill('SIGTERM')
-  const servers = { brokers: stack.kafka.address, clickhouseUrl: stack.clickhouse.address }
+  const servers = { kafka: kafkaOptions(stack.kafka.address), clickhouseUrl: stack.clickhouse.address }
   const printed: string[] = []
   for (const partition of [0, 1, 2, 3, 4, 5]) {
     // All over again where there is most, after the last row elsewhere.

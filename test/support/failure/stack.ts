@@ -12,6 +12,7 @@ import { planServers } from '@weir/cli/up/servers.ts'
 import { demoParts, serviceParts } from '@weir/cli/up/services.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { StackPart } from './stack-part.ts'
 
@@ -99,7 +100,7 @@ type Plan = Awaited<ReturnType<typeof planStack>>
 async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise<void>): Promise<void> {
   const { servers, say, ports, data, policy, demo, services, more } = plan
   await start(servers.parts)
-  await createTopics(servers.addresses.kafka, say)
+  await createTopics(kafkaOptions(servers.addresses.kafka), say)
   await applyMigrations(servers.addresses.clickhouse, say)
   const isConsole = ({ name }: Part) => name === 'console'
   await start([...demo, ...services.filter(isConsole)])

@@ -3,9 +3,9 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
+import { kafkaFrom } from '../kafka-from.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
 import type { Surroundings } from '../project.ts'
 
@@ -40,7 +40,7 @@ export async function withClickhouse<T>(
 export function findKafka({ environment }: Surroundings, dataDir: string): KafkaOptions {
   const brokers = environment.WEIR_KAFKA_BROKERS || readStateFile(dataDir, 'kafka')
   if (brokers === undefined) throw notThere('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
-  return { brokers: brokers.split(','), clientId: 'weir-audit', log: createLogger('audit', 'silent') }
+  return kafkaFrom({ ...environment, WEIR_KAFKA_BROKERS: brokers }, 'weir-audit')
 }
 
 /** A master that runs is connected within milliseconds; what is asked of one that does not run then fails, and names it. */

@@ -3,8 +3,8 @@ import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
 import { soughtNote } from '@weir/contracts/commit-note.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 
 interface SeekOptions {
   readonly partition: number
@@ -15,7 +15,7 @@ interface SeekOptions {
 
 /** Where the servers are. */
 interface SeekServers {
-  readonly brokers: string
+  readonly kafka: KafkaOptions
   readonly clickhouseUrl: string
 }
 
@@ -30,8 +30,7 @@ export async function seekMetering(
 ): Promise<void> {
   const topic = outcomes ? topics.outcomes : topics.decisions
   const groupId = outcomes ? 'weir-metering-outcomes' : 'weir-metering'
-  const kafka = { brokers: servers.brokers.split(','), clientId: 'weir-seek', log: createLogger('seek', 'silent') }
-  const desk = openPartitionDesk(kafka, groupId)
+  const desk = openPartitionDesk(servers.kafka, groupId)
   const client = connectClickhouse(servers.clickhouseUrl, 'weir-seek')
   try {
     const { committed, first, end, topicId } = await desk.facts(topic, partition)

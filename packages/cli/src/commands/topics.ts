@@ -1,11 +1,10 @@
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { createLogger } from '@weir/runtime/logger.ts'
 
 /** Creates the topics of infra/kafka/topics.json that are missing, and names what is otherwise than it says there. */
-export async function createTopics(brokers: string, say: (line: string) => void): Promise<void> {
-  const log = createLogger('topics', 'silent')
-  const report = await ensureTopics({ brokers: brokers.split(','), clientId: 'weir-topics', log }, await readTopics())
+export async function createTopics(kafka: KafkaOptions, say: (line: string) => void): Promise<void> {
+  const report = await ensureTopics(kafka, await readTopics())
   say(report.created.length === 0 ? 'topics are there' : `topics: created ${report.created.join(', ')}`)
   for (const { topic, what, wanted, found } of report.differences) {
     say(`topic ${topic}: ${what} is ${found}, and infra/kafka/topics.json says ${wanted}`)

@@ -13,8 +13,13 @@ import {
 /** kafkajs's connection to one broker, opened at the first request. */
 interface Link {
   send<Answer>(request: RawRequest<Answer>): Promise<Answer>
+  setVersions(versions: object): void
+  setSupportAuthenticationProtocol(isSupported: boolean): void
   destroy(): Promise<void>
 }
+
+/** kafkajs asks a broker for these before it logs in; every Kafka since 2.2 has them. */
+const loginVersions = { 17: { minVersion: 0, maxVersion: 1 }, 36: { minVersion: 0, maxVersion: 1 } }
 
 interface LinkBuilder {
   build(of?: { readonly host: string; readonly port: number }): Promise<Link>
@@ -48,12 +53,18 @@ export function openBrokerLinks(options: KafkaOptions): BrokerLinks {
     links.delete(name)
     void link?.then((one) => one.destroy()).catch(() => undefined) // a broken connection ends by itself
   }
+  const build = async (to: { host: string; port: number } | undefined) => {
+    const link = await builder.build(to)
+    link.setVersions(loginVersions)
+    link.setSupportAuthenticationProtocol(true)
+    return link
+  }
   const ask = async <Answer>(
     name: string,
     to: { host: string; port: number } | undefined,
     what: RawRequest<Answer>,
   ) => {
-    const link = links.get(name) ?? builder.build(to)
+    const link = links.get(name) ?? build(to)
     links.set(name, link)
     try {
       return await (await link).send(what)

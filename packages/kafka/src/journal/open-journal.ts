@@ -109,6 +109,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     start: {
       brokers: options.brokers,
       clientId: options.clientId,
+      ...(options.security === undefined ? {} : { security: options.security }),
       base,
       journal: directory.journal,
       path: directory.path,

@@ -1,3 +1,4 @@
+import type { KafkaSecurity } from '../security.ts'
 import type { WrittenCorrection } from './find-corrections.ts'
 import type { JournalTopic } from './ports.ts'
 
@@ -5,6 +6,7 @@ import type { JournalTopic } from './ports.ts'
 export interface PublisherStart {
   readonly brokers: readonly string[]
   readonly clientId: string
+  readonly security?: KafkaSecurity
   /** Where all journals are. */
   readonly base: string
   readonly journal: string

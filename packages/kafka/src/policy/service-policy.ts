@@ -4,11 +4,11 @@ import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
+import type { KafkaOptions } from '../connect.ts'
 import { openPolicyFeed, type PolicyFeed } from './policy-feed.ts'
 
 /** What of a service's configuration says where its policy comes from. */
 export interface PolicyConfig {
-  readonly kafkaBrokers: readonly string[]
   /** Empty for none. */
   readonly policyFile: string
   readonly policySnapshot: string
@@ -29,12 +29,12 @@ export const isStale = ({ status }: PolicyFeed, { policyMaxAgeS }: StaleRule): b
 /** Opens a service's policy, with its line in /readyz and its metrics; closed with the service. */
 export async function ownPolicyFeed(
   config: PolicyConfig,
-  clientId: string,
-  { run, log, metrics, checkReady }: Service,
+  kafka: KafkaOptions,
+  { run, metrics, checkReady }: Service,
   rule: StaleRule = neverStale,
 ): Promise<PolicyFeed> {
-  const { kafkaBrokers: brokers, policySnapshot: snapshotPath, policyFile } = config
-  const opened = openPolicyFeed({ brokers, clientId, log, snapshotPath, seed: () => readSeed(policyFile) })
+  const { policySnapshot: snapshotPath, policyFile } = config
+  const opened = openPolicyFeed({ ...kafka, snapshotPath, seed: () => readSeed(policyFile) })
   const feed = await run.own('policy', opened, (one) => one.close())
   checkReady('policy', () => policyReadiness(feed, rule))
   registerScraped(metrics, {

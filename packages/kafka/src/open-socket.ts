@@ -1,0 +1,111 @@
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls'
+import { readSmallFile } from '@weir/runtime/read-small-file.ts'
+import type { ISocketFactory } from 'kafkajs'
+import type { KafkaSecurity } from './security.ts'
+
+/** `reason` is OpenSSL's, without the places in its source. */
+type NodeError = Error & { readonly code?: string; readonly reason?: string }
+
+type Tls = NonNullable<KafkaSecurity['tls']>
+
+/** As kafkajs has it: longer than any request. */
+const keepAliveMs = 60_000
+
+/** A broker that wants TLS or a password closes at the first word; one that stops later is another matter. */
+const greetingMs = 2_000
+
+/** The first byte of an alert, by which TLS answers what is no TLS. */
+const tlsAlert = 0x15
+
+/** Connects as `security` says, by its files as they are now. Faults that a variable mends say which one, in their message. */
+export const socketFactory =
+  (security: KafkaSecurity | undefined): ISocketFactory =>
+  ({ host, port, onConnect }) => {
+    const tls = security?.tls
+    const where = `${host}:${port}`
+    let isOpen = false
+    const onOpen = () => {
+      isOpen = true
+      onConnect()
+    }
+    const socket = tls
+      ? connectTls({ host, port, ...tlsOptions(tls, host) }, onOpen)
+      : connectPlain({ host, port }, onOpen)
+    socket.setKeepAlive(true, keepAliveMs)
+    if (tls !== undefined) {
+      socket.on('error', (error: NodeError) => {
+        error.message = explainTls(error, where, tls, isOpen)
+      })
+    }
+    explainEnd(socket, where, security)
+    return socket
+  }
+
+function read(path: string, variable: string): string | undefined {
+  try {
+    return path === '' ? undefined : readSmallFile(path)
+  } catch (error) {
+    throw new Error(`${variable} names a file that cannot be read (${(error as Error).message})`)
+  }
+}
+
+function tlsOptions({ ca, cert, key, serverName }: Tls, host: string): ConnectionOptions {
+  const name = serverName || host
+  return {
+    ca: read(ca, 'WEIR_KAFKA_TLS_CA'),
+    cert: read(cert, 'WEIR_KAFKA_TLS_CERT'),
+    key: read(key, 'WEIR_KAFKA_TLS_KEY'),
+    ...(isIP(name) ? {} : { servername: name }),
+    checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
+  }
+}
+
+const unknownAuthority =
+  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\w+|CERT_UNTRUSTED|INVALID_CA)$/
+const clientRefused = /ALERT_(NO_|BAD_|UNSUPPORTED_)?(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/
+
+function explainTls(error: NodeError, where: string, { cert }: Tls, isSecure: boolean): string {
+  const { code = '', reason = error.message } = error
+  if (unknownAuthority.test(code))
+    return `the certificate of ${where} is not signed by what WEIR_KAFKA_TLS_CA holds (${error.message})`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return `the certificate of ${where} is for another name, see WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
+  if (clientRefused.test(code)) {
+    return cert === ''
+      ? `${where} asks for a certificate of ours: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY (${reason})`
+      : `${where} does not take the certificate of WEIR_KAFKA_TLS_CERT (${reason})`
+  }
+  if (!isSecure && /^(ERR_SSL|ECONNRESET|EPROTO)/.test(code))
+    return `${where} does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS (${reason})`
+  return error.message
+}
+
+/** kafkajs would only say that the connection was closed. */
+function explainEnd(socket: Socket, where: string, security: KafkaSecurity | undefined): void {
+  const sinceMs = performance.now()
+  let answers = 0
+  let isAlert = false
+  socket.once('data', (chunk: Buffer) => {
+    answers = 1
+    isAlert = chunk[0] === tlsAlert
+    socket.once('data', () => {
+      answers = 2
+    })
+  })
+  const why = () => {
+    if (performance.now() - sinceMs > greetingMs) return undefined
+    if (security?.tls === undefined && (answers === 0 || isAlert))
+      return `${where} closed the connection before it answered: if it speaks TLS, set WEIR_KAFKA_TLS`
+    if (security?.sasl === undefined && answers < 2)
+      return `${where} closed the connection after its first answer: if it asks for a password, set WEIR_KAFKA_SASL_MECHANISM`
+    return undefined
+  }
+  socket.on('error', (error: NodeError) => {
+    if (error.code === 'ECONNRESET') error.message = why() ?? error.message
+  })
+  socket.on('end', () => {
+    const reason = why()
+    if (reason !== undefined) socket.emit('error', new Error(reason))
+  })
+}
