@@ -15,9 +15,10 @@ const main = textOf('packages/cli/src/main.ts')
 
 /** Commands of `./weir` that work on one server and end, with the variable that each must be given. */
 const once = new Map(
-  [
-    ...main.matchAll(/program\s*\.command\('(\w+)'\)(?:(?!\.command\()[\s\S])*?(?:given\('(WEIR_\w+)'|kafkaFrom\()/g),
-  ].map((match) => [match[1], match[2] ?? 'WEIR_KAFKA_BROKERS']),
+  [...main.matchAll(/program\s*\.command\('(\w+)'\)\s*\.description\('[^']* of (WEIR_\w+)/g)].map((match) => [
+    match[1],
+    match[2],
+  ]),
 )
 
 /** Those that a running service needs beside a server: they end too. */

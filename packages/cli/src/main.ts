@@ -43,12 +43,6 @@ const offsetOrClickhouse = (value: string) => {
   throw new InvalidArgumentError('It must be an offset, or clickhouse.')
 }
 
-const given = (name: string): string => {
-  const value = process.env[name]
-  if (value) return value
-  throw new WeirError('CONFIG_INVALID', `${name} is not set.`)
-}
-
 // Each command is loaded when it is called: none waits for the libraries of the others.
 const program = new Command('weir')
   .description('Decides, records, meters and alerts on API usage.')
@@ -304,7 +298,8 @@ metering
   )
   .option('--outcomes', 'of weir.outcomes.v1, not of weir.decisions.v1', false)
   .action(async (options) => {
-    const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouseUrl: given('WEIR_CLICKHOUSE_URL') }
+    const { findClickhouse } = await import('./find-clickhouse.ts')
+    const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouse: findClickhouse(around.environment) }
     await (await import('./commands/metering.ts')).seekMetering(options, servers, around.print)
   })
 
@@ -321,7 +316,8 @@ program
   .description('Bring the tables of WEIR_CLICKHOUSE_URL up to date.')
   .action(async () => {
     const { applyMigrations } = await import('./commands/migrate.ts')
-    await applyMigrations(given('WEIR_CLICKHOUSE_URL'), around.say)
+    const { findClickhouse } = await import('./find-clickhouse.ts')
+    await applyMigrations(findClickhouse(around.environment), around.say)
   })
 
 try {

@@ -25,7 +25,7 @@ export async function readRaisedIds(
   signal: AbortSignal,
 ): Promise<string[]> {
   const answer = await client.query({
-    query: `SELECT DISTINCT toString(id) AS id FROM weir.alerts WHERE id IN (${listOf(ids)}) AND state = 'raised'`,
+    query: `SELECT DISTINCT toString(id) AS id FROM alerts WHERE id IN (${listOf(ids)}) AND state = 'raised'`,
     format: 'JSONEachRow',
     abort_signal: signal,
   })
@@ -36,7 +36,7 @@ export async function readRaisedIds(
 export async function readAlertsById(client: ClickHouseClient, ids: readonly string[]): Promise<AlertRow[]> {
   if (ids.length === 0) return []
   const answer = await client.query({
-    query: `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM weir.alerts
+    query: `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM alerts
       WHERE id IN (${listOf(ids)}) LIMIT 1 BY id`,
     format: 'JSONEachRow',
   })
@@ -75,7 +75,7 @@ export async function readUnfinished(
         toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
         toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
         if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
-      FROM weir.deliveries AS d
+      FROM deliveries AS d
       WHERE at > now() - INTERVAL {days:UInt16} DAY
       GROUP BY d.alert_id, endpoint
       HAVING argMax(outcome, (at, attempt)) IN ('queued', 'requested', 'failed')

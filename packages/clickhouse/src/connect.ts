@@ -1,24 +1,71 @@
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
-
-export type { ClickHouseClient }
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { ClickHouseError, ClickHouseLogLevel, type ClickHouseClient as Client, createClient } from '@clickhouse/client'
+import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { adviceFor } from './refusals.ts'
+import { followAccess } from './server-access.ts'
+import { type ClickhouseServer, clickhouseAt } from './variables.ts'
+import { watchStatements } from './watch-statements.ts'
 
 /** A question to the rollups takes milliseconds; a server that says nothing for so long is not coming back to it. */
 const requestMsDefault = 20_000
+/** Enough for every partition's insert and a few questions at once. */
+const connectionsMax = 16
 
-/** A client for the database `weir`, whose requests end after `requestMs`. Opens nothing until it is used. */
-export function connectClickhouse(url: string, application: string, requestMs = requestMsDefault): ClickHouseClient {
-  return createClient({
+export interface ClickHouseClient extends Client {
+  /** Where statements find tables that they name without a database. */
+  readonly database: string
+  /** What a person must change before statements of the last minute are taken, in sentences; undefined when all were. */
+  refused(): string | undefined
+  /** Makes the database unless it is there. */
+  createDatabase(): Promise<unknown>
+}
+
+/**
+ * A client for the tables of a server, whose requests end after `requestMs`. Opens nothing until it is used. A failure that a variable or a
+ * right would end has a message that names it.
+ */
+export function connectClickhouse(
+  given: ClickhouseServer | string,
+  application: string,
+  requestMs = requestMsDefault,
+): ClickHouseClient {
+  const server = typeof given === 'string' ? clickhouseAt(given) : given
+  const accessNow = followAccess(server)
+  const url = new URL(server.clickhouseUrl.text)
+  url.username = url.password = url.pathname = ''
+  const database = server.clickhouseDatabase
+  const Agent = url.protocol === 'https:' ? HttpsAgent : HttpAgent
+  const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax })
+  const options = {
     url,
     application,
+    database,
     request_timeout: requestMs,
-    // Enough for every partition's insert and a few questions at once.
-    max_open_connections: 16,
+    // A changed CA is for the next socket; the agent uses none that was opened under another.
+    http_agent: agent,
     // ClickHouse closes idle connections after 3 s by default; ours go first.
     keep_alive: { enabled: true, idle_socket_ttl: 2_500 },
+    // The library reads the headers for every request: a password that was replaced needs no new client.
+    set_basic_auth_header: false,
+    http_headers: {
+      get Authorization() {
+        const { username, password, ca } = accessNow()
+        if (ca !== undefined) Object.assign(Reflect.get(agent, 'options'), { ca })
+        return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+      },
+    },
     // Every error reaches the caller, who logs it in our form.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { output_format_json_quote_64bit_integers: 1 },
-  })
+  } as const
+
+  const advise = (error: unknown) => adviceFor(error, accessNow(), url, database)
+  const outside = createClient({ ...options, database: 'default' })
+  const { command } = watchStatements(outside, advise)
+  const createDatabase = () => command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` })
+  const client = createClient(options)
+  return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
 }
 
 /** A server that is well answers a ping within milliseconds; whoever asks for readiness gives up after a second or two. */
@@ -26,6 +73,22 @@ const pingMs = 1_000
 
 /** What is missing for readiness, or undefined. Never throws. */
 export async function clickhouseMissing(client: ClickHouseClient): Promise<string | undefined> {
-  const answer = await client.ping({ select: false, abort_signal: AbortSignal.timeout(pingMs) })
-  return answer.success ? undefined : `ClickHouse does not answer (${answer.error.message})`
+  const ping = (select: boolean) => client.ping({ select, abort_signal: AbortSignal.timeout(pingMs) })
+  const [reached, asked] = await Promise.all([ping(false), ping(true)])
+  if (!reached.success) return `ClickHouse does not answer (${reached.error.message})`
+  // A question waits behind other statements: that it has no answer yet is nothing.
+  if (!asked.success && asked.error instanceof ClickHouseError) return asked.error.message
+  return undefined
+}
+
+/** As `clickhouseMissing`, with a warning of statements that are refused where the server itself is well. */
+export async function clickhouseReadiness(client: ClickHouseClient): Promise<Readiness> {
+  const warning = client.refused()
+  return (await clickhouseMissing(client)) ?? (warning === undefined ? undefined : { warning })
+}
+
+/** The same for a process that does its main work without ClickHouse. */
+export async function clickhouseWarning(client: ClickHouseClient): Promise<Readiness> {
+  const found = await clickhouseReadiness(client)
+  return typeof found === 'string' ? { warning: found } : found
 }

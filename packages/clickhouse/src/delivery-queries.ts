@@ -60,7 +60,7 @@ export async function listAlerts(
 ): Promise<ListedAlert[]> {
   const answer = await client.query({
     query: `SELECT ${alertColumns}, deliveries FROM (
-        SELECT id, type, subject, time, state, data FROM weir.alerts
+        SELECT id, type, subject, time, state, data FROM alerts
         WHERE ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
           AND ({type:String} = '' OR type = {type:String})
           AND ({afterMs:Int64} = 0 OR (time, toString(id)) < (fromUnixTimestamp64Milli({afterMs:Int64}), {afterId:String}))
@@ -68,7 +68,7 @@ export async function listAlerts(
       ) AS a
       LEFT JOIN (
         SELECT alert_id, groupArray((endpoint, last)) AS deliveries FROM (
-          SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last FROM weir.deliveries
+          SELECT alert_id, endpoint, argMax(outcome, (at, attempt)) AS last FROM deliveries
           WHERE at >= fromUnixTimestamp64Milli({from:Int64}) GROUP BY alert_id, endpoint ORDER BY endpoint
         ) GROUP BY alert_id
       ) AS d ON d.alert_id = a.id
@@ -88,7 +88,7 @@ export async function findAlert(
 > {
   const query_params = { id }
   const alerts = await client.query({
-    query: `SELECT ${alertColumns} FROM weir.alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
+    query: `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
     query_params,
     format: 'JSONEachRow',
   })
@@ -97,7 +97,7 @@ export async function findAlert(
   const deliveries = await client.query({
     query: `SELECT endpoint, attempt, ${rfc3339('d.at')} AS at, outcome, status, ms, error,
         if(isNull(d.next_try), NULL, ${rfc3339('assumeNotNull(d.next_try)')}) AS next_try, answer
-      FROM weir.deliveries AS d FINAL WHERE d.alert_id = {id:UUID} ORDER BY d.at, attempt, endpoint`,
+      FROM deliveries AS d FINAL WHERE d.alert_id = {id:UUID} ORDER BY d.at, attempt, endpoint`,
     query_params,
     format: 'JSONEachRow',
   })
@@ -120,7 +120,7 @@ export async function listFailedDeliveries(
 ): Promise<FailedDelivery[]> {
   const answer = await client.query({
     query: `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
-      FROM weir.deliveries AS d
+      FROM deliveries AS d
       WHERE d.at >= fromUnixTimestamp64Milli({from:Int64}) AND ({subject:String} = '' OR d.subject = {subject:String})
         AND ({type:String} = '' OR d.alert_type = {type:String}) AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String})
       GROUP BY d.alert_id, d.endpoint

@@ -24,7 +24,7 @@ const times = 'toUnixTimestamp64Milli(min(m.first_mark)) AS first_ms, toUnixTime
 
 /** The journals that have not ended in all partitions. */
 const openJournals = `SELECT journal FROM
-  (SELECT journal, partition, max(m.end) AS is_end FROM weir.marks AS m WHERE m.topic = {topic:String} GROUP BY journal, partition)
+  (SELECT journal, partition, max(m.end) AS is_end FROM marks AS m WHERE m.topic = {topic:String} GROUP BY journal, partition)
   GROUP BY journal HAVING min(is_end) = 0 OR count() < {partitions:UInt32}`
 
 /**
@@ -35,10 +35,10 @@ export async function readCompleteness(client: ClickHouseClient, topic: string):
   const ask = async <Row>(query: string, params: Record<string, unknown> = {}) =>
     (await client.query({ query, query_params: { topic, ...params }, format: 'JSONEachRow' })).json<Row>()
   const known = await ask<PartitionRow>(
-    `SELECT partition, ${times} FROM weir.marks AS m WHERE m.topic = {topic:String} GROUP BY partition`,
+    `SELECT partition, ${times} FROM marks AS m WHERE m.topic = {topic:String} GROUP BY partition`,
   )
   const open = await ask<MarkRow>(
-    `SELECT journal, partition, ${times}, max(m.end) AS is_end FROM weir.marks AS m
+    `SELECT journal, partition, ${times}, max(m.end) AS is_end FROM marks AS m
      WHERE m.topic = {topic:String} AND m.journal IN (${openJournals})
      GROUP BY journal, partition ORDER BY max(m.mark) DESC LIMIT ${marksMax}`,
     { partitions: known.length },

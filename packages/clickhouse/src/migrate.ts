@@ -4,6 +4,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { ClickHouseClient } from './connect.ts'
 import type { Migration } from './read-migrations.ts'
+import { databaseMissing } from './refusals.ts'
 
 /** A migrator that holds the lock longer than this is taken for dead: every statement is over in seconds. */
 const lockStaleSeconds = 60
@@ -11,7 +12,6 @@ const lockStaleSeconds = 60
 const lockDeadlineMs = 90_000
 
 const tableExists = '57'
-const databaseMissing = '81'
 
 const hasCode = (error: unknown, code: string) => error instanceof ClickHouseError && error.code === code
 
@@ -19,13 +19,13 @@ const hasCode = (error: unknown, code: string) => error instanceof ClickHouseErr
 async function takeLock(client: ClickHouseClient): Promise<boolean> {
   try {
     await client.command({
-      query: `CREATE TABLE weir.schema_lock (holder UUID) ENGINE = Memory COMMENT '${randomUUID()}'`,
+      query: `CREATE TABLE schema_lock (holder UUID) ENGINE = Memory COMMENT '${randomUUID()}'`,
     })
     return true
   } catch (error) {
     if (!hasCode(error, tableExists)) throw error
     const stale = await client.query({
-      query: `SELECT comment FROM system.tables WHERE database = 'weir' AND name = 'schema_lock'
+      query: `SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = 'schema_lock'
               AND metadata_modification_time < now() - {seconds:UInt32}`,
       query_params: { seconds: lockStaleSeconds },
       format: 'JSONEachRow',
@@ -35,21 +35,39 @@ async function takeLock(client: ClickHouseClient): Promise<boolean> {
   }
 }
 
-const dropLock = (client: ClickHouseClient) => client.command({ query: 'DROP TABLE IF EXISTS weir.schema_lock SYNC' })
+const dropLock = (client: ClickHouseClient) => client.command({ query: 'DROP TABLE IF EXISTS schema_lock SYNC' })
 
 async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, string>> {
   const answer = await client.query({
-    query: 'SELECT number, any(checksum) AS checksum FROM weir.schema_migrations GROUP BY number',
+    query: 'SELECT number, any(checksum) AS checksum FROM schema_migrations GROUP BY number',
     format: 'JSONEachRow',
   })
   const rows = await answer.json<{ number: number; checksum: string }>()
   return new Map(rows.map((row) => [row.number, row.checksum]))
 }
 
+/** A migration's text says `weir.`, and never changes: outside of quotes that stands for the database. */
+const inDatabase = (statement: string, database: string) =>
+  statement.replaceAll(/'(?:[^'\\]|\\.)*'|\bweir\.(?=\w)/g, (found) => (found === 'weir.' ? `${database}.` : found))
+
+/** Needs the right to create a database only where it is missing. */
+async function createHistory(client: ClickHouseClient): Promise<void> {
+  const query = `CREATE TABLE IF NOT EXISTS schema_migrations
+    (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
+    ENGINE = MergeTree ORDER BY number`
+  try {
+    await client.command({ query })
+  } catch (error) {
+    if (!hasCode(error, databaseMissing)) throw error
+    await client.createDatabase()
+    await client.command({ query })
+  }
+}
+
 async function apply(client: ClickHouseClient, migration: Migration): Promise<void> {
-  for (const query of migration.statements) await client.command({ query })
+  for (const query of migration.statements) await client.command({ query: inDatabase(query, client.database) })
   await client.insert({
-    table: 'weir.schema_migrations',
+    table: 'schema_migrations',
     values: [{ number: migration.number, name: migration.name, checksum: migration.checksum }],
     format: 'JSONEachRow',
     clickhouse_settings: { async_insert: 0 },
@@ -61,15 +79,10 @@ async function apply(client: ClickHouseClient, migration: Migration): Promise<vo
  * applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never edited.
  */
 export async function migrate(client: ClickHouseClient, migrations: readonly Migration[]): Promise<string[]> {
-  await client.command({ query: 'CREATE DATABASE IF NOT EXISTS weir' })
-  await client.command({
-    query: `CREATE TABLE IF NOT EXISTS weir.schema_migrations
-            (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
-            ENGINE = MergeTree ORDER BY number`,
-  })
+  await createHistory(client)
   const locked = await waitUntil(() => takeLock(client), { deadlineMs: lockDeadlineMs, everyMs: 250 })
   if (locked !== true) {
-    throw new WeirError('MIGRATION_LOCKED', 'Another migration holds weir.schema_lock; wait for it or drop that table')
+    throw new WeirError('MIGRATION_LOCKED', 'Another migration holds schema_lock; wait for it or drop that table')
   }
   try {
     const applied = await appliedChecksums(client)

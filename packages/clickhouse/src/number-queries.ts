@@ -11,8 +11,8 @@ export interface PartitionLife {
 
 /** The raw table that a topic's records become rows of. */
 const rawTables: Readonly<Record<string, string>> = {
-  'weir.decisions.v1': 'weir.decisions',
-  'weir.outcomes.v1': 'weir.outcomes',
+  'weir.decisions.v1': 'decisions',
+  'weir.outcomes.v1': 'outcomes',
 }
 
 interface JournalRow {
@@ -46,7 +46,7 @@ export async function readNumbers(
     client,
     `SELECT journal, maxIf(to_seq, ${isBefore}) AS seq, countIf(${isBefore}) > 0 AS known,
        countIf(NOT ${isBefore} AND from_offset < {before:UInt64}) > 0 AS straddles
-     FROM weir.numbers WHERE ${inPartition} GROUP BY journal`,
+     FROM numbers WHERE ${inPartition} GROUP BY journal`,
     params,
   )
   const highest = new Map<string, number>()
@@ -70,7 +70,7 @@ export async function readNumbers(
 export async function readLastOffset(client: ClickHouseClient, life: PartitionLife): Promise<bigint | undefined> {
   const [row] = await ask<{ last: string; blocks: string }>(
     client,
-    `SELECT max(to_offset) AS last, count() AS blocks FROM weir.numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,
+    `SELECT max(to_offset) AS last, count() AS blocks FROM numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,
     { ...life },
   )
   return row === undefined || row.blocks === '0' ? undefined : BigInt(row.last)

@@ -29,7 +29,7 @@ const summed = ['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_
 const quantile = (index: number) => `round(quantilesTDigestMerge(0.5, 0.9, 0.99)(u.duration_ms)[${index}], 3)`
 
 const source = {
-  table: 'weir.outcomes_15m',
+  table: 'outcomes_15m',
   bucketMs: 900_000,
   sums: [
     'sum(u.count) AS count',

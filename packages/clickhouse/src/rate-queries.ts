@@ -44,11 +44,11 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
     query: `SELECT ${per === 'all' ? `'${everybody}'` : 'u.subject'} AS who,
         sumIf(u.count, u.ts >= toDateTime({start:UInt32}, 'UTC')) AS decisions,
         sumIf(u.count, u.ts < toDateTime({start:UInt32}, 'UTC')) / {before:UInt32} AS average
-      FROM weir.usage_1m AS u
+      FROM usage_1m AS u
       WHERE u.ts >= toDateTime({first:UInt32}, 'UTC') AND u.ts < toDateTime({end:UInt32}, 'UTC') AND u.outcome = {outcome:String}
       GROUP BY who
       HAVING ${isRise ? sudden.rise : sudden.fall} AND who NOT IN (
-        SELECT a.subject FROM weir.alerts AS a
+        SELECT a.subject FROM alerts AS a
         WHERE a.type = {type:String} AND a.state = 'raised' AND a.time > fromUnixTimestamp64Milli({since:Int64})
           AND JSONExtractString(a.data, 'watch') = {watch:String})
       ORDER BY decisions + average DESC, who
@@ -77,7 +77,7 @@ export interface Presence {
 export async function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
   const answer = await client.query({
     query: `SELECT toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS fromMs, toInt64(toUnixTimestamp64Milli(max(m.mark))) AS toMs
-      FROM weir.marks AS m WHERE m.topic = {topic:String}
+      FROM marks AS m WHERE m.topic = {topic:String}
       GROUP BY m.journal HAVING toMs >= {since:Int64}`,
     query_params: { topic, since: sinceMs },
     format: 'JSONEachRow',
@@ -89,7 +89,7 @@ export async function readPresence(client: ClickHouseClient, topic: string, sinc
 /** Whether decisions of then are known to be missing, or it came to light then that some are. */
 export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
   const answer = await client.query({
-    query: `SELECT count() > 0 AS found FROM weir.gaps
+    query: `SELECT count() > 0 AS found FROM gaps
       WHERE topic = {topic:String} AND from_ts < fromUnixTimestamp64Milli({to:Int64})
         AND greatest(to_ts, noticed_at) >= fromUnixTimestamp64Milli({from:Int64})`,
     query_params: { topic, from: during.fromMs, to: during.toMs },

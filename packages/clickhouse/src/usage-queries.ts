@@ -16,9 +16,9 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
 
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
 function tableFor({ step, subject, by }: UsageQuestion): { table: string; bucketMs: number } {
-  if (step === 'minute') return { table: 'weir.usage_1m', bucketMs: 60_000 }
+  if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
   const everybody = subject === undefined && !by.includes('subject') && !by.includes('key_id')
-  return { table: everybody ? 'weir.usage_total_15m' : 'weir.usage_15m', bucketMs: 900_000 }
+  return { table: everybody ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
 }
 
 /** Units in 128 bits: over years and all subjects, 64 might not do. */

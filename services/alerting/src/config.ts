@@ -1,3 +1,4 @@
+import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
 import { sessionVariable } from '@weir/kafka/session-variable.ts'
@@ -11,11 +12,7 @@ export const alertingVariables = {
   ...policySourceVariables,
   sessionMs: sessionVariable,
   ...kafkaVariables,
-  clickhouseUrl: url({
-    name: 'WEIR_CLICKHOUSE_URL',
-    about: 'where alerts and deliveries are kept',
-    protocols: ['http:', 'https:'],
-  }),
+  ...clickhouseVariables,
   ...redisVariables({ about: 'the Redis that holds the claims', kinds: ['single', 'sentinel'] }),
   smtpUrl: secret(
     url({

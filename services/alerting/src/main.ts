@@ -1,4 +1,4 @@
-import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
@@ -60,8 +60,10 @@ await startService(
     const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
     const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
     checkReady('queue redis', () => (queueRedis.status === 'ready' ? undefined : `Redis is ${queueRedis.status}`))
-    const opened = connectClickhouse(config.clickhouseUrl, 'weir-alerting')
+    const opened = connectClickhouse(config, 'weir-alerting')
     const clickhouse = await run.own('clickhouse', opened, (one) => one.close())
+    // Alerts go out without it: whether they were raised before, and what is recorded of them, waits.
+    checkReady('clickhouse', () => clickhouseWarning(clickhouse))
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     const topic = createAlertTopic(sender)
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }

@@ -1,13 +1,14 @@
+import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
-import { port, text, url } from '@weir/runtime/read-config.ts'
+import { port, text } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything the console reads from its environment. */
 export const consoleVariables = {
   ...serviceVariables(9104),
-  clickhouseUrl: url({ name: 'WEIR_CLICKHOUSE_URL', about: 'where usage is kept', protocols: ['http:', 'https:'] }),
+  ...clickhouseVariables,
   ...kafkaVariables,
   ...redisVariables({
     about: 'the Redis that decides; empty: limits cannot be reset here',

@@ -1,7 +1,8 @@
-import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes } from '@weir/clickhouse/outcome-queries.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
+import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
@@ -48,7 +49,7 @@ const restoringMs = 120_000
 /** Keeps calendar quotas from falling back when Redis loses them; none where no Redis is given. */
 async function openQuotaRestorer(
   redis: ReturnType<typeof connectLimiter> | undefined,
-  clickhouseUrl: string,
+  server: ClickhouseServer,
   feed: PolicyFeed,
   { run, log, metrics }: Service,
 ) {
@@ -60,7 +61,7 @@ async function openQuotaRestorer(
   })
   const clickhouse = await run.own(
     'clickhouse for quotas',
-    connectClickhouse(clickhouseUrl, 'weir-console-quotas', restoringMs),
+    connectClickhouse(server, 'weir-console-quotas', restoringMs),
     (client) => client.close(),
   )
   const servers = { serverOf: serverFinder(redis), all: () => mastersOf(redis) }
@@ -77,12 +78,10 @@ await startService(
   () => readConfig(consoleVariables, process.env),
   async (config, service) => {
     const { run, log, checkReady } = service
-    const clickhouse = await run.own(
-      'clickhouse',
-      connectClickhouse(config.clickhouseUrl, 'weir-console', questionMs),
-      (client) => client.close(),
+    const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-console', questionMs), (client) =>
+      client.close(),
     )
-    checkReady('clickhouse', () => clickhouseMissing(clickhouse))
+    checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
 
     const kafka = kafkaOptionsFrom(config, 'weir-console', log)
     const audit = createAuditLog()
@@ -111,7 +110,7 @@ await startService(
     }
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     const redis = await openRedis(config, service)
-    await openQuotaRestorer(redis, config.clickhouseUrl, feed, service)
+    await openQuotaRestorer(redis, config, feed, service)
     const ports = {
       ...{ policy, audit, clock: systemClock },
       askUsage: askUsage.bind(undefined, clickhouse),

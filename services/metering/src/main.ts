@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
@@ -36,10 +36,10 @@ await startService(
     const kafka = kafkaOptionsFrom(config, 'weir-metering', log)
     const clickhouse = await run.own(
       'clickhouse',
-      connectClickhouse(config.clickhouseUrl, 'weir-metering', Math.floor(sessionMs * clientShare)),
+      connectClickhouse(config, 'weir-metering', Math.floor(sessionMs * clientShare)),
       (client) => client.close(),
     )
-    checkReady('clickhouse', () => clickhouseMissing(clickhouse))
+    checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
     const counters = newCounters()
     const blockMax = blockSizeFor(sessionMs)

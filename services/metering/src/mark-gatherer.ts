@@ -35,7 +35,7 @@ export function createMarkGatherer(options: {
     const rows = [...gathered.values()]
     gathered = new Map()
     if (rows.length === 0) return
-    const block = { table: 'weir.marks', lines: linesOf(rows), token: `marks:${randomUUID()}` }
+    const block = { table: 'marks', lines: linesOf(rows), token: `marks:${randomUUID()}` }
     const outcome = await store.insert(block, AbortSignal.timeout(gatherMs * 10))
     if (outcome.kind !== 'inserted') log.warn({ err: outcome.error }, 'marks were not written; newer ones follow')
     crash('marks')

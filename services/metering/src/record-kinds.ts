@@ -95,13 +95,13 @@ function readOutcome(value: Buffer): SlowRow {
 export const decisions: RecordKind = {
   topic: topics.decisions,
   deadLetters: topics.decisionsDeadLetters,
-  table: 'weir.decisions',
+  table: 'decisions',
   read: readDecision,
 }
 
 export const outcomes: RecordKind = {
   topic: topics.outcomes,
   deadLetters: topics.outcomesDeadLetters,
-  table: 'weir.outcomes',
+  table: 'outcomes',
   read: readOutcome,
 }

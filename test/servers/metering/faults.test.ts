@@ -92,7 +92,7 @@ test('rows without a commit stop a partition by name, and weir metering seek men
   const second = await stack.start()
   await until(says(second, 'ROWS_WITHOUT_COMMIT'))
   await second.kill('SIGTERM')
-  const servers = { kafka: kafkaOptions(stack.kafka.address), clickhouseUrl: stack.clickhouse.address }
+  const servers = { kafka: kafkaOptions(stack.kafka.address), clickhouse: stack.clickhouse.address }
   const printed: string[] = []
   for (const partition of [0, 1, 2, 3, 4, 5]) {
     // All over again where there is most, after the last row elsewhere.

@@ -10,6 +10,7 @@ import { choosePorts, opsPortsOf, type Ports } from '@weir/cli/up/ports.ts'
 import { putPolicyInForce } from '@weir/cli/up/put-policy-in-force.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
 import { demoParts, serviceParts } from '@weir/cli/up/services.ts'
+import { clickhouseAt } from '@weir/clickhouse/variables.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
@@ -101,7 +102,7 @@ async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise
   const { servers, say, ports, data, policy, demo, services, more } = plan
   await start(servers.parts)
   await createTopics(kafkaOptions(servers.addresses.kafka), say)
-  await applyMigrations(servers.addresses.clickhouse, say)
+  await applyMigrations(clickhouseAt(servers.addresses.clickhouse), say)
   const isConsole = ({ name }: Part) => name === 'console'
   await start([...demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }

@@ -18,13 +18,13 @@ export const meteredTopics: readonly MeteredTopic[] = [
   {
     topic: topics.decisions,
     deadLetters: topics.decisionsDeadLetters,
-    table: 'weir.decisions',
+    table: 'decisions',
     groupId: 'weir-metering',
   },
   {
     topic: topics.outcomes,
     deadLetters: topics.outcomesDeadLetters,
-    table: 'weir.outcomes',
+    table: 'outcomes',
     groupId: 'weir-metering-outcomes',
   },
 ]

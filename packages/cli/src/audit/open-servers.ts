@@ -5,6 +5,7 @@ import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
+import { findClickhouse, isClickhouseGiven } from '../find-clickhouse.ts'
 import { kafkaFrom } from '../kafka-from.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
 import type { Surroundings } from '../project.ts'
@@ -24,9 +25,9 @@ export async function withClickhouse<T>(
   dataDir: string,
   use: (client: ClickHouseClient) => Promise<T>,
 ): Promise<T> {
-  const url = environment.WEIR_CLICKHOUSE_URL || readStateFile(dataDir, 'clickhouse')
-  if (url === undefined) throw notThere('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
-  const client = connectClickhouse(url, 'weir-audit', requestMs)
+  const own = readStateFile(dataDir, 'clickhouse')
+  if (own === undefined && !isClickhouseGiven(environment)) throw notThere('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
+  const client = connectClickhouse(findClickhouse(environment, own), 'weir-audit', requestMs)
   try {
     const missing = await clickhouseMissing(client)
     if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `${missing}; see whether it runs`)

@@ -59,7 +59,8 @@ const filledIn = {
 /** Refuses an environment that would stop some service of `weir up`, before anything is started. */
 export function requireEnvironment(environment: Environment): void {
   const given = Object.entries(environment).filter(([, value]) => value !== '')
-  const problems = environmentProblems({ ...filledIn, ...Object.fromEntries(given) })
+  const unnamed = Object.entries(filledIn).filter(([name]) => !environment[`${name}_FILE`])
+  const problems = environmentProblems({ ...Object.fromEntries(unnamed), ...Object.fromEntries(given) })
   if (problems.length === 0) return
   throw new WeirError('CONFIG_INVALID', `The environment is not right.\n  ${problems.join('\n  ')}`)
 }
@@ -77,7 +78,9 @@ export function check(options: { policy: string; json: boolean }, around: Surrou
   const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
   const { environment } = around
-  const isSetUp = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some((name) => environment[name])
+  const isSetUp = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some(
+    (name) => environment[name] || environment[`${name}_FILE`],
+  )
   const problems = [...policyProblems, ...(isSetUp ? environmentProblems(environment) : [])]
   const result = { ok: problems.length === 0, problems }
   if (options.json) around.print(JSON.stringify(result))

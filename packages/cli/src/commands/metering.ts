@@ -1,5 +1,6 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
+import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { soughtNote } from '@weir/contracts/commit-note.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
@@ -16,7 +17,7 @@ interface SeekOptions {
 /** Where the servers are. */
 interface SeekServers {
   readonly kafka: KafkaOptions
-  readonly clickhouseUrl: string
+  readonly clickhouse: ClickhouseServer | string
 }
 
 /**
@@ -31,7 +32,7 @@ export async function seekMetering(
   const topic = outcomes ? topics.outcomes : topics.decisions
   const groupId = outcomes ? 'weir-metering-outcomes' : 'weir-metering'
   const desk = openPartitionDesk(servers.kafka, groupId)
-  const client = connectClickhouse(servers.clickhouseUrl, 'weir-seek')
+  const client = connectClickhouse(servers.clickhouse, 'weir-seek')
   try {
     const { committed, first, end, topicId } = await desk.facts(topic, partition)
     const last = to === 'clickhouse' ? await readLastOffset(client, { topic, topicId, partition }) : undefined

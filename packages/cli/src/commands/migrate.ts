@@ -1,12 +1,13 @@
 import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'
 
 /** Brings ClickHouse's tables to this version, and says what it did. */
-export async function applyMigrations(url: string, say: (line: string) => void): Promise<void> {
-  const client = connectClickhouse(url, 'weir-migrate')
+export async function applyMigrations(server: ClickhouseServer, say: (line: string) => void): Promise<void> {
+  const client = connectClickhouse(server, 'weir-migrate')
   try {
     const missing = await clickhouseMissing(client)
     if (missing !== undefined)

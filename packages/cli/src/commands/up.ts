@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { hasDocker } from '../docker.ts'
+import { findClickhouse } from '../find-clickhouse.ts'
 import { kafkaFrom } from '../kafka-from.ts'
 import type { Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
@@ -73,7 +74,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     if (servers.parts.length > 0) say(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
     await supervisor.start(servers.parts, signal)
     await createTopics(kafkaFrom({ ...environment, WEIR_KAFKA_BROKERS: servers.addresses.kafka }, 'weir-topics'), say)
-    await applyMigrations(servers.addresses.clickhouse, say)
+    await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), say)
     const parts = {
       environment,
       data,

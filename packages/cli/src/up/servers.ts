@@ -6,6 +6,7 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
+import { readSecretFile } from '@weir/runtime/secret.ts'
 import type { Part } from './kept-part.ts'
 import type { PortName, Ports } from './ports.ts'
 
@@ -34,11 +35,13 @@ export interface Servers {
   readonly parts: readonly Part[]
 }
 
-const ours = (environment: Environment) => choices.filter(({ variable }) => !environment[variable])
+const isGiven = (environment: Environment, { variable }: ServerChoice) =>
+  Boolean(environment[variable] || environment[`${variable}_FILE`])
+const ours = (environment: Environment) => choices.filter((one) => !isGiven(environment, one))
 
 /** The ports of servers that somebody else runs. */
 export function unusedServerPorts(environment: Environment): PortName[] {
-  return choices.filter(({ variable }) => environment[variable]).flatMap(({ ports }) => ports)
+  return choices.filter((one) => isGiven(environment, one)).flatMap(({ ports }) => ports)
 }
 
 /** Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker. */
@@ -69,6 +72,8 @@ export async function planServers(options: {
   )
   const address = (name: ServerName) => {
     const variable = choices.find(({ server }) => server.name === name)?.variable ?? ''
+    const file = environment[`${variable}_FILE`]
+    if (file) return readSecretFile(file)
     return environment[variable] || (planned.find((one) => one.name === name)?.address ?? '')
   }
   return {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Environment } from '@weir/runtime/read-config.ts'
+import { clickhouseVariablesFor } from '../find-clickhouse.ts'
 import { inProject, projectRoot } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'
@@ -74,7 +75,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
   }
   // They hold passwords: each service gets those that it reads.
   const redis = { WEIR_REDIS_URL: servers.addresses.redis }
-  const clickhouse = { WEIR_CLICKHOUSE_URL: servers.addresses.clickhouse }
+  const clickhouse = clickhouseVariablesFor(environment, servers.addresses.clickhouse)
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
   const ingress = {
     ...redis,

@@ -8,7 +8,7 @@ const holesMax = 1_000
 /** Which rows: a topic and the table that its records become rows of. */
 export interface NumberedRows {
   readonly topic: string
-  /** `weir.decisions` */
+  /** `decisions` */
   readonly table: string
 }
 
@@ -29,7 +29,7 @@ async function ask<T>(client: ClickHouseClient, query: string, params: Record<st
 async function markedUpTo(client: ClickHouseClient, topic: string, span: Span): Promise<Map<string, number>> {
   const rows = await ask<{ journal: string; partition: number; seq: string }>(
     client,
-    `SELECT m.journal AS journal, m.partition AS partition, max(m.seq) AS seq FROM weir.marks AS m
+    `SELECT m.journal AS journal, m.partition AS partition, max(m.seq) AS seq FROM marks AS m
      WHERE m.topic = {topic:String} GROUP BY journal, partition
      HAVING max(m.mark) >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND min(m.first_mark) < fromUnixTimestamp64Milli({to:Int64}, 'UTC')`,
     { topic, from: span.fromMs, to: span.toMs },
@@ -107,7 +107,7 @@ export async function readJournalNumbers(
 export async function readRecordedGaps(client: ClickHouseClient, topic: string): Promise<KnownMissing[]> {
   const rows = await ask<{ journal: string; partition: number; from_seq: string; to_seq: string }>(
     client,
-    `SELECT journal, partition, from_seq, to_seq FROM weir.gaps FINAL
+    `SELECT journal, partition, from_seq, to_seq FROM gaps FINAL
      WHERE topic = {topic:String} AND cause IN ('journal_full', 'refused', 'lost')`,
     { topic },
   )

@@ -59,7 +59,7 @@ function usesQuery({ columns: named }: Group, whose: string): string {
   return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
       toString(sumIf(toInt128(d.cost * d.count), d.outcome = 'allow' AND d.charged = 'yes') + sum(toInt128(d.adjustment))) AS units
-    FROM weir.decisions AS d ARRAY JOIN d.limits AS l
+    FROM decisions AS d ARRAY JOIN d.limits AS l
     WHERE d.ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') ${whose}
       AND l.name IN {names:Array(String)} AND NOT (d.outcome = 'allow' AND d.reason = 'limit' AND l.name IN {passing:Array(String)})
     GROUP BY limit, subject, key_id, route, method, end_s
@@ -105,7 +105,7 @@ export async function askQuotaUses(
 /** Units of each subject of which nobody knows whether Redis counts them, since a time. */
 export async function askUnknownUnits(client: ClickHouseClient, fromMs: number): Promise<ReadonlyMap<string, number>> {
   const answer = await client.query({
-    query: `SELECT subject, toString(sum(toUInt128(cost * count))) AS units FROM weir.decisions
+    query: `SELECT subject, toString(sum(toUInt128(cost * count))) AS units FROM decisions
       WHERE charged = 'unknown' AND ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') GROUP BY subject`,
     query_params: { from: fromMs },
     format: 'JSONEachRow',

@@ -3,9 +3,9 @@ import { quoted, type Span, withinSpan } from './span.ts'
 
 /** A table that views fill from the raw rows. */
 export interface Rollup {
-  /** `weir.usage_15m` */
+  /** `usage_15m` */
   readonly table: string
-  /** The raw table that its views read: `weir.decisions`. */
+  /** The raw table that its views read: `decisions`. */
   readonly source: string
   /** Queries of its views. What the rollup should be is the sum of them all. */
   readonly selects: readonly string[]
@@ -49,8 +49,8 @@ const isSummed = ({ type, is_in_sorting_key: isKey }: ColumnRow) =>
 
 /** The target and the source of a view that reads one of Weir's tables; undefined for any other table. */
 function readView({ as_select: select, create_table_query: create }: TableRow) {
-  const [, target] = /^CREATE MATERIALIZED VIEW \S+ TO weir\.(\w+)/.exec(create) ?? []
-  const [, source] = /FROM (weir\.\w+)/.exec(select) ?? []
+  const [, target] = /^CREATE MATERIALIZED VIEW \S+ TO \w+\.(\w+)/.exec(create) ?? []
+  const [, source] = /FROM \w+\.(\w+)/.exec(select) ?? []
   return target === undefined || source === undefined ? undefined : { target, source, select }
 }
 
@@ -62,10 +62,10 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   const ask = async <T>(query: string) => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
   const [tables, columns] = await Promise.all([
     ask<TableRow>(
-      "SELECT name, as_select, create_table_query FROM system.tables WHERE database = 'weir' ORDER BY name",
+      'SELECT name, as_select, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name',
     ),
     ask<ColumnRow>(
-      "SELECT table, name, type, is_in_sorting_key FROM system.columns WHERE database = 'weir' ORDER BY table, position",
+      'SELECT table, name, type, is_in_sorting_key FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
     ),
   ])
   const views = tables.map(readView).filter((view) => view !== undefined)
@@ -77,7 +77,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
     if (first === undefined || !keys.includes('ts')) return []
     return [
       {
-        table: `weir.${name}`,
+        table: name,
         source: first.source,
         selects: mine.map(({ select }) => select),
         columns: own.map((column) => column.name),
@@ -85,7 +85,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
         sums: own.filter(isSummed).map((column) => column.name),
         keptMs: shorter(
           keptMsOf(create),
-          keptMsOf(tables.find((one) => `weir.${one.name}` === first.source)?.create_table_query ?? ''),
+          keptMsOf(tables.find((one) => one.name === first.source)?.create_table_query ?? ''),
         ),
       },
     ]

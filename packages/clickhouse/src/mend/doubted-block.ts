@@ -87,7 +87,7 @@ async function untilDeleted(connection: MendConnection): Promise<void> {
   for (let attempt = 0; ; attempt += 1) {
     const undone = await connection.ask<{ table: string }>(
       `SELECT DISTINCT table FROM system.mutations
-        WHERE database = 'weir' AND NOT is_done AND NOT is_killed AND command LIKE '%_row_exists%'`,
+        WHERE database = currentDatabase() AND NOT is_done AND NOT is_killed AND command LIKE '%_row_exists%'`,
     )
     if (undone.length === 0) return
     const tables = undone.map(({ table }) => table).join(', ')

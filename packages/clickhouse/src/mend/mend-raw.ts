@@ -62,7 +62,7 @@ export async function mendRaw(
   }
   // Rows of weir.numbers only tell the smallest and the largest: one too many does no harm.
   await connection.write(
-    `INSERT INTO weir.numbers (topic, topic_id, partition, journal, from_offset, to_offset, from_seq, to_seq)
+    `INSERT INTO numbers (topic, topic_id, partition, journal, from_offset, to_offset, from_seq, to_seq)
       SELECT {topic:String}, r.topic_id, r.partition, r.journal, min(r.offset), max(r.offset), min(r.seq), max(r.seq)
       FROM ${table} AS r WHERE ${inRange} GROUP BY ALL SETTINGS insert_deduplicate = 0, async_insert = 0`,
     range,

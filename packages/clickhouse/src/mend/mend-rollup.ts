@@ -21,7 +21,7 @@ async function writtenSoFar(connection: MendConnection): Promise<string | undefi
   const [row] = await connection.ask<{ busy: string; written: unknown }>(
     `SELECT (SELECT count() FROM system.processes WHERE query_kind = 'Insert') AS busy,
       (SELECT groupArray((table, last)) FROM (SELECT table, max(max_block_number) AS last FROM system.parts
-        WHERE database = 'weir' AND active GROUP BY table ORDER BY table)) AS written`,
+        WHERE database = currentDatabase() AND active GROUP BY table ORDER BY table)) AS written`,
   )
   return row?.busy === '0' ? JSON.stringify(row.written) : undefined
 }

@@ -32,7 +32,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger): Alert
       if (alerts.length === 0) return
       const lines = linesOf(alerts.map((alert) => alertRow(alert, 'late')))
       await insertBlock(client, {
-        table: 'weir.alerts',
+        table: 'alerts',
         lines,
         token: `late:${alerts[0]?.id}:${alerts.at(-1)?.id}:${alerts.length}`,
       })

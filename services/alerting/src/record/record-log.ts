@@ -65,7 +65,7 @@ export function createRecordLog(options: {
     records: readonly LoggedRecord[],
     rows: readonly object[],
   ) => {
-    const table = topic === topics.alerts ? 'weir.alerts' : 'weir.deliveries'
+    const table = topic === topics.alerts ? 'alerts' : 'deliveries'
     // The time, because a topic that is made anew counts its offsets from 0 again.
     const token = `${topic}:${partition}:${records[0]?.offset}-${records.at(-1)?.offset}:${records[0]?.timestampMs}`
     await insertBlock(client, { table, lines: linesOf(rows), token })

@@ -80,7 +80,7 @@ describe('a look', () => {
       /no ingress was there for 76 s/,
     )
     expect(await whyNot(fall, source({ presence: [] }), complete, endMs)).toMatch(/no ingress was there for 3900 s/)
-    expect(await whyNot(fall, source({ isMissing: true }), complete, endMs)).toMatch(/weir\.gaps/)
+    expect(await whyNot(fall, source({ isMissing: true }), complete, endMs)).toMatch(/table gaps/)
   })
 })
 

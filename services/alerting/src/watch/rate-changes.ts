@@ -106,7 +106,7 @@ export async function lookForChanges(
     return { kind: 'unknown', why: `${what} between ${timeOf(during.fromMs)} and ${timeOf(endMs)}` }
   }
   if (await source.hasGaps(during)) {
-    return { kind: 'unknown', why: `decisions are missing since ${timeOf(during.fromMs)} (weir.gaps)` }
+    return { kind: 'unknown', why: `decisions are missing since ${timeOf(during.fromMs)} (table gaps)` }
   }
   const rows = await source.changed(question)
   return { kind: 'looked', changes: rows.map((row) => changeOf(watch, row, endMs)) }

@@ -1,0 +1,52 @@
+import { ClickHouseError } from '@clickhouse/client'
+import type { ServerAccess } from './server-access.ts'
+
+/** Unknown user, wrong or missing password, authentication failed. */
+const authenticationCodes = new Set(['192', '193', '194', '516'])
+const readOnly = '164'
+const accessDenied = '497'
+export const databaseMissing = '81'
+
+const untrusted = /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|CERT_UNTRUSTED|CERT_SIGNATURE_FAILURE/
+
+/** `INSERT(v, id) ON weir.decisions` without its columns: they may be dozens. */
+const withoutColumns = (grant: string) => grant.replaceAll(/(?<=\w)\([^)]*\)/g, '')
+
+function missingRight({ message }: Error, { username, userVariable }: ServerAccess): string {
+  const [, found] = /(?:have (?:at least one of )?(?:these grants|the grants?)):? (.+?)\.? *$/s.exec(message) ?? []
+  const user = `ClickHouse: the user ${username} of ${userVariable}`
+  if (found === undefined) return `${user} may not do this (code 497): ${message}`
+  const grant = withoutColumns(found)
+  return `${user} lacks ${grant} (code 497): GRANT ${grant} TO ${username}`
+}
+
+function badConnection({ code = '', message }: NodeJS.ErrnoException, host: string): string | undefined {
+  if (untrusted.test(code)) {
+    return `ClickHouse at ${host}: its certificate is not signed by what WEIR_CLICKHOUSE_TLS_CA holds (${message})`
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `ClickHouse at ${host}: its certificate is for another name than WEIR_CLICKHOUSE_URL has (${message})`
+  }
+  if (code.startsWith('CERT_')) return `ClickHouse at ${host}: its certificate is not valid (${message})`
+  if (/^(?:ERR_SSL|EPROTO)/.test(code)) {
+    return `ClickHouse at ${host} speaks no TLS, and WEIR_CLICKHOUSE_URL begins with https:// (${code})`
+  }
+  if (!/^HPE_|^ECONNRESET/.test(code)) return undefined
+  return `ClickHouse at ${host} closes the connection (${message}): see whether it speaks TLS, and WEIR_CLICKHOUSE_URL must begin with https://`
+}
+
+/** What an operator can do about a failure, in a sentence that names the variable or the right; undefined for all other failures. */
+export function adviceFor(error: unknown, access: ServerAccess, url: URL, database: string): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  if (!(error instanceof ClickHouseError)) return badConnection(error, url.host)
+  const { username, userVariable, passwordVariable } = access
+  if (authenticationCodes.has(error.code)) {
+    return `ClickHouse refuses the user ${username} (authentication failed, code ${error.code}): see ${passwordVariable} and ${userVariable}`
+  }
+  if (error.code === accessDenied) return missingRight(error, access)
+  if (error.code === readOnly) {
+    return `ClickHouse: the user ${username} of ${userVariable} may only read (code 164: ${error.message}): its profile must have readonly 0`
+  }
+  if (error.code !== databaseMissing) return undefined
+  return `ClickHouse has no database ${database}: run weir migrate, or see WEIR_CLICKHOUSE_DATABASE`
+}

@@ -1,0 +1,62 @@
+import { X509Certificate } from 'node:crypto'
+import { type Config, secret, text, url, type Variable } from '@weir/runtime/read-config.ts'
+import { readSmallFile } from '@weir/runtime/read-small-file.ts'
+
+/** Goes into statements as it is: without quotes it needs to be a plain name. */
+const database: Variable<string> = {
+  name: 'WEIR_CLICKHOUSE_DATABASE',
+  about: "the database that holds Weir's tables",
+  fallback: 'weir',
+  parse: (value) =>
+    /^[A-Za-z_]\w{0,63}$/.test(value)
+      ? { value }
+      : { problem: 'must be a name of at most 64 letters, digits and underscores, and begin with no digit' },
+}
+
+const tlsCa: Variable<string> = {
+  ...text({ name: 'WEIR_CLICKHOUSE_TLS_CA', about: "path of the certificates that signed ClickHouse's", fallback: '' }),
+  parse: (value) => {
+    try {
+      if (value !== '') new X509Certificate(readSmallFile(value))
+      return { value }
+    } catch (error) {
+      return { problem: `must name a PEM file of certificates (${(error as Error).message})` }
+    }
+  },
+}
+
+const address = url({
+  name: 'WEIR_CLICKHOUSE_URL',
+  about: 'where ClickHouse listens for HTTP',
+  protocols: ['http:', 'https:'],
+})
+
+/** How every process reaches ClickHouse. */
+export const clickhouseVariables = {
+  clickhouseUrl: secret({
+    ...address,
+    parse: (value) =>
+      /%(?![0-9a-f]{2})/i.test(value) ? { problem: 'must have each % encoded as %25' } : address.parse(value),
+  }),
+  clickhouseUser: text({
+    name: 'WEIR_CLICKHOUSE_USER',
+    about: "ClickHouse's user, before that of the URL",
+    fallback: '',
+  }),
+  clickhousePassword: secret(
+    text({ name: 'WEIR_CLICKHOUSE_PASSWORD', about: "that user's password, before that of the URL", fallback: '' }),
+  ),
+  clickhouseDatabase: database,
+  clickhouseTlsCa: tlsCa,
+} as const
+
+export type ClickhouseServer = Config<typeof clickhouseVariables>
+
+/** The server of an address, with every other variable at its default. */
+export const clickhouseAt = (address: string): ClickhouseServer => ({
+  clickhouseUrl: { variable: 'WEIR_CLICKHOUSE_URL', file: undefined, text: address },
+  clickhouseUser: '',
+  clickhousePassword: { variable: 'WEIR_CLICKHOUSE_PASSWORD', file: undefined, text: '' },
+  clickhouseDatabase: 'weir',
+  clickhouseTlsCa: '',
+})

@@ -1,0 +1,56 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+
+/** Of statements that are refused; each service sends some dozens, in a few forms. */
+const refusalsMax = 100
+/** A statement that is not repeated in this time is no longer waited for. */
+const refusalMs = 60_000
+
+/** Equal for statements that differ in their values alone. */
+const formOf = (statement: string) => statement.replaceAll(/'[^']*'|\d+/g, '')
+
+/**
+ * The methods of a client that send statements, with advice as the message of an error where there is any; and what was advised of statements
+ * that were not taken since.
+ */
+export function watchStatements(client: ClickHouseClient, adviceFor: (error: unknown) => string | undefined) {
+  const refusals = new Map<string, { readonly advice: string; readonly atMs: number }>()
+  const advised = (error: unknown): string | undefined => {
+    const advice = adviceFor(error)
+    if (advice !== undefined && error instanceof Error) error.message = advice
+    return advice
+  }
+  const watched = (name: 'query' | 'command' | 'exec' | 'insert') => {
+    const send = client[name].bind(client)
+    return async (params: { readonly query?: string; readonly table?: string }) => {
+      const form = formOf(params.query ?? params.table ?? '')
+      try {
+        const answer = await Reflect.apply(send, undefined, [params])
+        refusals.delete(form)
+        return answer
+      } catch (error) {
+        const advice = advised(error)
+        if (refusals.size >= refusalsMax) refusals.clear()
+        if (advice !== undefined) refusals.set(form, { advice, atMs: performance.now() })
+        throw error
+      }
+    }
+  }
+  const ping = client.ping.bind(client)
+  return {
+    /** What a person must change before statements of the last minute are taken, in sentences; undefined when all were. */
+    refused(): string | undefined {
+      const sinceMs = performance.now() - refusalMs
+      const lasting = [...refusals.values()].filter(({ atMs }) => atMs >= sinceMs)
+      return lasting.length === 0 ? undefined : [...new Set(lasting.map(({ advice }) => advice))].join('; ')
+    },
+    query: watched('query'),
+    command: watched('command'),
+    exec: watched('exec'),
+    insert: watched('insert'),
+    async ping(params: Parameters<typeof ping>[0]) {
+      const answer = await ping(params)
+      if (!answer.success) advised(answer.error)
+      return answer
+    },
+  }
+}
