@@ -6,7 +6,6 @@ import { type KafkaOffsets, openKafkaOffsets } from '../support/failure/kafka-of
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { keepDown } from '../support/failure/strikes.ts'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -57,7 +56,7 @@ describe('Kafka', () => {
       fault: 'partitions of the decisions raised from 6 to 9',
       perSecond: 500,
       async strike({ load }) {
-        const kafka = await openKafkaOffsets(stack.addresses.kafka)
+        const kafka = await openKafkaOffsets(stack.kafka)
         await kafka.raisePartitions(topics.decisions, 9)
         const isUsed = async () => (await endsOf(kafka)).filter((end) => end > 0n).length === 9
         const used = await waitUntil(isUsed, { deadlineMs: 120_000, everyMs: 500 })
@@ -70,10 +69,10 @@ describe('Kafka', () => {
   })
 
   it('with the topic deleted and made anew: its new life is counted from its first record', async () => {
-    const kafka = await openKafkaOffsets(stack.addresses.kafka)
+    const kafka = await openKafkaOffsets(stack.kafka)
     await kafka.deleteTopic(topics.decisions)
     const recreated = async () => {
-      await createTopics(kafkaOptions(stack.addresses.kafka), () => undefined).catch(() => undefined)
+      await createTopics(stack.kafka, () => undefined).catch(() => undefined)
       return (await endsOf(kafka)).length === 6
     }
     expect(await waitUntil(recreated, { deadlineMs: 30_000, everyMs: 500 })).toBe(true)

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openCounter } from '../support/failure/count.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { type ReadRecord, readTopic } from '../support/servers/read-topic.ts'
 
 let stack: Stack
@@ -50,7 +49,7 @@ const poison: Readonly<Record<string, () => string | null>> = {
 }
 
 it('records that cannot be read become dead letters, whole, and none becomes a row; the good ones around them count once', async () => {
-  const options = kafkaOptions(stack.addresses.kafka)
+  const options = stack.kafka
   const sender = createRecordSender(options)
   const sent: (string | null)[] = []
   const { row } = await playScenario(stack, {
@@ -79,7 +78,7 @@ it('records that cannot be read become dead letters, whole, and none becomes a r
 })
 
 it('a record that forges its place in Kafka is counted at the place where it stands', async () => {
-  const sender = createRecordSender(kafkaOptions(stack.addresses.kafka))
+  const sender = createRecordSender(stack.kafka)
   const forgedId = id()
   await sender.send(topics.decisions, [{ key: 'x', value: forged({ id: forgedId, partition: 63, offset: 1 }) }])
   await sender.close()

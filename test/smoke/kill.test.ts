@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { compareWhenThere, openCounter } from '../support/failure/count.ts'
 import { packId } from '../support/failure/ledger.ts'
 import { untilSettled } from '../support/failure/until-settled.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startSteadyLoad } from '../support/steady-load.ts'
 import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 
@@ -79,7 +80,7 @@ async function expectExactCounts(
 ): Promise<void> {
   const counter = openCounter(line.clickhouse)
   try {
-    await untilSettled({ kafka: line.kafka, dir })
+    await untilSettled({ kafka: kafkaOptions(line.kafka), dir })
     const found = await compareWhenThere(counter, answers, '2000-01-01')
     const expected = { missing: new Map(), beyond: 0, repeated: 0 }
     expect({ ...found, beyond: Math.max(0, found.beyond - cutOff) }).toEqual(expected)

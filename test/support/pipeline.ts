@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -43,6 +44,16 @@ export async function sums({ clickhouse }: Pick<Pipeline, 'clickhouse'>, table: 
   return row
 }
 
+/** The raw table and every rollup come to this, within 5 s. */
+async function expectSums({ clickhouse }: Pick<Pipeline, 'clickhouse'>, where: string, wanted: object): Promise<void> {
+  for (const table of ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m']) {
+    // Rollups follow the raw rows within the same insert, not at the same moment.
+    const isThere = async () => isDeepStrictEqual(await sums({ clickhouse }, table, where), wanted)
+    await waitUntil(isThere, { deadlineMs: 5_000 })
+    expect([table, await sums({ clickhouse }, table, where)]).toEqual([table, wanted])
+  }
+}
+
 /** Decisions from the topic's beginning, once there are enough. */
 async function decisionsInKafka(kafka: KafkaOptions, enough: (decisions: readonly DecisionRecordV1[]) => boolean) {
   const decisionsOf = (records: readonly { readonly value: Buffer | null }[]) =>
@@ -80,13 +91,7 @@ export async function expectHundredOfThousand({ ingress, demoKey, kafka, clickho
   // Denials from memory share the record of their second.
   const answered = timesOf(answers.map(({ headers }) => [headers.get('weir-decision') ?? '', 1]))
 
-  const byPlan = "plan = 'free'"
-  for (const table of ['decisions', 'usage_1m', 'usage_15m', 'usage_total_15m']) {
-    // Rollups follow the raw rows within the same insert, not at the same moment.
-    const isThere = async () => (await sums({ clickhouse }, table, byPlan))?.decisions === 1_000
-    await waitUntil(isThere, { deadlineMs: 5_000 })
-    expect([table, await sums({ clickhouse }, table, byPlan)]).toEqual([table, { decisions: 1_000, allowed: 100 }])
-  }
+  await expectSums({ clickhouse }, "plan = 'free'", { decisions: 1_000, allowed: 100 })
   const isFree = ({ subject }: DecisionRecordV1) => subject === 'demo'
   const counted = (records: readonly DecisionRecordV1[]) => records.reduce((sum, { count }) => sum + count, 0)
   const records = await decisionsInKafka(kafka, (all) => counted(all.filter(isFree)) >= 1_000)
@@ -96,9 +101,11 @@ export async function expectHundredOfThousand({ ingress, demoKey, kafka, clickho
 }
 
 /** Of 25 requests against a quota of 20 a day, 20 are allowed; two alerts are raised, and the receiver verifies two webhooks. */
-export async function expectTwoAlerts({ ingress, receiver, demoSmallKey, kafka }: Pipeline): Promise<void> {
+export async function expectTwoAlerts({ ingress, receiver, demoSmallKey, kafka, clickhouse }: Pipeline): Promise<void> {
   const answers = await request(ingress, 25, 1, demoSmallKey)
   expect(answers.map(({ status }) => status)).toEqual([...Array(20).fill(200), ...Array(5).fill(429)])
+
+  await expectSums({ clickhouse }, "plan = 'trial'", { decisions: 25, allowed: 20 })
 
   const deliveries = async () => {
     const answer = await fetch(`${receiver}/deliveries`)

@@ -1,6 +1,7 @@
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { Webhook } from 'standardwebhooks'
 import { raisedAlerts } from '../failure/alerts.ts'
+import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { type AlertingStack, type Received, webhookSecret } from './open-alerting.ts'
 
 /** What stands in the topic and what came to `/ops`, of some subjects. */
@@ -36,7 +37,7 @@ function arrivals(stack: AlertingStack, subjects: ReadonlySet<string>): string[]
 }
 
 async function readLedger(stack: AlertingStack, subjects: readonly string[]): Promise<AlertLedger> {
-  const { byId, records } = await raisedAlerts(stack.kafka.address, subjects)
+  const { byId, records } = await raisedAlerts(kafkaOptions(stack.kafka.address), subjects)
   const arrived = arrivals(stack, new Set(subjects))
   const ids = new Set(arrived)
   return {

@@ -1,8 +1,8 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { parseAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { readTopic } from '../servers/read-topic.ts'
 import { quotaSize } from './failure-policy.ts'
 import { openKafkaOffsets } from './kafka-offsets.ts'
@@ -40,12 +40,12 @@ async function dueAlerts(stack: Stack, subjects: readonly string[]): Promise<str
 }
 
 /** What each alert of these subjects in the topic is for, by its id, with how many records of them there are. */
-export async function raisedAlerts(brokers: string, subjects: readonly string[]) {
-  const kafka = await openKafkaOffsets(brokers)
+export async function raisedAlerts(options: KafkaOptions, subjects: readonly string[]) {
+  const kafka = await openKafkaOffsets(options)
   const ends = await kafka.ends(topics.alerts)
   await kafka.close()
   const all = [...ends.values()].reduce((sum, end) => sum + Number(end), 0)
-  const records = await readTopic(kafkaOptions(brokers), topics.alerts, ({ length }) => length >= all)
+  const records = await readTopic(options, topics.alerts, ({ length }) => length >= all)
   const ours = new Set(subjects)
   const byId = new Map<string, string>()
   let count = 0
@@ -69,7 +69,7 @@ interface Delivery {
 export async function countAlerts(stack: Stack, subjects: readonly string[]): Promise<AlertCount> {
   const due = (await dueAlerts(stack, subjects)).sort()
   const count = async (): Promise<AlertCount> => {
-    const { byId: raised } = await raisedAlerts(stack.addresses.kafka, subjects)
+    const { byId: raised } = await raisedAlerts(stack.kafka, subjects)
     const answer = await fetch(`http://127.0.0.1:${stack.ports.receiver}/deliveries`)
     const deliveries = (await answer.json()) as Delivery[]
     const ids = new Set(deliveries.filter(({ verified }) => verified).map(({ id }) => id))

@@ -3,7 +3,6 @@ import { encodeGapOpen } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { kafkaOptions } from '../servers/kafka-topics.ts'
 import type { Stack } from './stack.ts'
 
 /** A step of an order of effects, by the name that WEIR_CRASH_AT knows it by. */
@@ -24,15 +23,15 @@ const of = (part: string, service: string, steps: readonly string[]): CrashStep[
   steps.map((step) => ({ at: `${service}.${step}`, part }))
 
 /** A record that no row can be made of. */
-async function sendPoison({ addresses }: Stack): Promise<void> {
-  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+async function sendPoison({ kafka }: Stack): Promise<void> {
+  const sender = createRecordSender(kafka)
   await sender.send(topics.decisions, [{ key: 'poison', value: '{"v":1,"id":"poison","count":-1}' }])
   await sender.close()
 }
 
 /** A record that looks like all others, and that ClickHouse refuses: then each of its block is read. */
-async function sendRefused({ addresses }: Stack): Promise<void> {
-  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+async function sendRefused({ kafka }: Stack): Promise<void> {
+  const sender = createRecordSender(kafka)
   const tsMs = Date.now()
   const open = encodeDecisionOpen({
     ...{
@@ -54,8 +53,8 @@ async function sendRefused({ addresses }: Stack): Promise<void> {
 }
 
 /** What a journal says of records that Kafka refused; its metering is a block's last but one effect. */
-async function sendGap({ addresses }: Stack): Promise<void> {
-  const sender = createRecordSender(kafkaOptions(addresses.kafka))
+async function sendGap({ kafka }: Stack): Promise<void> {
+  const sender = createRecordSender(kafka)
   const nowMs = Date.now()
   const open = encodeGapOpen({ cause: 'refused', count: 1, fromMs: nowMs, toMs: nowMs, detail: 'failure suite' })
   await sender.send(topics.decisions, [{ key: 'gap', value: `${open},"journal":"${uuidv7(nowMs)}","seq":0}` }])

@@ -43,7 +43,7 @@ const range = (count: number) => Array.from({ length: count }, (_, index) => ind
 let quotasUsed = 0
 
 /** What the connections of one load send. Every subject of the first kinds belongs to one connection alone. */
-function planConnections({ ports, adminToken }: Stack) {
+function planConnections({ ports, secrets }: Stack) {
   const { check: checks, proxy, narrow, stranger, quota } = connectionCounts
   const one = (port: number, request: string): PlannedConnection => ({ port, requests: [request], timesEach: 1 })
   const nobody = '{"key":"weir_failure_nobody_0123456789","route":"/failure","method":"GET"}'
@@ -57,7 +57,9 @@ function planConnections({ ports, adminToken }: Stack) {
       return one(ports.ingress, http('GET', '/hello', [`x-api-key: ${key}`]))
     }),
     ...range(narrow).map((index) => one(ports.api, check(subjectId('narrow', index)))),
-    ...range(stranger).map(() => one(ports.api, http('POST', '/v1/check', [`x-api-key: ${adminToken}`], nobody))),
+    ...range(stranger).map(() =>
+      one(ports.api, http('POST', '/v1/check', [`x-api-key: ${secrets.adminToken}`], nobody)),
+    ),
     ...range(quota).map((index) => ({
       port: ports.api,
       requests: quotaSubjects.filter((_, at) => at % quota === index).map(check),

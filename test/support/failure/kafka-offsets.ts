@@ -1,6 +1,5 @@
 import { topics } from '@weir/contracts/topics.ts'
-import { createClient } from '@weir/kafka/connect.ts'
-import { kafkaOptions } from '../servers/kafka-topics.ts'
+import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
 
 /** A topic's ends, how far its consumers are, and what is done to topics from outside; asked of Kafka itself. */
 export interface KafkaOffsets {
@@ -14,8 +13,8 @@ export interface KafkaOffsets {
   close(): Promise<void>
 }
 
-export async function openKafkaOffsets(brokers: string): Promise<KafkaOffsets> {
-  const admin = createClient(kafkaOptions(brokers)).admin()
+export async function openKafkaOffsets(kafka: KafkaOptions): Promise<KafkaOffsets> {
+  const admin = createClient(kafka).admin()
   await admin.connect()
   return {
     async ends(topic) {

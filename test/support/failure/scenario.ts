@@ -140,7 +140,7 @@ export async function playScenario(
     const ledger = await load.stop()
     isStopped = true
     const stoppedMs = performance.now()
-    await untilSettled({ kafka: stack.addresses.kafka, dir: stack.dir })
+    await untilSettled(stack)
 
     const compared = await compareWhenThere(counter, answersById(ledger), sinceTs)
     const ageOf = (atMs: number) => load.progress.elapsedMs - atMs + performance.now() - stoppedMs

@@ -3,17 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { applyMigrations } from '@weir/cli/commands/migrate.ts'
 import { createTopics } from '@weir/cli/commands/topics.ts'
-import { openDataDir } from '@weir/cli/up/data-dir.ts'
+import { findClickhouse } from '@weir/cli/find-clickhouse.ts'
+import { kafkaFrom } from '@weir/cli/kafka-from.ts'
+import { openDataDir, type Secrets } from '@weir/cli/up/data-dir.ts'
 import { effectivePolicy } from '@weir/cli/up/effective-policy.ts'
 import type { Part } from '@weir/cli/up/kept-part.ts'
 import { choosePorts, opsPortsOf, type Ports } from '@weir/cli/up/ports.ts'
 import { putPolicyInForce } from '@weir/cli/up/put-policy-in-force.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
 import { demoParts, serviceParts } from '@weir/cli/up/services.ts'
-import { clickhouseAt } from '@weir/clickhouse/variables.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { StackPart } from './stack-part.ts'
 
@@ -27,6 +28,10 @@ export interface StackOptions {
   readonly moreMetering?: number
   /** For every service; the group's session is 6 s unless it says otherwise. */
   readonly environment?: Readonly<Record<string, string>>
+  /** For one service beside that, by its name; and for the commands `topics` and `migrate`. */
+  readonly environmentOf?: (name: string) => Readonly<Record<string, string>>
+  /** The text of its policy; else `failurePolicy`. */
+  readonly policy?: string
   /** Called with the empty data directory, before anything is started on it; and before it is removed. */
   readonly onDir?: (dir: string) => void
   readonly beforeRemoval?: () => void
@@ -37,7 +42,9 @@ export interface Stack {
   readonly dir: string
   readonly ports: Ports
   readonly addresses: { readonly redis: string; readonly kafka: string; readonly clickhouse: string }
-  readonly adminToken: string
+  /** As whoever may do everything. */
+  readonly kafka: KafkaOptions
+  readonly secrets: Secrets
   readonly names: readonly string[]
   pid(name: string): number | undefined
   opsAddress(name: string): string
@@ -83,16 +90,23 @@ async function planStack(options: StackOptions) {
   const ports = await choosePorts('auto', new Set())
   const servers = await planServers({ environment, dir, ports, progress: say })
   const origins = { upstream: `http://127.0.0.1:${ports.upstream}`, receiver: `http://127.0.0.1:${ports.receiver}` }
-  const policy = effectivePolicy(failurePolicy(), { secrets: data.secrets, ...origins })
+  const policy = effectivePolicy(options.policy ?? failurePolicy(), { secrets: data.secrets, ...origins })
   const policyFile = join(dir, 'policy.yaml')
   writeFileSync(policyFile, policy.text)
   const opsPorts = await opsPortsOf(ports, options.ingress ?? 1)
   const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
-  const services = serviceParts(serviceOptions)
+  const services = serviceParts(serviceOptions).map((part) => ({
+    ...part,
+    env: { ...part.env, ...options.environmentOf?.(part.name) },
+  }))
   const more = await moreMetering(services, options.moreMetering ?? 0)
   for (const { part, port } of more) opsPorts[part.name] = port
   const demo = demoParts(serviceOptions)
-  return { dir, environment, data, said, say, ports, servers, policy, opsPorts, demo, services, more }
+  const withKafka = { ...environment, WEIR_KAFKA_BROKERS: servers.addresses.kafka }
+  const kafka = kafkaFrom(withKafka, 'failure-suite')
+  /** What a command of that name has. */
+  const as = (name: string) => ({ ...withKafka, ...options.environmentOf?.(name) })
+  return { dir, environment, data, said, say, ports, servers, kafka, as, policy, opsPorts, demo, services, more }
 }
 
 type Plan = Awaited<ReturnType<typeof planStack>>
@@ -101,8 +115,8 @@ type Plan = Awaited<ReturnType<typeof planStack>>
 async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise<void>): Promise<void> {
   const { servers, say, ports, data, policy, demo, services, more } = plan
   await start(servers.parts)
-  await createTopics(kafkaOptions(servers.addresses.kafka), say)
-  await applyMigrations(clickhouseAt(servers.addresses.clickhouse), say)
+  await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), say)
+  await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), say)
   const isConsole = ({ name }: Part) => name === 'console'
   await start([...demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }
@@ -145,7 +159,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     dir,
     ports,
     addresses: servers.addresses,
-    adminToken: data.secrets.adminToken,
+    kafka: plan.kafka,
+    secrets: data.secrets,
     names: [...parts.keys()],
     said,
     pid: (name) => get(name).pid,

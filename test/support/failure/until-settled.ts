@@ -3,6 +3,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { inspectJournals } from '@weir/kafka/journal/inspect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
+import type { Stack } from './stack.ts'
 
 /** All that journals held is in Kafka, and all of that in ClickHouse, within this time each. */
 const deadlineMs = 120_000
@@ -37,7 +38,7 @@ async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
  * Waits, after the load has stopped, until all that will ever come to ClickHouse is there: what was answered, what was cut off, and what
  * came too often. Only then can it be counted: else decisions that were cut off stand in for answered ones still on their way.
  */
-export async function untilSettled({ kafka, dir }: { readonly kafka: string; readonly dir: string }): Promise<void> {
+export async function untilSettled({ kafka, dir }: Pick<Stack, 'kafka' | 'dir'>): Promise<void> {
   if (!(await untilSent(join(dir, 'journal')))) throw new Error('journals hold records that Kafka does not have')
   const offsets = await openKafkaOffsets(kafka)
   try {
