@@ -104,7 +104,7 @@ export class BlockWriter {
     if (!isLast) this.#options.marks.add(sides.marks)
     for (const [name, rows] of Object.entries({ ...sides, marks: isLast ? sides.marks : [] })) {
       if (rows.length === 0) continue
-      const block = { table: `weir.${name}`, lines: linesOf(rows), token: `${token}:${name}` }
+      const block = { table: name, lines: linesOf(rows), token: `${token}:${name}` }
       await this.patiently(owner, async () => {
         const outcome = await this.#insert(owner, block)
         if (outcome.kind !== 'inserted') throw outcome.error

@@ -41,7 +41,7 @@ async function stop(http: Server, server: QueryServer): Promise<void> {
 process.env.UV_THREADPOOL_SIZE ??= String(poolThreads)
 const read = readFlags(process.argv.slice(2))
 if (read.kind === 'wrong') refuse(`${read.problem}\n${usage}`, 2)
-const { port, host, passwordFile } = read.flags
+const { port, host, passwordFile, usersFile } = read.flags
 const path = resolve(read.flags.path)
 
 const holder = directoryHolder(path)
@@ -61,7 +61,7 @@ await listen(http, port, host).catch((error: NodeJS.ErrnoException) => {
       : `cannot be used (${error.message})`
   refuse(`port ${port} on ${host} ${reason}`, 1)
 })
-const engine = await openEngine(path).catch((error: Error) =>
+const engine = await openEngine(path, usersFile).catch((error: Error) =>
   refuse(`the data directory ${path} cannot be opened (${error.message}); another process may hold it`, 1),
 )
 const spool = await Spool.open(path).catch((error: Error) => refuse(error.message, 1))

@@ -29,7 +29,7 @@ async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Pr
   const before = await rawSums(client, rollup, span)
   const found = await rollupSums(client, rollup, span)
   const after = await rawSums(client, rollup, span)
-  return compareRollup({ table: rollup.table.replace('weir.', ''), before, rollup: found, after })
+  return compareRollup({ table: rollup.table, before, rollup: found, after })
 }
 
 /**

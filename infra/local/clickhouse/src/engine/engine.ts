@@ -22,7 +22,7 @@ export interface Engine {
  * Opens the directory for this process alone. Throws when another process holds it; the engine itself then writes the
  * reason to stderr.
  */
-export async function openEngine(path: string): Promise<Engine> {
+export async function openEngine(path: string, usersFile?: string): Promise<Engine> {
   mkdirSync(path, { recursive: true })
   const native = loadNative()
   const connect = (settings: Readonly<Record<string, string>> = {}) =>
@@ -34,7 +34,7 @@ export async function openEngine(path: string): Promise<Engine> {
       ),
     )
   // The directory is open as long as one connection is: this one lasts as long as the server. The first one's rights hold for all.
-  const rights = fileURLToPath(new URL('../../users.xml', import.meta.url))
+  const rights = usersFile ?? fileURLToPath(new URL('../../users.xml', import.meta.url))
   const keeper = connect({ 'config-file': rights, users_config: rights }) // the engine reads the second only with the first
   const { bytes } = await keeper.query('SELECT version(), serverTimezone()', 'TabSeparatedRaw')
   const [version = '', timezone = 'UTC'] = bytes.toString().trimEnd().split('\t')
