@@ -1,9 +1,14 @@
 // Reads Weir's alerts with kafkajs: npm install kafkajs, then BROKERS=host:port node consume.mjs
+// Where Kafka asks for a password, KAFKA_USERNAME and KAFKA_PASSWORD too, and in KAFKA_CA the file of an authority that Node does not know.
+import { readFileSync } from 'node:fs'
 import { Kafka, logLevel } from 'kafkajs'
 
-const brokers = (process.env.BROKERS ?? '127.0.0.1:9092').split(',')
+const { BROKERS = '127.0.0.1:9092', KAFKA_CA, KAFKA_USERNAME: username, KAFKA_PASSWORD: password } = process.env
+const brokers = BROKERS.split(',')
+const ssl = KAFKA_CA === undefined ? true : { ca: readFileSync(KAFKA_CA) }
+const login = username === undefined ? {} : { ssl, sasl: { mechanism: 'scram-sha-512', username, password } }
 // It writes its log to stdout, where the alerts go.
-const kafka = new Kafka({ clientId: 'alert-example', brokers, logLevel: logLevel.ERROR })
+const kafka = new Kafka({ clientId: 'alert-example', brokers, ...login, logLevel: logLevel.ERROR })
 // A group of its own for each system that wants all alerts.
 const consumer = kafka.consumer({ groupId: 'alert-example-kafkajs' })
 // An alert may come again, under the same id. In earnest this is a table with the id as its key.

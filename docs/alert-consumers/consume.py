@@ -1,4 +1,5 @@
-"""Reads Weir's alerts with confluent-kafka: pip install confluent-kafka, then BROKERS=host:port python3 consume.py"""
+"""Reads Weir's alerts with confluent-kafka: pip install confluent-kafka, then BROKERS=host:port python3 consume.py
+Where Kafka asks for a password, KAFKA_USERNAME and KAFKA_PASSWORD too, and in KAFKA_CA the file of an authority that the system does not know."""
 
 import json
 import os
@@ -6,8 +7,18 @@ import sys
 
 from confluent_kafka import Consumer, KafkaException
 
+login = {}
+if "KAFKA_USERNAME" in os.environ:
+    login = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": os.environ["KAFKA_USERNAME"],
+        "sasl.password": os.environ["KAFKA_PASSWORD"],
+        **({"ssl.ca.location": os.environ["KAFKA_CA"]} if "KAFKA_CA" in os.environ else {}),
+    }
 consumer = Consumer(
     {
+        **login,
         "bootstrap.servers": os.environ.get("BROKERS", "127.0.0.1:9092"),
         # A group of its own for each system that wants all alerts.
         "group.id": "alert-example-python",

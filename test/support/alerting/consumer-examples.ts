@@ -59,8 +59,11 @@ function run(
   }
 }
 
-/** Runs the examples of docs/alert-consumers as they are. */
-export async function startConsumerExamples(brokers: string): Promise<readonly RunningExample[]> {
+/** Runs the examples of docs/alert-consumers as they are, with these variables besides. */
+export async function startConsumerExamples(
+  brokers: string,
+  login: Readonly<Record<string, string>> = {},
+): Promise<readonly RunningExample[]> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-consumers-'))
   await fetchPythonClient()
   // As if somebody had said npm install kafkajs beside it.
@@ -69,9 +72,9 @@ export async function startConsumerExamples(brokers: string): Promise<readonly R
   await symlink(join(examples, 'consume.mjs'), join(dir, 'consume.mjs'))
   const node: [string, ...string[]] = [process.execPath, '--preserve-symlinks-main', join(dir, 'consume.mjs')]
   const running = [
-    run('kafkajs', node, { BROKERS: brokers }),
-    run('python', ['python3', join(examples, 'consume.py')], { BROKERS: brokers, PYTHONPATH: pythonModules }),
-    run('kcat', ['sh', join(examples, 'consume.sh')], { BROKERS: brokers }),
+    run('kafkajs', node, { BROKERS: brokers, ...login }),
+    run('python', ['python3', join(examples, 'consume.py')], { BROKERS: brokers, PYTHONPATH: pythonModules, ...login }),
+    run('kcat', ['sh', join(examples, 'consume.sh')], { BROKERS: brokers, ...login }),
   ]
   const [first, ...others] = running
   if (first === undefined) return running
