@@ -74,7 +74,9 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
   // They hold passwords: each service gets those that it reads.
-  const redis = { WEIR_REDIS_URL: servers.addresses.redis }
+  // A file is handed on as such: it is read again when it changes.
+  const redisUrl = 'WEIR_REDIS_URL'
+  const redis = environment[`${redisUrl}_FILE`] ? {} : { [redisUrl]: servers.addresses.redis }
   const clickhouse = clickhouseVariablesFor(environment, servers.addresses.clickhouse)
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
   const ingress = {

@@ -36,6 +36,21 @@ function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let at = 0; at < all.length; at += jobsAtOnceMax) yield all.slice(at, at + jobsAtOnceMax)
 }
 
+/** Before Redis is asked again for a job when it refused to give one, as to a user who lacks a right. */
+const refusedPauseMs = 1_000
+
+/** BullMQ's own asks again immediately, ten thousand times a second, unless there is no connection. */
+class PatientWorker extends Worker<DeliveryJob> {
+  protected override async moveToActive(token: string, name?: string) {
+    try {
+      return await super.moveToActive(token, name)
+    } catch (error) {
+      await this.delay(refusedPauseMs)
+      throw error
+    }
+  }
+}
+
 /** BullMQ keeps jobs and their times in Redis, so that a schedule outlives every process; which attempt is due is the job's own. */
 export function createDispatcher(options: {
   readonly deliver: (job: DeliveryJob) => Promise<AfterTurn>
@@ -65,7 +80,7 @@ export function createDispatcher(options: {
     await job.moveToDelayed(after.atMs, token)
     throw new DelayedError()
   }
-  const worker = new Worker<DeliveryJob>(queueName, process, {
+  const worker = new PatientWorker(queueName, process, {
     connection,
     concurrency: attemptsAtOnceMax,
     lockDuration: lockMs,
