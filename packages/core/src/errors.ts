@@ -35,7 +35,9 @@ export const errorFacts = {
   PROGRAM_MISSING: { retryable: false },
   /** Kafka did not answer, or not in time; what was sent may or may not be stored. */
   KAFKA_UNAVAILABLE: { retryable: true },
-  /** Kafka refuses this request for good: no right, no such version, too large. */
+  /** Kafka does not let us in, or a right is missing; the message names the variable or the right. */
+  KAFKA_DENIED: { retryable: true },
+  /** Kafka refuses this request for good: no such version, too large. */
   KAFKA_REFUSED: { retryable: false },
   /** The partition belongs to another member or generation of the group by now, which reads it again. */
   PARTITION_LOST: { retryable: false },

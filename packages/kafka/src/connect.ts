@@ -20,6 +20,8 @@ export interface KafkaOptions {
   readonly log: KafkaLog
   /** Without it Kafka is spoken to in plain text and asks for no password. */
   readonly security?: KafkaSecurity
+  /** What topics and groups are for, where there is one right that cannot be done without. */
+  readonly purpose?: 'Read' | 'Write'
 }
 
 /** What a broker gets for one request, before the connection counts as lost. */
@@ -42,13 +44,13 @@ function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): 
  * group must not share one. Nothing is connected yet.
  */
 export function createClient(options: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
-  const { brokers, clientId, log, security } = options
+  const { brokers, clientId, log, security, purpose } = options
   return new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,
     // A listening broker accepts within a network round trip; the first handshake of a TLS server takes some, and its processor.
     connectionTimeout: security?.tls === undefined ? 3_000 : 10_000,
-    socketFactory: socketFactory(security),
+    socketFactory: Object.assign(socketFactory(security), { security, purpose }),
     ...(security?.sasl === undefined ? {} : { sasl: mechanismOf(security.sasl) }),
     requestTimeout: requestTimeoutMs,
     retry,

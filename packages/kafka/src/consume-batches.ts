@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
-import { isTransient, reasonOf } from './kafka-errors.ts'
+import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
 import { isMemberCurrent, refuseJumps } from './kafkajs-fixes.ts'
 import { openPartitionDesk, type PartitionDesk } from './partition-facts.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
@@ -60,12 +60,19 @@ const retryInPlace = {
 /** A handler gets so long to finish at a stop; below the deadline of the whole process. */
 const stopDeadlineMs = 10_000
 
+function unlessMissing(error: unknown): void {
+  if (!isMissingTopic(error)) throw error
+}
+
 async function missingTopics(options: ConsumeOptions): Promise<string[]> {
-  const admin = createClient(options).admin()
+  const admin = createClient({ ...options, purpose: 'Read' }).admin()
   try {
     await admin.connect()
     const existing = new Set(await admin.listTopics())
-    return options.topics.filter((topic) => !existing.has(topic))
+    const missing = options.topics.filter((topic) => !existing.has(topic))
+    // The list leaves out topics that we may not see; asked for by name they are refused.
+    if (missing.length > 0) await admin.fetchTopicMetadata({ topics: missing }).catch(unlessMissing)
+    return missing
   } finally {
     await admin.disconnect()
   }
@@ -73,7 +80,7 @@ async function missingTopics(options: ConsumeOptions): Promise<string[]> {
 
 function createConsumer(options: ConsumeOptions): Consumer {
   const { groupId, sessionTimeoutMs, maxWaitMs, minBytes, maxBytes, partitionsAtOnce } = options
-  return createClient(options, retryInPlace).consumer({
+  return createClient({ ...options, purpose: 'Read' }, retryInPlace).consumer({
     groupId,
     sessionTimeout: sessionTimeoutMs,
     rebalanceTimeout: sessionTimeoutMs, // who does not come back within the session is lost anyway

@@ -38,6 +38,8 @@ export class Assignment {
   readonly #stopped = new Map<string, StoppedPartition>()
   #lastProgressMs = 0
   waitingFor = 'the first connection to Kafka'
+  /** Why Kafka does not let a batch be worked off, which is tried again; empty after one that was. */
+  denied = ''
   crashed: string | undefined
   /** How often the group was joined. */
   joins = 0
@@ -50,6 +52,7 @@ export class Assignment {
     this.#assigned = assigned
     this.#positions.clear()
     this.#stopped.clear()
+    this.denied = ''
     this.waitingFor = ''
     this.joins += 1
     this.progress()
@@ -73,6 +76,7 @@ export class Assignment {
   }
 
   moveTo(position: PartitionPosition): void {
+    this.denied = ''
     this.#positions.set(`${position.topic}:${position.partition}`, position)
     this.progress()
   }
@@ -84,7 +88,7 @@ export class Assignment {
   status(): ConsumerStatus {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
-    const waitingFor = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : this.waitingFor
+    const waitingFor = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : this.waitingFor || this.denied
     const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'
     return {
       state,

@@ -2,7 +2,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Admin } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
-import { isTransient, kafkaFault } from './kafka-errors.ts'
+import { isDenied, isTransient, kafkaFault } from './kafka-errors.ts'
 import { kafkajs } from './kafkajs-fixes.ts'
 import type { TopicSpec } from './topics-file.ts'
 
@@ -55,7 +55,7 @@ async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<b
     if (isLed) await Promise.all(specs.map(({ name }) => admin.fetchTopicOffsets(name)))
     return isLed
   } catch (error) {
-    if (isTransient(error)) return false
+    if (isTransient(error) && !isDenied(error)) return false
     throw error
   }
 }

@@ -32,16 +32,21 @@ export function isMissingTopic(error: unknown): boolean {
 
 /** kafkajs's errors that a person has to mend. Many others it calls final too, such as "no coordinator found" of a broker that restarts. */
 const finalNames = new Set([
-  'KafkaJSSASLAuthenticationError',
   'KafkaJSServerDoesNotSupportApiKey',
   'KafkaJSNotImplemented',
   'KafkaJSUnsupportedMagicByteInMessageSet',
 ])
 
+/** Whether a person has to correct a variable, a file or a right: the reason names it. Waiting helps once that is done. */
+export function isDenied(error: unknown): boolean {
+  return /WEIR_KAFKA_/.test(reasonOf(error)) || /AUTHORIZATION_FAILED$|SASL/.test(typeOf(rootOf(error)))
+}
+
 /** Whether the same attempt may succeed later by itself; true for everything that is not known to be final. */
 export function isTransient(error: unknown): boolean {
   const root = rootOf(error)
   if (!(root instanceof kafkajs.KafkaJSError)) return true
+  if (isDenied(root)) return true
   if (finalNames.has(root.name)) return false
   return !(root instanceof kafkajs.KafkaJSProtocolError) || root.retriable || lostTypes.has(typeOf(root))
 }
@@ -49,7 +54,8 @@ export function isTransient(error: unknown): boolean {
 /** One line for people: what the root of the fault said. */
 export function reasonOf(error: unknown): string {
   const root = rootOf(error)
-  return root instanceof Error ? root.message : String(root)
+  const reason = root instanceof Error ? root.message : String(root)
+  return reason.includes('WEIR_KAFKA_') ? reason.replace(/^(Connection error|Failed to connect): /, '') : reason
 }
 
 /** A fault of Kafka in our own words: lost partition, unreachable for now, or refused for good. */
@@ -63,6 +69,7 @@ export function kafkaFault(what: string, error: unknown): WeirError {
       error,
     )
   }
+  if (isDenied(error)) return new WeirError('KAFKA_DENIED', `${what}: ${reason}`, error)
   return isTransient(error)
     ? new WeirError('KAFKA_UNAVAILABLE', `${what}: ${reason}; try again, and see whether the brokers are up`, error)
     : new WeirError('KAFKA_REFUSED', `${what}: ${reason}; trying again will not help`, error)

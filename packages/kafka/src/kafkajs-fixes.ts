@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { crc32c } from '@node-rs/crc32'
 import { type EncodedRecord, encodeRecord, isPlainRecord, type RecordFields } from './encode-record.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
+import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
 /*
  * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are mended here, on its own classes, before its main module is
@@ -213,6 +214,26 @@ function refuseToJump(group: { prototype: ConsumerGroup }): void {
   }
 }
 
+/** Before a session ends: as kafkajs has it. */
+const reauthenticateMs = 10_000
+
+/**
+ * The original logs in again 10 s before a session ends. One of 10 s or less it begins with every request, and Kafka takes one login a
+ * second of a connection at most: here it is then the last fifth of the session.
+ */
+function reauthenticateInTime(connection: { readonly prototype: object }): void {
+  const lifetimes = new WeakMap<object, { toNumber(): number }>()
+  Object.defineProperty(connection.prototype, 'sessionLifetime', {
+    get() {
+      return lifetimes.get(this)
+    },
+    set(lifetime: { toNumber(): number }) {
+      lifetimes.set(this, lifetime)
+      this.reauthenticationThreshold = Math.min(reauthenticateMs, Math.floor(lifetime.toNumber() / 5))
+    },
+  })
+}
+
 encodeIntoPool('kafkajs/src/protocol/encoder')
 encodePlainRecords('kafkajs/src/protocol/recordBatch/record/v0')
 // The original's checksum is a table lookup for every byte, in JavaScript; this one is the processor's own instruction.
@@ -225,6 +246,10 @@ keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
 countWaitFromAnswer(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
+nameTopics(requireCjs('kafkajs/src/network/connection'))
+nameGroups(requireCjs('kafkajs/src/broker'))
+keepDenials(requireCjs('kafkajs/src/cluster/brokerPool'))
+reauthenticateInTime(requireCjs('kafkajs/src/network/connection'))
 
 /** kafkajs with the fixes in place. */
 export const kafkajs: typeof import('kafkajs') = requireCjs('kafkajs')

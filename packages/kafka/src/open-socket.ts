@@ -38,7 +38,7 @@ export const socketFactory =
         error.message = explainTls(error, where, tls, isOpen)
       })
     }
-    explainEnd(socket, where, security)
+    explainEnd(socket, where, security, () => isOpen)
     return socket
   }
 
@@ -65,6 +65,9 @@ const unknownAuthority =
   /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_\w+|CERT_UNTRUSTED|INVALID_CA)$/
 const clientRefused = /ALERT_(NO_|BAD_|UNSUPPORTED_)?(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/
 
+const noTls = (where: string) =>
+  `${where} does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS`
+
 function explainTls(error: NodeError, where: string, { cert }: Tls, isSecure: boolean): string {
   const { code = '', reason = error.message } = error
   if (unknownAuthority.test(code))
@@ -76,13 +79,12 @@ function explainTls(error: NodeError, where: string, { cert }: Tls, isSecure: bo
       ? `${where} asks for a certificate of ours: see WEIR_KAFKA_TLS_CERT and WEIR_KAFKA_TLS_KEY (${reason})`
       : `${where} does not take the certificate of WEIR_KAFKA_TLS_CERT (${reason})`
   }
-  if (!isSecure && /^(ERR_SSL|ECONNRESET|EPROTO)/.test(code))
-    return `${where} does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS (${reason})`
+  if (!isSecure && /^(ERR_SSL|ECONNRESET|EPROTO)/.test(code)) return `${noTls(where)} (${reason})`
   return error.message
 }
 
 /** kafkajs would only say that the connection was closed. */
-function explainEnd(socket: Socket, where: string, security: KafkaSecurity | undefined): void {
+function explainEnd(socket: Socket, where: string, security: KafkaSecurity | undefined, isOpen: () => boolean): void {
   const sinceMs = performance.now()
   let answers = 0
   let isAlert = false
@@ -95,6 +97,7 @@ function explainEnd(socket: Socket, where: string, security: KafkaSecurity | und
   })
   const why = () => {
     if (performance.now() - sinceMs > greetingMs) return undefined
+    if (!isOpen()) return security?.tls === undefined ? undefined : noTls(where)
     if (security?.tls === undefined && (answers === 0 || isAlert))
       return `${where} closed the connection before it answered: if it speaks TLS, set WEIR_KAFKA_TLS`
     if (security?.sasl === undefined && answers < 2)

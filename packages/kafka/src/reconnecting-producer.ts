@@ -17,7 +17,7 @@ export function createProducer(options: KafkaOptions): ReconnectingProducer {
   let failures = 0
 
   const connect = async () => {
-    const producer = createClient(options).producer({
+    const producer = createClient({ ...options, purpose: 'Write' }).producer({
       allowAutoTopicCreation: false,
       createPartitioner: kafkajs.Partitioners.DefaultPartitioner, // named, because kafkajs warns on stdout otherwise
       retry: { retries: 0 },

@@ -3,7 +3,7 @@ import type { EachBatchPayload, KafkaMessage } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
 import { FetchedRecord } from './fetched-record.ts'
-import { isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
+import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
 import { isStillAssigned, kafkajs } from './kafkajs-fixes.ts'
 
 export interface ConsumedRecord {
@@ -116,6 +116,7 @@ function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): v
   if (isLostMembership(cause)) throw cause
   const isAway = error instanceof WeirError && error.code === 'KAFKA_UNAVAILABLE'
   const isRefused = error instanceof WeirError && error.code === 'KAFKA_REFUSED'
+  if (isDenied(cause)) options.assignment.denied = reasonOf(cause)
   if (isAway || (isKafkaError(cause) && !isRefused)) throw new kafkajs.KafkaJSError(reasonOf(cause))
   if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
     options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')

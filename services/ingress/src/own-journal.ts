@@ -56,10 +56,11 @@ export async function ownJournal(
 }
 
 /** A journal that takes nothing is no reason to send requests elsewhere when it admits them nevertheless: they are answered. */
-function healthOf({ trouble, backlog, maxBytes, replicas }: Journal) {
+function healthOf({ trouble, backlog, maxBytes, replicas, unsentFor }: Journal) {
   if (trouble !== undefined) return { warning: `the journal takes nothing: ${trouble}` }
   if (backlog.bytes > maxBytes * warnAtPart)
-    return { warning: 'the journal is nearly full: Kafka does not take its records' }
+    return { warning: `the journal is nearly full: Kafka does not take its records${unsentFor && `: ${unsentFor}`}` }
+  if (unsentFor !== '') return { warning: `Kafka does not take the journal's records: ${unsentFor}` }
   if (replicas === 1)
     return { warning: 'Kafka keeps one copy of each record (replication factor 1): the loss of a broker loses them' }
   return undefined

@@ -23,7 +23,7 @@ async function beat(owner: Owner): Promise<void> {
   try {
     await owner.heartbeat()
   } catch (error) {
-    if (error instanceof WeirError && error.code === 'KAFKA_UNAVAILABLE' && !owner.isStale()) return
+    if (error instanceof WeirError && error.retryable && !owner.isStale()) return
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import { type KafkaOptions, requestTimeoutMs } from '../connect.ts'
+import { missingRight } from '../missing-rights.ts'
 import { createCluster } from '../raw-cluster.ts'
 import {
   type ClusterMetadata,
@@ -33,6 +34,8 @@ export interface BrokerLinks {
   topic(name: string): TopicMetadata | undefined
   /** The broker to send a partition's records to; undefined while there is none. */
   leaderOf(topic: string, partition: number): number | undefined
+  /** Which right we lack by Kafka's number in an answer, else in what was last learnt of the topic. */
+  missingRight(topic: string, code?: number): string | undefined
   /** One request to one broker, with acks=all. Rejects when there is no answer: then all, some or none may be stored. */
   produce(nodeId: number, batches: readonly PartitionBatch[]): Promise<PartitionAnswer[]>
   close(): void
@@ -88,6 +91,9 @@ export function openBrokerLinks(options: KafkaOptions): BrokerLinks {
     leaderOf(topic, partition) {
       const leader = this.topic(topic)?.partitions.find((one) => one.partition === partition)?.leader ?? -1
       return leader >= 0 ? leader : undefined
+    },
+    missingRight(name, code = known.topics.find((topic) => topic.name === name)?.errorCode ?? 0) {
+      return missingRight(options, 'Produce', code, name)
     },
     async produce(nodeId, batches) {
       const broker = known.brokers.find((one) => one.nodeId === nodeId)

@@ -66,6 +66,8 @@ export interface Journal {
   readonly maxBytes: number
   /** What keeps it from taking records now. */
   readonly trouble: JournalTrouble | undefined
+  /** Why Kafka does not take the records; empty while it does. */
+  readonly unsentFor: string
   /** Journals of dead processes that are being sent. */
   readonly adopted: number
   /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
@@ -105,6 +107,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const directory = await createDirectory(base, topics, crash)
   const writer = await openWriter(directory, { ...options, topics, crash })
   const state = new PublisherState()
+  const kafka = { trouble: '' }
   const keeper = keepPublisher({
     start: {
       brokers: options.brokers,
@@ -124,16 +127,21 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
       log.warn({ topic: name, partitions }, 'the topic has another partition count; new records are spread over it')
       writer.setPartitions(topic, partitions)
     },
+    onTrouble: (reason) => {
+      kafka.trouble = reason
+      if (reason !== '') log.warn({ reason }, 'Kafka does not take the records, which wait on disk')
+    },
     onCorrections: (corrections) => options.onCorrections?.(corrections),
     ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
   })
-  return new OpenJournal(directory, writer, state, keeper, log)
+  return new OpenJournal(directory, writer, { state, kafka }, keeper, log)
 }
 
 class OpenJournal implements Journal {
   readonly #directory: HeldDirectory
   readonly #writer: JournalWriter
   readonly #state: PublisherState
+  readonly #kafka: { readonly trouble: string }
   readonly #keeper: PublisherKeeper
   readonly #log: Logger
   #draining: Promise<{ readonly left: number }> | undefined
@@ -141,13 +149,14 @@ class OpenJournal implements Journal {
   constructor(
     directory: HeldDirectory,
     writer: JournalWriter,
-    state: PublisherState,
+    { state, kafka }: { readonly state: PublisherState; readonly kafka: { readonly trouble: string } },
     keeper: PublisherKeeper,
     log: Logger,
   ) {
     this.#directory = directory
     this.#writer = writer
     this.#state = state
+    this.#kafka = kafka
     this.#keeper = keeper
     this.#log = log
   }
@@ -180,6 +189,10 @@ class OpenJournal implements Journal {
 
   get trouble() {
     return this.#writer.trouble
+  }
+
+  get unsentFor() {
+    return this.#kafka.trouble
   }
 
   get adopted() {

@@ -28,6 +28,8 @@ export interface KeeperOptions {
   readonly onPartitions: (topic: number, partitions: number) => void
   /** Journals that were taken over, and are about to be sent, have these corrections. */
   readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  /** Why Kafka takes nothing, or not all; empty once it does, or another thread begins. */
+  readonly onTrouble?: (reason: string) => void
   /** Given by tests only: sees each thread. */
   readonly onThread?: (thread: Worker) => void
 }
@@ -67,6 +69,7 @@ class Keeper implements PublisherKeeper {
 
   #hear(message: FromPublisher): void {
     if (message.kind === 'partitions') this.#options.onPartitions(message.topic, message.partitions)
+    else if (message.kind === 'trouble') this.#options.onTrouble?.(message.reason)
     else if (message.kind === 'corrections') this.#options.onCorrections(message.corrections)
     else if (message.kind === 'drained') this.#drained.resolve(true)
     else this.#options.log[message.level](message.fields, message.event)
@@ -74,6 +77,7 @@ class Keeper implements PublisherKeeper {
 
   #bury(code: number, reason: string): void {
     this.#thread = undefined
+    this.#options.onTrouble?.('')
     if (this.#isEnding) return
     this.#deaths = performance.now() - this.#startedMs > soundMs ? 1 : this.#deaths + 1
     const inMs = retryDelayMs(this.#deaths)

@@ -25,6 +25,8 @@ export type ToPublisher = { readonly kind: 'drain' } | { readonly kind: 'end' }
 export type FromPublisher =
   /** Kafka says that a topic, by its place in the list, has so many partitions. */
   | { readonly kind: 'partitions'; readonly topic: number; readonly partitions: number }
+  /** Why Kafka takes nothing, or not all; empty once it does. */
+  | { readonly kind: 'trouble'; readonly reason: string }
   /** These stand in journals of dead processes that are about to be sent. */
   | { readonly kind: 'corrections'; readonly corrections: readonly WrittenCorrection[] }
   /** All of this process's journal is acknowledged, with its end marks. */

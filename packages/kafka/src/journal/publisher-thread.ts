@@ -99,7 +99,8 @@ function onTick(nowMs: number): boolean {
   return isDraining
 }
 
-const publisher = new Publisher({ links, log, state, base: start.base, crash, onTick })
+const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
+const publisher = new Publisher({ links, log, state, base: start.base, crash, onTick, onTrouble })
 const into = { journal: start.journal, path: start.path, isOurs: async () => true, release: async () => undefined }
 const adopted = new Adopted({
   ...{ base: start.base, into, publisher, log, crash },

@@ -36,6 +36,7 @@ class Broker implements BrokerLinks {
 
   topic = () => undefined
   leaderOf = () => 1
+  missingRight = () => undefined
 
   async produce(_: number, batches: readonly PartitionBatch[]) {
     return batches.map((batch) => {

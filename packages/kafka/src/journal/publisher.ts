@@ -27,6 +27,9 @@ const metadataMinAgeMs = 500
 /** A fault that lasts is told so often. */
 const logEveryMs = 30_000
 
+/** A new leader is named meanwhile, in less than a second. */
+const failuresToSay = 3
+
 const refusals: ReadonlySet<number> = new Set([
   answerCodes.messageTooLarge,
   answerCodes.recordListTooLarge,
@@ -52,6 +55,8 @@ export class Publisher {
   readonly #crash: CrashPoint
   readonly #onTick: (nowMs: number) => boolean
   readonly #outboxes = new Set<Outbox>()
+  readonly #onTrouble: (reason: string) => void
+  readonly #complaints = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
   #pauseMs = lingerMs
   #learntMs = Number.NEGATIVE_INFINITY
@@ -71,6 +76,8 @@ export class Publisher {
     readonly crash?: CrashPoint
     /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
     readonly onTick: (nowMs: number) => boolean
+    /** Why Kafka takes nothing, or not all; empty once it does. */
+    readonly onTrouble?: (reason: string) => void
   }) {
     this.#links = options.links
     this.#log = options.log
@@ -78,6 +85,7 @@ export class Publisher {
     this.#base = options.base
     this.#crash = options.crash ?? noCrash
     this.#onTick = options.onTick
+    this.#onTrouble = options.onTrouble ?? (() => undefined)
   }
 
   add(outbox: Outbox): void {
@@ -119,16 +127,27 @@ export class Publisher {
       await this.#links.learn([...topics])
       this.#learntMs = nowMs
       this.#learnFailures = 0
+      this.#complain('', undefined)
       this.#isStale = false
     } catch (error) {
       this.#isStale = true
       this.#learnFailures += 1
       this.#learnNotBeforeMs = performance.now() + retryDelayMs(this.#learnFailures)
-      this.#tell(nowMs, { reason: reasonOf(error) }, 'Kafka does not answer; the journal keeps what is to be sent')
+      const reason = reasonOf(error)
+      this.#tell(nowMs, { reason }, 'Kafka does not answer; the journal keeps what is to be sent')
+      if (this.#learnFailures >= failuresToSay) this.#complain('', reason)
     } finally {
       this.#learning = false
     }
     this.wake(0)
+  }
+
+  /** What holds up a topic, or all of them (''), is told when it changes. */
+  #complain(topic: string, reason: string | undefined): void {
+    if (this.#complaints.get(topic) === reason) return
+    if (reason === undefined) this.#complaints.delete(topic)
+    else this.#complaints.set(topic, reason)
+    this.#onTrouble([...new Set(this.#complaints.values())].join('; '))
   }
 
   #tell(nowMs: number, fields: object, event: string): void {
@@ -145,8 +164,10 @@ export class Publisher {
       const together = new Map<number, { lanes: PublishLane[]; bytes: number }>()
       for (const lane of outbox.lanes) {
         if (!lane.canSend(nowMs)) continue
-        const nodeId = this.#links.leaderOf(outbox.topicName(lane), lane.partition)
-        if (nodeId === undefined) this.#fail(outbox, lane, nowMs, 'it has no leader, or does not exist')
+        const topic = outbox.topicName(lane)
+        const nodeId = this.#links.leaderOf(topic, lane.partition)
+        if (nodeId === undefined)
+          this.#fail(outbox, lane, nowMs, this.#links.missingRight(topic) ?? 'it has no leader, or does not exist')
         else if (lane.failures > 0) requests.push({ outbox, nodeId, lanes: [lane] })
         else {
           const group = together.get(nodeId) ?? { lanes: [], bytes: 0 }
@@ -187,9 +208,12 @@ export class Publisher {
     const name = outbox.topicName(lane)
     const answer = answers.find(({ topic, partition }) => topic === name && partition === lane.partition)
     const code = answer?.errorCode
-    if (code === answerCodes.none) outbox.acknowledge(lane, nowMs)
-    else if (code !== undefined && refusals.has(code)) this.#refuse(outbox, lane, code, nowMs)
-    else this.#fail(outbox, lane, nowMs, code === undefined ? 'no answer for it' : `Kafka's error ${code}`)
+    if (code === answerCodes.none) {
+      outbox.acknowledge(lane, nowMs)
+      this.#complain(name, undefined)
+    } else if (code !== undefined && refusals.has(code)) this.#refuse(outbox, lane, code, nowMs)
+    else if (code === undefined) this.#fail(outbox, lane, nowMs, 'no answer for it')
+    else this.#fail(outbox, lane, nowMs, this.#links.missingRight(name, code) ?? `Kafka's error ${code}`)
   }
 
   #refuse(outbox: Outbox, lane: PublishLane, code: number, nowMs: number): void {
@@ -227,5 +251,6 @@ export class Publisher {
     this.#state.add('failedAttempts', 1)
     const fields = { topic: outbox.topicName(lane), partition: lane.partition, failures: lane.failures, reason }
     this.#tell(nowMs, fields, 'records not acknowledged, sending again')
+    if (lane.failures >= failuresToSay) this.#complain(fields.topic, reason)
   }
 }

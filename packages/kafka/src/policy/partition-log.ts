@@ -40,7 +40,7 @@ const partition = 0
 
 /** Connects to the leader of the topic's partition 0. Rejects with kafkajs's error when Kafka is away or has no such topic. */
 export async function openPartitionLog(options: KafkaOptions, topic: string): Promise<PartitionLog> {
-  const cluster = createCluster(options)
+  const cluster = createCluster({ ...options, purpose: 'Read' })
   const close = () => cluster.disconnect().catch(() => undefined) // a broken connection ends by itself
   try {
     await cluster.connect()
