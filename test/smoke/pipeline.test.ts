@@ -1,4 +1,9 @@
+import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { createClient } from '@weir/kafka/connect.ts'
+import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -58,5 +63,60 @@ describe('the whole pipeline', () => {
       },
     )
     expect(seen).toBe(true)
+  })
+})
+
+describe('Kafka of `weir up`, all at one address', () => {
+  /** What Kafka says to an attempt: its own sentence, which kafkajs may wrap. */
+  const answerTo = (attempt: Promise<unknown>): Promise<string> =>
+    attempt.then(String, (error: { errors?: unknown[] }) => String(error.errors?.[0] ?? error))
+  const refused = expect.stringMatching(/not authorized|authorization failed/i)
+  const secured = () => {
+    const { kafka: address, kafkaUsername: username, kafkaPassword: password } = weir.line
+    return kafkaFrom(localKafka({ address, username: username ?? '', password: password ?? '' }), 'smoke')
+  }
+
+  it('takes a record with the password, and neither a record nor a change without it', async () => {
+    const sender = createRecordSender(secured())
+    await sender.send(topics.alertsDeadLetters, [{ key: 'k', value: 'a test of passwords' }])
+    await sender.close()
+    const client = createClient(pipeline.kafka)
+    const [admin, producer] = [client.admin(), client.producer()]
+    await Promise.all([admin.connect(), producer.connect()])
+    const acl = { resourceType: 2, resourceName: '*', resourcePatternType: 3, principal: 'User:ANONYMOUS', host: '*' }
+    const config = { type: 2, name: topics.policy, configEntries: [{ name: 'retention.ms', value: '1' }] }
+    const attempts: Record<string, () => Promise<unknown>> = {
+      topic: () => admin.createTopics({ topics: [{ topic: 'another' }] }),
+      partitions: () => admin.createPartitions({ topicPartitions: [{ topic: topics.policy, count: 9 }] }),
+      deletion: () => admin.deleteTopics({ topics: [topics.policy] }),
+      configuration: () => admin.alterConfigs({ validateOnly: false, resources: [config] }),
+      rights: () => admin.createAcls({ acl: [{ ...acl, operation: 2, permissionType: 3 }] }),
+    }
+    for (const topic of Object.values(topics))
+      attempts[topic] = () => producer.send({ topic, messages: [{ value: '{}' }] })
+    for (const [name, attempt] of Object.entries(attempts))
+      expect([name, await answerTo(attempt())]).toEqual([name, refused])
+    await Promise.all([admin.disconnect(), producer.disconnect()])
+  })
+
+  it('lets no caller without the password into a group of Weir, or commit offsets for one', async () => {
+    const owner = createClient(secured()).admin()
+    await owner.connect()
+    const groups = (await owner.listGroups()).groups.map(({ groupId }) => groupId).filter((id) => /^weir-/.test(id))
+    await owner.disconnect()
+    expect(groups).toContain('weir-metering')
+    for (const groupId of groups) {
+      const consumer = createClient(pipeline.kafka).consumer({ groupId })
+      const crash = new Promise((resolve) =>
+        consumer.on(consumer.events.CRASH, ({ payload }) => resolve(payload.error)),
+      )
+      await consumer.subscribe({ topic: topics.alerts })
+      await consumer.run({ eachMessage: async () => undefined })
+      expect([groupId, await answerTo(crash)]).toEqual([groupId, refused])
+      await consumer.disconnect()
+      const desk = openPartitionDesk(pipeline.kafka, groupId)
+      expect([groupId, await answerTo(desk.commit(topics.alerts, 0, 0n, ''))]).toEqual([groupId, refused])
+      await desk.close()
+    }
   })
 })

@@ -13,8 +13,18 @@ export interface ServerPlan {
   readonly cwd: string
   /** What clients are given: a URL for Redis and ClickHouse, host:port for Kafka. */
   readonly address: string
-  /** One attempt, a second at most, never throws: does it answer as a client would need it to? */
+  /** Kafka's: the user who may do everything, and an address where no other caller is served. */
+  readonly login?: { readonly address: string; readonly username: string; readonly password: string }
+  /** Where it is given, the launcher itself listens at `address` while the server runs, and passes connections on. */
+  readonly openRelay?: () => Promise<{ close(): unknown }>
+  /** One attempt, 3 s at most, never throws: does it answer as a client would need it to? */
   ready(): Promise<boolean>
+}
+
+export interface PlanOptions {
+  readonly dir: string
+  readonly ports: readonly number[]
+  readonly progress: (line: string) => void
 }
 
 /** A real server as it is run without Docker. The launcher and the tests start it through the same plan. */
@@ -29,9 +39,5 @@ export interface NativeServer {
    * Prepares the data directory (formatting, downloads, config files) and says how to start. Running it again on the same
    * directory continues the data. `progress` gets one line per slow step.
    */
-  plan(options: {
-    readonly dir: string
-    readonly ports: readonly number[]
-    readonly progress: (line: string) => void
-  }): Promise<ServerPlan>
+  plan(options: PlanOptions): Promise<ServerPlan>
 }

@@ -1,8 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { kafkaServer, securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { openLoginRelay } from '@weir/local-kafka/login-relay.ts'
+import { servesClients } from '@weir/local-kafka/serves-clients.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -11,28 +16,43 @@ import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts
 import { readTopic } from '../../support/servers/read-topic.ts'
 
 /** Starts the local Kafka on `dir` and on ports that are free now. */
-async function startOn(dir: string) {
-  const plan = await kafkaServer.plan({ dir, ports: await freePorts(2), progress: () => {} })
+async function startOn(dir: string, server = kafkaServer) {
+  const ports = await freePorts(server.portCount)
+  const plan = await server.plan({ dir, ports, progress: () => {} })
+  const relay = await plan.openRelay?.()
   const child = spawnBound(plan.command, { stdio: 'ignore', env: { ...process.env, ...plan.env }, cwd: plan.cwd })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const stop = async (signal: NodeJS.Signals) => {
+    relay?.close()
     child.kill(signal)
     await ended
   }
   onTestFinished(() => stop('SIGKILL'))
   expect(await waitUntil(() => plan.ready(), { deadlineMs: 60_000 })).toBe(true)
-  return { address: plan.address, stop }
+  return { address: plan.address, login: plan.login, ports, stop }
+}
+
+const newDir = async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-kafka-'))
+  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** Sends one record. Resolves to 'taken', or to what Kafka says against it. */
+async function send(options: KafkaOptions, topic: string, value: string): Promise<string> {
+  const sender = createRecordSender(options)
+  return sender
+    .send(topic, [{ key: 'k', value, headers: { h: 'v' } }])
+    .then(() => 'taken', String)
+    .finally(() => sender.close())
 }
 
 test.each(['SIGKILL', 'SIGTERM'] as const)('after %s it goes on with its data on other ports', async (signal) => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-kafka-ports-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  const dir = await newDir()
   const first = await startOn(dir)
   const before = kafkaOptions(first.address)
   const topic = await createTopic(before, 2)
-  const sender = createRecordSender(before)
-  await sender.send(topic, [{ key: 'k', value: 'kept', headers: { h: 'v' } }])
-  await sender.close()
+  expect(await send(before, topic, 'kept')).toBe('taken')
   await first.stop(signal)
   const second = await startOn(dir)
   expect(second.address).not.toBe(first.address)
@@ -41,8 +61,53 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('after %s it goes on with its data on
 })
 
 test('nothing is ready where no Kafka listens, and asking never throws', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'weir-test-kafka-none-'))
-  onTestFinished(() => rm(dir, { recursive: true, force: true }))
+  const dir = await newDir()
   const plan = await kafkaServer.plan({ dir, ports: await freePorts(2), progress: () => {} })
   expect(await plan.ready()).toBe(false)
+})
+
+test('data of a Kafka without rights gets them and stays, and each start takes the password of the file', async () => {
+  const dir = await newDir()
+  const before = await startOn(dir)
+  const topic = await createTopic(kafkaOptions(before.address), 1)
+  expect(await send(kafkaOptions(before.address), topic, '1')).toBe('taken')
+  await before.stop('SIGKILL')
+  const values: string[] = ['1']
+  const passwords: string[] = []
+  for (const value of ['2', '3']) {
+    const { address, login, ports, stop } = await startOn(dir, securedKafkaServer)
+    const as = (password = '') => kafkaFrom(localKafka({ address, username: login?.username ?? '', password }), 'test')
+    expect(await send(kafkaOptions(address), topic, 'x')).toMatch(/not authorized/i)
+    for (const old of [...passwords, 'wrong']) expect(await send(as(old), topic, 'x')).toMatch(/authentication/i)
+    expect(await send(as(login?.password), topic, value)).toBe('taken')
+    values.push(value)
+    const records = await readTopic(kafkaOptions(address), topic, (read) => read.length >= values.length)
+    expect(records.map((record) => String(record.value))).toEqual(values)
+    // Of the controller, the open and the secured listener only the open one serves callers without a password.
+    expect(await Promise.all(ports.slice(1).map(servesClients))).toEqual([false, true, false])
+    expect((await stat(join(dir, 'server.properties'))).mode & 0o077).toBe(0)
+    await stop('SIGTERM')
+    passwords.push(login?.password ?? '')
+    await rm(join(dir, 'password')) // the next start makes another
+  }
+})
+
+/** Sends bytes to a port, or nothing, and waits until the other side ends the connection. */
+const sendBytes = (port: number, bytes: string) =>
+  new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(bytes))
+    socket.on('error', () => undefined).once('close', () => resolve('closed'))
+  })
+
+test('the address for all ends connections that are no client of Kafka, and serves the next one', async () => {
+  const { address } = await startOn(await newDir())
+  const [port = 0] = await freePorts(1)
+  const open = Number(address.split(':')[1])
+  const relay = await openLoginRelay(port, { open, secured: 1 }, 500)
+  onTestFinished(() => void relay.close())
+  const endlessVersions = `${'\x7f'.repeat(4)}\0\x12`
+  const login = '\0\0\0\x02\0\x11' // where no Kafka listens
+  for (const bytes of ['', '\0\0', 'GET / HTTP/1.1\r\n\r\n', endlessVersions, login])
+    expect([bytes, await sendBytes(port, bytes)]).toEqual([bytes, 'closed'])
+  expect(await createTopic(kafkaOptions(`127.0.0.1:${port}`), 1)).toMatch(/^test/)
 })

@@ -102,7 +102,7 @@ async function planStack(options: StackOptions) {
   const more = await moreMetering(services, options.moreMetering ?? 0)
   for (const { part, port } of more) opsPorts[part.name] = port
   const demo = demoParts(serviceOptions)
-  const withKafka = { ...environment, WEIR_KAFKA_BROKERS: servers.addresses.kafka }
+  const withKafka = { ...environment, ...servers.kafkaVariables }
   const kafka = kafkaFrom(withKafka, 'failure-suite')
   /** What a command of that name has. */
   const as = (name: string) => ({ ...withKafka, ...options.environmentOf?.(name) })

@@ -4,9 +4,12 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import type { NativeServer, PlanOptions, ServerPlan } from '@weir/runtime/native-server.ts'
+import { serverPassword } from '@weir/runtime/server-password.ts'
 import { kafkaLibs } from './kafka-libs.ts'
-import { java, loggingFile, loggingProperties, serverProperties } from './server-files.ts'
+import { openLoginRelay } from './login-relay.ts'
+import { grantRights, username } from './rights.ts'
+import { java, loggingFile, loggingProperties, type ServerFilesOptions, serverProperties } from './server-files.ts'
 import { servesClients } from './serves-clients.ts'
 
 /** Kafka's own form of an id: 16 bytes in URL-safe base64, not beginning with a dash, which its tools take for a flag. */
@@ -33,7 +36,21 @@ async function format(dir: string, libs: string): Promise<void> {
   await rename(join(dir, fresh), join(dir, dataDir))
 }
 
-/** Apache Kafka as one KRaft node on loopback. Its jars come from Maven into `.weir/kafka-libs` of the checkout. */
+/** Writes the files that Kafka is started from. */
+async function prepare(
+  { dir, progress }: Pick<PlanOptions, 'dir' | 'progress'>,
+  files: Omit<ServerFilesOptions, 'dataDir'>,
+): Promise<Pick<ServerPlan, 'command' | 'env' | 'cwd'>> {
+  const libs = await kafkaLibs(progress)
+  await writeFile(join(dir, loggingFile), loggingProperties)
+  if (!existsSync(join(dir, dataDir))) await format(dir, libs)
+  const properties = join(dir, 'server.properties')
+  await rm(properties, { force: true }) // an earlier version's may be readable by others, and would stay so
+  await writeFile(properties, serverProperties({ dataDir, ...files }), { mode: 0o600 })
+  return { command: [...java(libs, '384m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
+}
+
+/** Apache Kafka as one KRaft node on loopback, where every caller may do everything: for tests. Its jars come from Maven. */
 export const kafkaServer: NativeServer = {
   name: 'kafka',
   needs: [
@@ -47,16 +64,28 @@ export const kafkaServer: NativeServer = {
   portCount: 2,
   async plan({ dir, ports: [brokerPort = 0, controllerPort = 0], progress }) {
     await mkdir(dir, { recursive: true })
-    const libs = await kafkaLibs(progress)
-    await writeFile(join(dir, loggingFile), loggingProperties)
-    if (!existsSync(join(dir, dataDir))) await format(dir, libs)
-    await writeFile(join(dir, 'server.properties'), serverProperties({ dataDir, brokerPort, controllerPort }))
     return {
-      command: [...java(libs, '384m'), 'kafka.Kafka', 'server.properties'],
-      env: {},
-      cwd: dir,
+      ...(await prepare({ dir, progress }, { brokerPort, controllerPort })),
       address: `127.0.0.1:${brokerPort}`,
       ready: () => servesClients(brokerPort),
+    }
+  },
+}
+
+/** The same where callers without a password may only read, and join groups that are not Weir's own. */
+export const securedKafkaServer: NativeServer = {
+  ...kafkaServer,
+  portCount: 4,
+  async plan({ dir, ports: [relay = 0, controller = 0, open = 0, secured = 0], progress }) {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    const { text: password } = serverPassword(dir)
+    const files = { brokerPort: open, controllerPort: controller, secured: { port: secured, username, password } }
+    return {
+      ...(await prepare({ dir, progress }, files)),
+      address: `127.0.0.1:${relay}`,
+      login: { address: `127.0.0.1:${secured}`, username, password },
+      openRelay: () => openLoginRelay(relay, { open, secured }),
+      ready: async () => (await servesClients(open)) && grantRights(secured, password),
     }
   },
 }

@@ -6,19 +6,46 @@ export interface ServerFilesOptions {
   readonly dataDir: string
   readonly brokerPort: number
   readonly controllerPort: number
+  /** Undefined for a Kafka where every caller may do everything. */
+  readonly secured?: { readonly port: number; readonly username: string; readonly password: string }
+}
+
+/**
+ * A second listener with a password, and rights: callers of the first one have those that ACLs give them. PLAIN takes the password
+ * from here, SCRAM from the metadata, where `rights.ts` puts it; kcat of Debian 12 can do PLAIN only (librdkafka before 2.6.1
+ * repeats the nonce of SCRAM, which Kafka 4 refuses).
+ */
+function securitySettings({ port, username, password }: NonNullable<ServerFilesOptions['secured']>, listeners: string) {
+  const modules = 'org.apache.kafka.common.security'
+  const login = `required username="${username}" password="${password}"`
+  const plain = `${modules}.plain.PlainLoginModule ${login} user_${username}="${password}";`
+  return {
+    listeners: `${listeners},SECURED://127.0.0.1:${port}`,
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT,SECURED:SASL_PLAINTEXT',
+    'inter.broker.listener.name': 'SECURED',
+    'sasl.mechanism.inter.broker.protocol': 'PLAIN',
+    'sasl.mechanism.controller.protocol': 'PLAIN',
+    'listener.name.controller.sasl.enabled.mechanisms': 'PLAIN',
+    'listener.name.controller.plain.sasl.jaas.config': plain,
+    'listener.name.secured.sasl.enabled.mechanisms': 'SCRAM-SHA-256,PLAIN',
+    'listener.name.secured.plain.sasl.jaas.config': plain,
+    'listener.name.secured.scram-sha-256.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
+    'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+    'super.users': `User:${username}`,
+  }
 }
 
 /**
  * One node that is broker and controller. The quorum is the static kind (`controller.quorum.voters`): its data holds only the
  * voter's number, so that the next start may use other ports, where the dynamic kind keeps the address in its log.
  */
-export function serverProperties({ dataDir, brokerPort, controllerPort }: ServerFilesOptions): string {
+export function serverProperties({ dataDir, brokerPort, controllerPort, secured }: ServerFilesOptions): string {
+  const listeners = `PLAINTEXT://127.0.0.1:${brokerPort},CONTROLLER://127.0.0.1:${controllerPort}`
   const settings = {
     'process.roles': 'broker,controller',
     'node.id': 1,
     'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
-    listeners: `PLAINTEXT://127.0.0.1:${brokerPort},CONTROLLER://127.0.0.1:${controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://127.0.0.1:${brokerPort}`,
+    listeners,
     'controller.listener.names': 'CONTROLLER',
     'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
     'log.dirs': dataDir,
@@ -40,6 +67,7 @@ export function serverProperties({ dataDir, brokerPort, controllerPort }: Server
     'num.network.threads': 2,
     'num.io.threads': 4,
     'log.cleaner.dedupe.buffer.size': 4_194_304, // 128 MB by default, allocated at once, for millions of keys
+    ...(secured === undefined ? {} : securitySettings(secured, listeners)),
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
   return `${lines.join('\n')}\n`

@@ -6,7 +6,7 @@ import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { findClickhouse, isClickhouseGiven } from '../find-clickhouse.ts'
-import { kafkaFrom } from '../kafka-from.ts'
+import { kafkaFrom, localKafka } from '../kafka-from.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
 import type { Surroundings } from '../project.ts'
 
@@ -39,9 +39,14 @@ export async function withClickhouse<T>(
 
 /** How to reach the Kafka of the environment, else of the `weir up` on the data directory. */
 export function findKafka({ environment }: Surroundings, dataDir: string): KafkaOptions {
-  const brokers = environment.WEIR_KAFKA_BROKERS || readStateFile(dataDir, 'kafka')
-  if (brokers === undefined) throw notThere('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
-  return kafkaFrom({ ...environment, WEIR_KAFKA_BROKERS: brokers }, 'weir-audit')
+  if (environment.WEIR_KAFKA_BROKERS) return kafkaFrom(environment, 'weir-audit')
+  const [address, username, password] = (['kafka', 'kafkaUsername', 'kafkaPassword'] as const).map((name) =>
+    readStateFile(dataDir, name),
+  )
+  if (address === undefined) throw notThere('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
+  const isLocal = username !== undefined && password !== undefined
+  const variables = isLocal ? localKafka({ address, username, password }) : { WEIR_KAFKA_BROKERS: address }
+  return kafkaFrom({ ...environment, ...variables }, 'weir-audit')
 }
 
 /** A master that runs is connected within milliseconds; what is asked of one that does not run then fails, and names it. */

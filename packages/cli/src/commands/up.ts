@@ -70,10 +70,12 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     say,
     onPid: () => data.writeState(line()),
   })
+  let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {
     if (servers.parts.length > 0) say(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
+    relay = await servers.openRelay()
     await supervisor.start(servers.parts, signal)
-    await createTopics(kafkaFrom({ ...environment, WEIR_KAFKA_BROKERS: servers.addresses.kafka }, 'weir-topics'), say)
+    await createTopics(kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics'), say)
     await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), say)
     const parts = {
       environment,
@@ -104,6 +106,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     say('stopping …')
   } finally {
+    relay?.close()
     await stopInOrder(supervisor)
     data.release()
   }

@@ -19,6 +19,8 @@ const defaultPorts = {
   redis: 16379,
   kafka: 19092,
   kafkaController: 19093,
+  kafkaOpen: 19094,
+  kafkaSecured: 19095,
   clickhouse: 18123,
 } as const
 

@@ -12,7 +12,11 @@ export interface ReadyLine {
   readonly grpc: string
   readonly console: string
   readonly redis: string
+  /** Without a password, for reading; all else takes the two that follow (SCRAM-SHA-256). */
   readonly kafka: string
+  /** Null where the environment names the Kafka. */
+  readonly kafkaUsername: string | null
+  readonly kafkaPassword: string | null
   readonly clickhouse: string
   /** Null where the policy has no subject of that name. */
   readonly demoKey: string | null
@@ -45,6 +49,8 @@ export function readyLine(options: {
     grpc: `127.0.0.1:${ports.grpc}`,
     console: at(ports.console),
     ...servers.addresses,
+    kafkaUsername: servers.kafkaUsername,
+    kafkaPassword: servers.kafkaPassword,
     demoKey: demoSubjects.includes('demo') ? data.secrets.demoKey : null,
     demoSmallKey: demoSubjects.includes('demo-small') ? data.secrets.demoSmallKey : null,
     adminToken: data.secrets.adminToken,

@@ -1,12 +1,13 @@
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
+import { localKafka } from '../kafka-from.ts'
 import type { Part } from './kept-part.ts'
 import type { PortName, Ports } from './ports.ts'
 
@@ -19,7 +20,11 @@ interface ServerChoice {
 
 const choices: readonly ServerChoice[] = [
   { server: redisServer, variable: 'WEIR_REDIS_URL', ports: ['redis'] },
-  { server: kafkaServer, variable: 'WEIR_KAFKA_BROKERS', ports: ['kafka', 'kafkaController'] },
+  {
+    server: securedKafkaServer,
+    variable: 'WEIR_KAFKA_BROKERS',
+    ports: ['kafka', 'kafkaController', 'kafkaOpen', 'kafkaSecured'],
+  },
   { server: clickhouseServer, variable: 'WEIR_CLICKHOUSE_URL', ports: ['clickhouse'] },
 ]
 
@@ -31,6 +36,13 @@ export type ServerName = NativeServer['name']
 export interface Servers {
   /** The three addresses, given or ours. */
   readonly addresses: Readonly<Record<ServerName, string>>
+  /** Of the Kafka that we run; else null, whatever the environment names. */
+  readonly kafkaUsername: string | null
+  readonly kafkaPassword: string | null
+  /** Variables by which services and commands reach Kafka, in place of those of the environment. */
+  readonly kafkaVariables: Readonly<Record<string, string>>
+  /** Listens where clients of our Kafka are told to connect; to be closed when it stops. */
+  openRelay(): Promise<{ close(): unknown }>
   /** Those that we run. */
   readonly parts: readonly Part[]
 }
@@ -76,7 +88,12 @@ export async function planServers(options: {
     if (file) return readSecretFile(file)
     return environment[variable] || (planned.find((one) => one.name === name)?.address ?? '')
   }
+  const kafka = planned.find(({ login }) => login !== undefined)
   return {
+    kafkaUsername: kafka?.login?.username ?? null,
+    kafkaPassword: kafka?.login?.password ?? null,
+    kafkaVariables: kafka?.login === undefined ? {} : localKafka(kafka.login),
+    openRelay: async () => (await kafka?.openRelay?.()) ?? { close: () => undefined },
     addresses: { redis: address('redis'), kafka: address('kafka'), clickhouse: address('clickhouse') },
     parts: planned,
   }

@@ -7,7 +7,11 @@ it('hands each secret to the parts that use it, and to no other', () => {
     ['ingress', 'api', 'grpc', 'console', 'upstream', 'receiver'].map((name) => [name, 1]),
   )
   const opsPorts = { ingress: 1, metering: 2, alerting: 3, console: 4 }
-  const servers = { addresses: { redis: 'redis://:r@', kafka: 'k', clickhouse: 'http://c:c@' }, parts: [] }
+  const servers = {
+    addresses: { redis: 'redis://:r@', kafka: 'k', clickhouse: 'http://c:c@' },
+    kafkaVariables: {},
+    parts: [],
+  }
   const options = { environment: {}, data: { dir: '/data', secrets }, ports, opsPorts, servers } as unknown
   const given = { ...(options as ServiceOptions), policyFile: 'p', watch: false }
   const holders = (secret: string) =>

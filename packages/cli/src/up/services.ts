@@ -69,7 +69,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
   const { environment, ports, servers, data, policyFile, watch, opsPorts } = options
   const common = {
     WEIR_POLICY_FILE: policyFile,
-    WEIR_KAFKA_BROKERS: servers.addresses.kafka,
+    ...servers.kafkaVariables,
     WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
