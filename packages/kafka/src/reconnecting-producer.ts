@@ -1,8 +1,15 @@
 import type { Message, Producer, RecordMetadata } from 'kafkajs'
 import { createClient, type KafkaOptions, requestTimeoutMs } from './connect.ts'
+import { isDenied, reasonOf } from './kafka-errors.ts'
 import { kafkajs } from './kafkajs-fixes.ts'
 
-export interface ReconnectingProducer {
+/** Something that sends to Kafka now and then: whether it may is known only then. */
+export interface Deniable {
+  /** Which variable or right kept the last records of a topic from Kafka; undefined once it has taken some. For /readyz. */
+  readonly denied: { readonly warning: string } | undefined
+}
+
+export interface ReconnectingProducer extends Deniable {
   /** One attempt with acks=all. Rejects with kafkajs's error. */
   send(topic: string, messages: Message[]): Promise<RecordMetadata[]>
   close(): Promise<void>
@@ -15,6 +22,7 @@ const failuresPerClient = 3
 export function createProducer(options: KafkaOptions): ReconnectingProducer {
   let connecting: Promise<Producer> | undefined
   let failures = 0
+  const denials = new Map<string, string>() // by topic
 
   const connect = async () => {
     const producer = createClient({ ...options, purpose: 'Write' }).producer({
@@ -34,6 +42,9 @@ export function createProducer(options: KafkaOptions): ReconnectingProducer {
   }
 
   return {
+    get denied() {
+      return denials.size === 0 ? undefined : { warning: [...new Set(denials.values())].join('; ') }
+    },
     async send(topic, messages) {
       connecting ??= connect()
       const mine = connecting
@@ -41,9 +52,11 @@ export function createProducer(options: KafkaOptions): ReconnectingProducer {
         const producer = await mine
         const answer = await producer.send({ topic, messages, acks: -1, timeout: requestTimeoutMs })
         failures = 0
+        denials.delete(topic)
         return answer
       } catch (error) {
         failures += 1
+        if (isDenied(error)) denials.set(topic, reasonOf(error))
         const neverConnected = await mine.then(
           () => false,
           () => true,

@@ -1,6 +1,6 @@
 import type { KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
-import { createProducer } from './reconnecting-producer.ts'
+import { createProducer, type Deniable } from './reconnecting-producer.ts'
 
 export interface RecordToSend {
   readonly key: string
@@ -19,9 +19,12 @@ export interface RecordSender {
 }
 
 /** For few records that someone waits for, such as alerts. Connects at the first record. */
-export function createRecordSender(options: KafkaOptions): RecordSender {
+export function createRecordSender(options: KafkaOptions): RecordSender & Deniable {
   const producer = createProducer(options)
   return {
+    get denied() {
+      return producer.denied
+    },
     async send(topic, records) {
       if (records.length === 0) return
       const messages = records.map(({ key, value, headers }) => ({ key, value, headers: { ...headers } }))

@@ -60,11 +60,11 @@ await startService(
     const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
     const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
     checkReady('queue redis', () => (queueRedis.status === 'ready' ? undefined : `Redis is ${queueRedis.status}`))
-    const opened = connectClickhouse(config, 'weir-alerting')
-    const clickhouse = await run.own('clickhouse', opened, (one) => one.close())
+    const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-alerting'), (one) => one.close())
     // Alerts go out without it: whether they were raised before, and what is recorded of them, waits.
     checkReady('clickhouse', () => clickhouseWarning(clickhouse))
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
+    checkReady('alert topic', () => sender.denied)
     const topic = createAlertTopic(sender)
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
     const { smtpUrl, outgoingProxy } = alertingVariables

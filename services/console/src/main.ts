@@ -109,6 +109,7 @@ await startService(
       problemsOf: (change: string) => feed.problemsOf(change),
     }
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
+    checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const redis = await openRedis(config, service)
     await openQuotaRestorer(redis, config, feed, service)
     const ports = {

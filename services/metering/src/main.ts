@@ -41,6 +41,7 @@ await startService(
     )
     checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
     const sender = await run.own('dead letters', createRecordSender(kafka), (one) => one.close())
+    checkReady('dead letters', () => sender.denied)
     const counters = newCounters()
     const blockMax = blockSizeFor(sessionMs)
     const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))

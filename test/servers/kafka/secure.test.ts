@@ -10,6 +10,7 @@ import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
 import { openPartitionLog } from '@weir/kafka/policy/partition-log.ts'
 import { openPolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
+import { createRecordSender } from '@weir/kafka/send-records.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -90,8 +91,8 @@ async function startFlow(options: KafkaOptions, topic = ''): Promise<Flow> {
     ...settings,
     async onBatch(batch) {
       for (const { value } of batch.records) {
-        const n = JSON.parse(value?.toString() ?? '{}').n
-        if (n !== undefined) read.add(n)
+        const n = /^\{"n":(\d+)/.exec(value?.toString() ?? '')?.[1]
+        if (n !== undefined) read.add(Number(n))
       }
       await batch.commit(String(BigInt(batch.records.at(-1)?.offset ?? '0') + 1n))
     },
@@ -279,6 +280,15 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
     /if it asks for a password, set WEIR_KAFKA_SASL_MECHANISM/,
   ],
   [
+    'A token that Kafka does not take',
+    async () => {
+      const { url, close } = await startTokenServer(user, -60)
+      onTestFinished(close)
+      return { ...oauth(), WEIR_KAFKA_OAUTH_TOKEN_URL: url }
+    },
+    /Kafka refuses the token for weir: client \(.+\): see WEIR_KAFKA_OAUTH_CLIENT_ID and WEIR_KAFKA_OAUTH_SCOPE/,
+  ],
+  [
     'A login where none is asked for',
     () => ({ ...scram(file({ text: password })), WEIR_KAFKA_BROKERS: inject('kafkaBrokers'), WEIR_KAFKA_TLS_CA: '' }),
     /Kafka takes no such login here \(.+\): see WEIR_KAFKA_SASL_MECHANISM/,
@@ -307,7 +317,15 @@ test('Each right that is taken away is named by its operation and resource, all 
   await say(() => flow.journal.unsentFor, `${whose} Write on Topic ${topic}`)
   await say(consumer, `${whose} Read on Topic ${topic}`)
   await expect(ensureTopics(options, [topicSpec(1)])).rejects.toThrow(/lacks Create on Topic test\./)
+  const sender = createRecordSender(options)
+  onTestFinished(() => sender.close())
+  const send = () => sender.send(topic, [{ key: 'k', value: 'not counted' }])
+  const lacksWrite = { message: expect.stringContaining(`${whose} Write on Topic ${topic}`), code: 'KAFKA_DENIED' }
+  await expect(send()).rejects.toMatchObject(lacksWrite)
+  expect(sender.denied).toEqual({ warning: `${whose} Write on Topic ${topic}` })
   await kafka.grant(name, [write, read])
+  await send()
+  expect(sender.denied).toBe(undefined)
   await say(consumer, `${whose} Read on Group ${flow.groupId}`)
   await kafka.grant(name, [group])
   await flow.allRead()

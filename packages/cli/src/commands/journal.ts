@@ -87,7 +87,7 @@ export async function drainJournals(
   around: Surroundings,
 ): Promise<boolean> {
   const base = findBase(options, around)
-  const { left, sent } = await drainDead({
+  const { left, sent, why } = await drainDead({
     ...findKafka(around, options.data),
     base,
     clientId: 'weir-journal',
@@ -101,7 +101,7 @@ export async function drainJournals(
     )
   else
     around.say(
-      `${left} journals still wait: is Kafka there? They are kept; the next ingress, or this command, goes on.`,
+      `${left} journals still wait: ${why || 'is Kafka there?'} They are kept; the next ingress, or this command, goes on.`,
     )
   return left === 0
 }

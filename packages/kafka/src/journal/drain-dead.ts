@@ -21,6 +21,13 @@ export interface DrainOptions extends KafkaOptions {
   readonly signal: AbortSignal
 }
 
+interface Drained {
+  readonly sent: number
+  readonly left: number
+  /** Why Kafka does not take the records; empty when it does, or was not asked. */
+  readonly why: string
+}
+
 /** Where a journal's marks go: to the topics that the ones before it were of. */
 async function topicsOf(base: string): Promise<readonly JournalTopic[]> {
   const copy = readTopicsCopy(base)
@@ -41,10 +48,10 @@ async function deadIn(base: string): Promise<string[]> {
  * Does what a starting ingress does for journals of dead processes, and ends when they are sent: with a journal of its own, into which
  * they are taken over. Those of running processes are left to them.
  */
-export async function drainDead(options: DrainOptions): Promise<{ readonly sent: number; readonly left: number }> {
+export async function drainDead(options: DrainOptions): Promise<Drained> {
   const { base, deadlineMs, signal } = options
   const found = (await deadIn(base)).length
-  if (found === 0) return { sent: 0, left: 0 }
+  if (found === 0) return { sent: 0, left: 0, why: '' }
   const topics = await topicsOf(base)
   const log = createLogger('journal', 'silent')
   const rest = { maxBytes, isEphemeralAllowed: true, onTakenAway: () => undefined } as const
@@ -54,7 +61,7 @@ export async function drainDead(options: DrainOptions): Promise<{ readonly sent:
     const isSent = async () => adoptedIn(path).length === 0 && (await deadIn(base)).length === 0
     await waitUntil(isSent, { deadlineMs, everyMs: 100, signal })
     const left = adoptedIn(path).length + (await deadIn(base)).length
-    return { sent: Math.max(0, found - left), left }
+    return { sent: Math.max(0, found - left), left, why: journal.unsentFor }
   } finally {
     await journal.drain(ownDeadlineMs)
   }

@@ -4,7 +4,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '../connect.ts'
 import { isTransient, kafkaFault } from '../kafka-errors.ts'
-import { createProducer } from '../reconnecting-producer.ts'
+import { createProducer, type Deniable } from '../reconnecting-producer.ts'
 import { retryDelayMs } from '../retry-delay.ts'
 
 export interface PolicyWriterOptions extends KafkaOptions {
@@ -28,7 +28,7 @@ const attemptsMax = 3
 const partition = 0
 
 /** Connects at the first change. */
-export function createPolicyWriter(options: PolicyWriterOptions): PolicyWriter {
+export function createPolicyWriter(options: PolicyWriterOptions): PolicyWriter & Deniable {
   const { topic = topics.policy } = options
   const producer = createProducer(options)
   const send = async (messages: readonly PolicyMessage[]) => {
@@ -43,6 +43,9 @@ export function createPolicyWriter(options: PolicyWriterOptions): PolicyWriter {
     }
   }
   return {
+    get denied() {
+      return producer.denied
+    },
     async publish(messages) {
       const what = `storing a change of the policy in ${topic}`
       const answer = await send(messages).catch((error: unknown) => {
