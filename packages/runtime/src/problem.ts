@@ -1,5 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerOptions } from 'node:http'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
+import type { ListenerTls } from './tls-listener.ts'
 
 /** An error as HTTP clients get it, by RFC 9457. Every `type` of ours has a row in docs/errors.md. */
 export interface Problem {
@@ -53,8 +54,9 @@ export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
 export const joinDuplicateHeaders = true
 
 /** What every listener is made with: our own logger, no line per request, and no logger made for each. */
-export const listenerOptions = (logger: FastifyBaseLogger) => ({
-  http: { joinDuplicateHeaders },
+export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, http: ServerOptions = {}) => ({
+  // Fastify takes one of them, and its types a server of one kind.
+  ...({ [tls === undefined ? 'http' : 'https']: { joinDuplicateHeaders, ...http, ...tls?.options } } as object),
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,

@@ -2,6 +2,7 @@ import { maxHeaderSize } from 'node:http'
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { createPolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
@@ -46,9 +47,14 @@ const wordSchemaProblems: NonNullable<FastifyServerOptions['schemaErrorFormatter
 }
 
 /** The usage API and the admin API. Opens nothing: tests use `inject`. */
-export function buildApp(ports: Ports, logger: Logger, adminTokenSha256: () => string): FastifyInstance {
+export function buildApp(
+  ports: Ports,
+  logger: Logger,
+  adminTokenSha256: () => string,
+  tls?: ListenerTls,
+): FastifyInstance {
   const app: FastifyInstance = fastify({
-    ...listenerOptions(logger),
+    ...listenerOptions(logger, tls),
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: nameLengthMax },
     // What a body may not have is refused by name instead of dropped, and all of it at once.

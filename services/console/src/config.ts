@@ -4,6 +4,7 @@ import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { port, text } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
+import { tlsVariables } from '@weir/runtime/tls-listener.ts'
 
 /** Everything the console reads from its environment. */
 export const consoleVariables = {
@@ -17,5 +18,6 @@ export const consoleVariables = {
   }),
   consoleHost: text({ name: 'WEIR_CONSOLE_HOST', about: 'address of the usage and admin API', fallback: '127.0.0.1' }),
   consolePort: port({ name: 'WEIR_CONSOLE_PORT', about: 'port of the usage and admin API', fallback: '8090' }),
+  ...tlsVariables('tls'),
   adminTokenSha256: adminTokenVariable,
 } as const

@@ -19,6 +19,7 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
+import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
 import { createAlertDesk } from './alert-desk.ts'
 import { buildApp } from './app.ts'
 import { createAuditLog } from './audit-log.ts'
@@ -121,7 +122,9 @@ await startService(
       changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
-    const app = await run.own('http', buildApp(ports, log, adminToken), (server) => server.close())
+    const tls = listenerTls(config, 'tls')
+    const app = await run.own('http', buildApp(ports, log, adminToken, tls), (server) => server.close())
+    await followCertificates([['console', app.server, tls]], service)
     await app.listen({ host: config.consoleHost, port: config.consolePort })
   },
 )

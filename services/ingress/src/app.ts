@@ -1,5 +1,6 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { answerErrors, boundHeaders, joinDuplicateHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
+import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { createCorrections } from './corrections.ts'
 import { createGate, type Gate } from './gate.ts'
@@ -40,7 +41,12 @@ export interface Apps {
 }
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
-export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: () => string): Promise<Apps> {
+export async function buildApps(
+  ports: Ports,
+  logger: Logger,
+  adminTokenSha256: () => string,
+  tls: { readonly [listener in 'proxy' | 'api' | 'grpc']?: ListenerTls | undefined } = {},
+): Promise<Apps> {
   const corrections = createCorrections(ports.log)
   const gate = createGate({ ...ports, corrections })
   const settling = createSettling({
@@ -50,20 +56,19 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
     telling: ports.telling ?? noTelling,
   })
   ports.lateRefunds?.tellTo((unsure) => settling.recordLateRefund(unsure))
-  const reverse = createProxy({ ...ports, settling }, gate, logger)
+  const reverse = createProxy({ ...ports, settling }, gate, logger, { tls: tls.proxy })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
   reverse.attach(proxy)
   const api: FastifyInstance = fastify({
-    ...listenerOptions(logger),
+    ...listenerOptions(logger, tls.api, {
+      maxHeaderSize: askHeaderBytesMax,
+      // Of two timeouts Node takes the longer for the whole request.
+      ...{ headersTimeout: askTimeoutMs, connectionsCheckingInterval: 5_000 },
+    }),
     keepAliveTimeout: keepAliveTimeoutMs,
     requestTimeout: askTimeoutMs,
     bodyLimit: checkBodyBytesMax,
-    // Of two timeouts Node takes the longer for the whole request.
-    http: {
-      ...{ maxHeaderSize: askHeaderBytesMax, joinDuplicateHeaders },
-      ...{ headersTimeout: askTimeoutMs, connectionsCheckingInterval: 5_000 },
-    },
     rewriteUrl: ({ url }) => routerUrl(url ?? ''),
   })
   answerErrors(api)
@@ -91,7 +96,7 @@ export async function buildApps(ports: Ports, logger: Logger, adminTokenSha256: 
     })
   }
   const mayAsk = createCallerCheck(ports, adminTokenSha256)
-  const grpc = createGrpcDoor(ports, gate, mayAsk, logger)
+  const grpc = createGrpcDoor(ports, gate, mayAsk, logger, tls.grpc)
   return { proxy, api, grpc, settling, gate, close: () => closeBoth([proxy, api]) }
 }
 

@@ -5,6 +5,7 @@ import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
+import { tlsVariables } from '@weir/runtime/tls-listener.ts'
 
 /** Everything the ingress reads from its environment. */
 export const ingressVariables = {
@@ -52,6 +53,9 @@ export const ingressVariables = {
     fallback: 'auto',
     of: ['auto', 'token', 'none'],
   }),
+  ...tlsVariables('tls'),
+  ...tlsVariables('apiTls'),
+  ...tlsVariables('grpcTls'),
   sharePorts: choice({
     name: 'WEIR_SHARE_PORTS',
     about: 'whether several ingress processes listen on the same ports (SO_REUSEPORT)',

@@ -13,9 +13,10 @@ import { createSettlements } from '@weir/redis/settlements.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { readConfig } from '@weir/runtime/read-config.ts'
-import { startService } from '@weir/runtime/start-service.ts'
-import { buildApps } from './app.ts'
+import { type Config, readConfig } from '@weir/runtime/read-config.ts'
+import { type Service, startService } from '@weir/runtime/start-service.ts'
+import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
+import { type Apps, buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
 import { registerCorrections } from './correction-metrics.ts'
 import { followPolicy } from './follow-policy.ts'
@@ -25,6 +26,8 @@ import { registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
 import { createTelling } from './written-corrections.ts'
+
+type IngressConfig = Config<typeof ingressVariables>
 
 await startService(
   'ingress',
@@ -69,6 +72,7 @@ await startService(
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversGone === 0)
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
+    const tls = tlsOf(config)
     const apps = await buildApps(
       {
         ...{
@@ -89,17 +93,30 @@ await startService(
       },
       log,
       adminToken,
+      tls,
     )
     registerGate(metrics, apps.gate, admissions)
     registerCorrections(metrics, apps.settling)
-    const reusePort = config.sharePorts === 'yes'
-    await run.own('http', apps, (doors) => doors.close())
-    await apps.proxy.listen({ host: config.ingressHost, port: config.ingressPort, reusePort } as object)
-    await apps.api.listen({ host: config.apiHost, port: config.apiPort, reusePort } as object)
-    await run.own('grpc', apps.grpc, (door) => door.close())
-    await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
+    await listen(apps, config, tls, service)
   },
 )
+
+function tlsOf(config: IngressConfig) {
+  const [proxy, api] = [listenerTls(config, 'tls'), listenerTls(config, 'apiTls')]
+  return { proxy, api, grpc: listenerTls(config, 'grpcTls') }
+}
+
+async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof tlsOf>, service: Service) {
+  const { run } = service
+  const secured = (['proxy', 'api', 'grpc'] as const).map((name) => [name, apps[name].server, tls[name]] as const)
+  await followCertificates(secured, service)
+  const reusePort = config.sharePorts === 'yes'
+  await run.own('http', apps, (doors) => doors.close())
+  await apps.proxy.listen({ host: config.ingressHost, port: config.ingressPort, reusePort } as object)
+  await apps.api.listen({ host: config.apiHost, port: config.apiPort, reusePort } as object)
+  await run.own('grpc', apps.grpc, (door) => door.close())
+  await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
+}
 
 /** A gateway beside us needs none, as it needs none for other limiters; one on another machine does unless told otherwise. */
 function needsToken({

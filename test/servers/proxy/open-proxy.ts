@@ -16,6 +16,7 @@ import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.t
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
+import { listenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
@@ -23,6 +24,9 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** What an upstream does with a request; by default it reads it and says `made`. */
 export type Serve = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Set by over-tls.test.ts: the proxies of its file have this certificate. */
+export const overTls: { files?: { readonly tlsCert: string; readonly tlsKey: string } } = {}
 
 interface ProxyOptions {
   readonly serve?: Serve
@@ -88,7 +92,10 @@ export async function openProxy(options: ProxyOptions = {}) {
     dialect: options.dialect,
     upstreamBounds: options.upstreamBounds,
   }
-  const proxy = createProxy(ports, createGate(ports), log, { ...listenerBounds, ...options.bounds })
+  const proxy = createProxy(ports, createGate(ports), log, {
+    bounds: { ...listenerBounds, ...options.bounds },
+    tls: overTls.files && listenerTls(overTls.files, 'tls'),
+  })
   const app = fastify({ serverFactory: proxy.listener })
   proxy.attach(app)
   await app.listen({ host: '127.0.0.1', port: 0 })

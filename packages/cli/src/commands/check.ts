@@ -58,6 +58,11 @@ const filledIn = {
 
 /** Refuses an environment that would stop some service of `weir up`, before anything is started. */
 export function requireEnvironment(environment: Environment): void {
+  const secured = Object.keys(environment).find((name) => /^WEIR_(?:API_|GRPC_)?TLS_/.test(name) && environment[name])
+  if (secured !== undefined) {
+    const what = `${secured} is set, and weir up serves without TLS, on loopback`
+    throw new WeirError('CONFIG_INVALID', `${what}. Unset it, or start the services by themselves.`)
+  }
   const given = Object.entries(environment).filter(([, value]) => value !== '')
   const unnamed = Object.entries(filledIn).filter(([name]) => !environment[`${name}_FILE`])
   const problems = environmentProblems({ ...Object.fromEntries(unnamed), ...Object.fromEntries(given) })

@@ -1,9 +1,11 @@
-import { createServer } from 'node:net'
+import { createServer, type Server as Listener, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader'
 import { ReflectionService } from '@grpc/reflection'
 import type { Logger } from '@weir/runtime/logger.ts'
+import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
 import type { Gate } from '../gate.ts'
 import type { Ports } from '../ports.ts'
@@ -20,13 +22,20 @@ const graceMs = 2_000
 
 /** The listener for gRPC. */
 export interface GrpcDoor {
+  readonly server: Listener
   listen(at: { readonly host: string; readonly port: number; readonly reusePort: boolean }): Promise<void>
   /** Takes no new calls, lets those under way end, and hangs up on whoever stays. */
   close(): Promise<void>
 }
 
 /** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
-export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, log: Logger): GrpcDoor {
+export function createGrpcDoor(
+  ports: Ports,
+  gate: Gate,
+  mayAsk: CallerCheck,
+  log: Logger,
+  tls?: ListenerTls,
+): GrpcDoor {
   const definitions = loadDefinitions()
   const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
   server.addService(serviceOf(definitions), { ShouldRateLimit: createShouldRateLimit(ports, gate, mayAsk, log) })
@@ -35,8 +44,18 @@ export function createGrpcDoor(ports: Ports, gate: Gate, mayAsk: CallerCheck, lo
   new ReflectionService(definitions).addToServer(server)
   // A listener of our own, because gRPC's cannot share its port with other processes.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = createServer({ noDelay: true }, (socket) => injector.injectConnection(socket))
+  const inject = (socket: Socket) => injector.injectConnection(socket)
+  const listener =
+    tls === undefined
+      ? createServer({ noDelay: true }, inject)
+      : createTlsServer({ ...tls.options, noDelay: true, allowHalfOpen: false, ALPNProtocols: ['h2'] }, (socket) => {
+          // Others are refused in the handshake, but for those that name no protocol.
+          if (socket.alpnProtocol === 'h2') inject(socket)
+          else socket.destroy()
+          // Node leaves a connection open whose handshake fails or takes too long.
+        }).on('tlsClientError', (_error, socket) => socket.destroy())
   return {
+    server: listener,
     listen: ({ host, port, reusePort }) =>
       new Promise((done, fail) => {
         listener.once('error', fail)

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Gate } from '../gate.ts'
 import type { Ports } from '../ports.ts'
@@ -27,7 +28,12 @@ export interface Proxy {
 }
 
 /** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
-export function createProxy(ports: ProxyPorts, gate: Gate, log: Logger, bounds?: ListenerBounds): Proxy {
+export function createProxy(
+  ports: ProxyPorts,
+  gate: Gate,
+  log: Logger,
+  { bounds, tls }: { readonly bounds?: ListenerBounds; readonly tls?: ListenerTls | undefined } = {},
+): Proxy {
   const way = createPassOn(ports, log)
   const serve = createServe(ports, gate, way)
   let isClosing = false
@@ -46,7 +52,7 @@ export function createProxy(ports: ProxyPorts, gate: Gate, log: Logger, bounds?:
   }
 
   return {
-    listener: () => createListener(door, bounds),
+    listener: () => createListener(door, bounds, tls),
     attach(app) {
       app.addHook('preClose', async () => {
         isClosing = true

@@ -1,7 +1,9 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { joinDuplicateHeaders, type Problem } from '@weir/runtime/problem.ts'
+import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { hasBody } from './client-body.ts'
 import { badRequest, headerBytesMax, tooLarge, writeProblem } from './problems.ts'
 import { readTarget, type Target } from './read-target.ts'
@@ -43,7 +45,7 @@ const nothingToSay = () => undefined
  * The server of the proxy. Node's strict parser stands in front: it refuses what could be read as two requests. A whole
  * request has no bound in time, because an upload may take hours as long as something of it comes.
  */
-export function createListener(door: ProxyDoor, bounds: ListenerBounds = listenerBounds): Server {
+export function createListener(door: ProxyDoor, bounds: ListenerBounds = listenerBounds, tls?: ListenerTls): Server {
   const answering = new WeakMap<Duplex, ServerResponse>()
   /** Connections on which a head was refused: who knows where the next one would begin. */
   const lost = new WeakSet<Duplex>()
@@ -59,21 +61,20 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
     writeProblem(response, read.problem, ['connection', 'close'])
   }
 
-  const server = createServer(
-    {
-      maxHeaderSize: headerBytesMax,
-      joinDuplicateHeaders,
-      headersTimeout: bounds.headTimeoutMs,
-      requestTimeout: 0,
-      connectionsCheckingInterval: bounds.checkEveryMs,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      insecureHTTPParser: false,
-      // Ours to check, so that the answer is a problem like any other.
-      requireHostHeader: false,
-      shouldUpgradeCallback: (request) => protocolAsked(request) !== undefined,
-    },
-    (request, response) => serve(request, response, nothingToSay),
-  )
+  const options = {
+    maxHeaderSize: headerBytesMax,
+    joinDuplicateHeaders,
+    headersTimeout: bounds.headTimeoutMs,
+    requestTimeout: 0,
+    connectionsCheckingInterval: bounds.checkEveryMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    insecureHTTPParser: false,
+    // Ours to check, so that the answer is a problem like any other.
+    requireHostHeader: false,
+    shouldUpgradeCallback: (request: IncomingMessage) => protocolAsked(request) !== undefined,
+  }
+  const server: Server = tls === undefined ? createServer(options) : createSecureServer({ ...options, ...tls.options })
+  server.on('request', (request, response) => serve(request, response, nothingToSay))
   server.setTimeout(bounds.silentMsMax)
   // No limit, because beyond one Node drops headers in silence; too many are refused with the target.
   server.maxHeadersCount = 0

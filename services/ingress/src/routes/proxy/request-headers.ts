@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
 import type { Identity } from '@weir/core/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import type { Caller } from '../../http/identify.ts'
@@ -84,14 +85,15 @@ export function headersForUpstream(
 function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, fromProxy: boolean): void {
   const peer = plainAddress(socket.remoteAddress ?? '') || 'unknown'
   const { host = '' } = headers
-  const hop = `for=${peer.includes(':') ? `"[${peer}]"` : peer};host="${host.replaceAll(/["\\]/g, '')}";proto=http`
+  const proto = (socket as TLSSocket).encrypted ? 'https' : 'http'
+  const hop = `for=${peer.includes(':') ? `"[${peer}]"` : peer};host="${host.replaceAll(/["\\]/g, '')}";proto=${proto}`
   if (fromProxy) {
     forwarded.push('x-forwarded-for', append(headers['x-forwarded-for'], peer))
     forwarded.push('x-forwarded-host', textOf(headers['x-forwarded-host']) || host)
-    forwarded.push('x-forwarded-proto', textOf(headers['x-forwarded-proto']) || 'http')
+    forwarded.push('x-forwarded-proto', textOf(headers['x-forwarded-proto']) || proto)
     forwarded.push('forwarded', append(headers.forwarded, hop), 'via', '1.1 weir')
   } else {
-    forwarded.push('x-forwarded-for', peer, 'x-forwarded-host', host, 'x-forwarded-proto', 'http')
+    forwarded.push('x-forwarded-for', peer, 'x-forwarded-host', host, 'x-forwarded-proto', proto)
     forwarded.push('forwarded', hop, 'via', '1.1 weir')
   }
 }

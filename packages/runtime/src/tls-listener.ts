@@ -1,0 +1,184 @@
+import { X509Certificate } from 'node:crypto'
+import type { Server } from 'node:net'
+import { createSecureContext, type Server as TlsServer } from 'node:tls'
+import { Gauge } from 'prom-client'
+import { followFiles } from './follow-files.ts'
+import { text, type Variable } from './read-config.ts'
+import { readSmallFile } from './read-small-file.ts'
+import type { Service } from './start-service.ts'
+
+/** Handshakes take two round trips. A stop waits for one of gRPC, then for one of HTTP, within its 20 s. */
+const handshakeTimeoutMs = 5_000
+/** Tools write a certificate and its key one after the other; later than this they do not fit because they are wrong. */
+const pairMs = 2_000
+
+/** A file and the variable that names it; an empty path for none. */
+interface NamedFile {
+  readonly variable: string
+  readonly path: string
+}
+interface TlsFiles {
+  readonly cert: NamedFile
+  readonly key: NamedFile
+  readonly clientCa: NamedFile
+}
+
+/** Whose variables: those of every listener of the process, or those of one that has others. */
+type Prefix = 'tls' | 'apiTls' | 'grpcTls'
+const listenersOf = { tls: 'every listener', apiTls: 'the check API', grpcTls: "Envoy's rate limit service" }
+const nameOf = (prefix: Prefix) => `WEIR_${{ tls: '', apiTls: 'API_', grpcTls: 'GRPC_' }[prefix]}TLS`
+
+/** The TLS of a listener: the options of its server, and the files that they were read from. */
+export interface ListenerTls {
+  readonly files: TlsFiles
+  readonly options: ReturnType<typeof readPair> & object
+}
+
+/** Three variables: files of a certificate, its key, and the certificates that must have signed those of clients. Each by itself may be set for one listener. */
+export function tlsVariables<P extends Prefix>(
+  prefix: P,
+): Readonly<Record<`${P}Cert` | `${P}Key` | `${P}ClientCa`, Variable<string>>> {
+  const [own, of] = [nameOf(prefix), listenersOf[prefix]]
+  const fallback = ''
+  const variable = (name: string, about: string) => text({ name: `${own}_${name}` as 'WEIR_', about, fallback })
+  return {
+    [`${prefix}Cert`]: {
+      ...variable('CERT', `path of the certificate of ${of}; empty for plain connections`),
+      check: (config: Config) => problemsOf(config, prefix),
+    },
+    [`${prefix}Key`]: variable('KEY', `path of the key of ${own}_CERT`),
+    [`${prefix}ClientCa`]: variable('CLIENT_CA', `path of the certificates that signed those of clients of ${of}`),
+  } as Record<string, Variable<string>> as ReturnType<typeof tlsVariables<P>>
+}
+
+type Config = Readonly<Record<string, unknown>>
+
+/** What each variable of a listener says, or that of the process where it is unset; `none` is as if neither were set. */
+function filesOf(config: Config, prefix: Prefix): TlsFiles {
+  const file = (part: 'Cert' | 'Key' | 'ClientCa'): NamedFile => {
+    const from = config[`${prefix}${part}`] ? prefix : 'tls'
+    const path = String(config[`${from}${part}`] ?? '')
+    const end = { Cert: 'CERT', Key: 'KEY', ClientCa: 'CLIENT_CA' }[part]
+    return { variable: `${nameOf(from)}_${end}`, path: path === 'none' ? '' : path }
+  }
+  return { cert: file('Cert'), key: file('Key'), clientCa: file('ClientCa') }
+}
+
+function problemsOf(config: Config, prefix: Prefix): string[] {
+  const { cert, key, clientCa } = filesOf(config, prefix)
+  const own = [cert, key, clientCa].filter(({ variable }) => variable.startsWith(nameOf(prefix)))
+  if (own.length === 0) return []
+  if (cert.path === '') {
+    // What the listener inherits may stay unused; what was said of this very one must not be.
+    const unused = own.filter(({ path }) => path !== '')
+    return unused.map(({ variable }) => `${variable} is set without ${nameOf(prefix)}_CERT`)
+  }
+  if (key.path === '') return [`${cert.variable} is set without ${nameOf(prefix)}_KEY`]
+  try {
+    readPair({ cert, key, clientCa })
+    return []
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+/** The TLS of a listener by its configuration; undefined for plain connections. Throws what `readPair` throws. */
+export function listenerTls(config: Config, prefix: Prefix): ListenerTls | undefined {
+  const files = filesOf(config, prefix)
+  return files.cert.path === '' ? undefined : { files, options: readPair(files) }
+}
+
+/** What the files hold now, as options of a server. Throws a sentence that begins with a variable unless they are whole and fit each other. */
+function readPair({ cert, key, clientCa }: TlsFiles) {
+  const read = {
+    cert: certificatesIn(cert),
+    key: textOf(key),
+    ca: clientCa.path === '' ? undefined : certificatesIn(clientCa),
+  }
+  if (/ENCRYPTED/.test(read.key)) throw new Error(`${key.variable} names a key with a passphrase: it must have none`)
+  try {
+    createSecureContext(read)
+  } catch (error) {
+    throw new Error(`${key.variable} names no key that fits ${cert.variable} (${(error as Error).message})`)
+  }
+  const clients = { requestCert: clientCa.path !== '', rejectUnauthorized: true }
+  // As servers without TLS: who has sent all may still read.
+  return { ...read, ...clients, handshakeTimeout: handshakeTimeoutMs, allowHalfOpen: true }
+}
+
+function textOf({ variable, path }: NamedFile): string {
+  try {
+    return readSmallFile(path)
+  } catch (error) {
+    throw new Error(`${variable} names a file that cannot be read (${(error as Error).message})`)
+  }
+}
+
+/** OpenSSL would leave out what is cut off; without any certificate Node would believe clients of every authority of the system. */
+function certificatesIn(file: NamedFile): string {
+  const all = textOf(file)
+  const [first = '', ...blocks] = all.split(/(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/)
+  try {
+    const certificates = first.startsWith('-----BEGIN') ? [first, ...blocks] : blocks
+    if (certificates.length === 0) throw new Error('none')
+    for (const one of certificates) new X509Certificate(one)
+    return all
+  } catch (error) {
+    throw new Error(`${file.variable} names a file without whole certificates in PEM (${(error as Error).message})`)
+  }
+}
+
+/**
+ * Follows the files of listeners: new handshakes get what they hold within a second, connections stay as they are. Files that do not fit
+ * each other change nothing: /readyz and the log warn until they do.
+ */
+export async function followCertificates(
+  listeners: readonly (readonly [name: string, server: Server, tls: ListenerTls | undefined])[],
+  { run, log, metrics, checkReady }: Service,
+): Promise<void> {
+  const endsMs: Record<string, number> = {}
+  new Gauge({
+    name: 'weir_tls_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate of a listener ends, in seconds since 1970',
+    labelNames: ['listener'],
+    registers: [metrics],
+    collect() {
+      for (const [listener, endMs] of Object.entries(endsMs)) this.set({ listener }, endMs / 1_000)
+    },
+  })
+  for (const [listener, server, tls] of listeners) {
+    if (tls === undefined) continue
+    const { cert, key, clientCa } = tls.files
+    const endOf = (pem: string) => new X509Certificate(pem).validToDate.getTime()
+    let inUse = tls.options
+    let warning: string | undefined
+    let timer: NodeJS.Timeout | undefined
+    endsMs[listener] = endOf(inUse.cert)
+    const warn = (problem: string) => {
+      if (warning !== problem) log.warn({ listener }, `${problem}; the certificate before it stays in use`)
+      warning = problem
+    }
+    const look = () => {
+      clearTimeout(timer)
+      try {
+        const found = readPair(tls.files)
+        warning = undefined
+        if (found.cert === inUse.cert && found.key === inUse.key && found.ca === inUse.ca)
+          return // Its ticket keys are new, too: no session of before is resumed past another authority.
+        ;(server as TlsServer).setSecureContext(found)
+        inUse = found
+        endsMs[listener] = endOf(found.cert)
+        log.info({ listener, ends: new Date(endOf(found.cert)) }, 'certificate replaced')
+      } catch (error) {
+        timer = setTimeout(warn, pairMs, (error as Error).message).unref()
+      }
+    }
+    const paths = [cert, key, clientCa].map(({ path }) => path).filter((path) => path !== '')
+    await run.own(`certificate of ${listener}`, followFiles(paths, look), (stop) => stop())
+    checkReady(`${listener} certificate`, () => {
+      if (warning !== undefined) return { warning }
+      const hasEnded = (endsMs[listener] ?? 0) < Date.now()
+      return hasEnded ? { warning: `${cert.variable} names a certificate that has ended` } : undefined
+    })
+  }
+}

@@ -1,0 +1,396 @@
+import { once } from 'node:events'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import { connect as connectHttp2 } from 'node:http2'
+import { Agent, request } from 'node:https'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { ingressVariables } from '@weir/ingress/config.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
+import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { checkConfig } from '@weir/runtime/read-config.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { sha256 } from '../support/client/start-weir.ts'
+import { readMetric } from '../support/read-metric.ts'
+import { type Authority, createAuthority } from '../support/servers/certificates.ts'
+import { kafkaOptions } from '../support/servers/kafka-topics.ts'
+import { type RunningServer, startServer } from '../support/servers/start-server.ts'
+import { startConsole } from '../support/start-console.ts'
+import { startIngress } from '../support/start-ingress.ts'
+import { runWeir } from '../support/weir-up.ts'
+
+let kafka: RunningServer
+let dir: string
+let servers: Authority
+let clients: Authority
+let trust: ConnectionOptions
+let environment: Record<string, string>
+/** Answers at once, but for `/slow`, whose answers wait here. */
+const slow: ServerResponse[] = []
+const upstream = createServer((asked, response) =>
+  asked.url === '/slow' ? slow.push(response) : response.end('served'),
+)
+
+beforeAll(async () => {
+  kafka = await startServer(kafkaServer)
+  await ensureTopics(kafkaOptions(kafka.address), await readTopics())
+  ;({ dir } = kafka)
+  upstream.listen(0, '127.0.0.1')
+  await once(upstream, 'listening')
+  const policy = {
+    version: 1,
+    identity: { anonymous: 'visitors' },
+    plans: { visitors: { limits: [] } },
+    upstreams: { api: { url: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`, hosts: ['*'] } },
+    subjects: { app: { plan: 'visitors' } },
+    tokens: { app: { sha256: sha256('token'), scopes: ['check'] } },
+  }
+  await writeFile(`${dir}/weir.yaml`, JSON.stringify(policy))
+  servers = await createAuthority(dir, 'servers')
+  clients = await createAuthority(dir, 'clients')
+  const { certFile, keyFile } = await servers.issue('server')
+  const mine = await clients.issue('client')
+  trust = { ca: await readFile(servers.caFile), cert: await readFile(mine.certFile), key: await readFile(mine.keyFile) }
+  environment = {
+    ...{ WEIR_TLS_CERT: certFile, WEIR_TLS_KEY: keyFile, WEIR_TLS_CLIENT_CA: clients.caFile },
+    ...{ WEIR_KAFKA_BROKERS: kafka.address, WEIR_REDIS_URL: inject('redisUrl') },
+    ...{ WEIR_CLICKHOUSE_URL: inject('clickhouseUrl'), WEIR_POLICY_FILE: `${dir}/weir.yaml`, WEIR_SHARE_PORTS: 'yes' },
+  }
+}, 180_000)
+afterAll(async () => {
+  upstream.closeAllConnections()
+  upstream.close()
+  await kafka?.close()
+})
+
+/** Both processes, with client certificates asked for at every listener. */
+async function open(more: Record<string, string> = {}) {
+  const ingress = await startIngress({ ...environment, ...more })
+  onTestFinished(() => ingress.close())
+  const admin = await startConsole({ ...environment, ...more })
+  onTestFinished(() => admin.close())
+  const portOf = (address: string) => Number(address.split(':').at(-1))
+  const ports = {
+    ...{ proxy: portOf(ingress.proxy), api: portOf(ingress.api) },
+    ...{ grpc: portOf(ingress.grpc), console: portOf(admin.environment.WEIR_CONSOLE_URL) },
+  }
+  return { ingress, admin, ports, opsOf: (name: Listener) => (name === 'console' ? admin : ingress).ops }
+}
+type Listener = 'proxy' | 'api' | 'grpc' | 'console'
+const listeners: readonly Listener[] = ['proxy', 'api', 'grpc', 'console']
+
+/** The status of one request over HTTP/1.1; rejects when the connection breaks. */
+async function ask(name: Listener, port: number, agent: Agent | false, tls = trust): Promise<number> {
+  const sent = request({
+    ...{ host: '127.0.0.1', port, agent, ...tls, signal: AbortSignal.timeout(20_000) },
+    ...(name === 'api' ? { method: 'POST', path: '/v1/check' } : { path: name === 'console' ? '/openapi.json' : '/' }),
+    headers: name === 'api' ? { authorization: 'Bearer token', 'content-type': 'application/json' } : {},
+  })
+  sent.end(name === 'api' ? '{"subject":"app","route":"GET /","peek":true}' : undefined)
+  const [answer] = await once(sent, 'response')
+  await text(answer)
+  return answer.statusCode
+}
+
+/** gRPC's health check by hand, over a session that is seen to close. */
+function openGrpc(port: number, tls = trust) {
+  const session = connectHttp2(`https://127.0.0.1:${port}`, tls)
+  let isClosed = false
+  session
+    .on('error', () => undefined)
+    .on('close', () => {
+      isClosed = true
+    })
+  const headers = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check', 'content-type': 'application/grpc' }
+  return {
+    session,
+    isClosed: () => isClosed,
+    /** 200 for an answer whose trailers say that all is well. */
+    async ask(): Promise<number> {
+      const stream = session.request({ ...headers, te: 'trailers' }, { signal: AbortSignal.timeout(20_000) })
+      stream.resume().end(Buffer.alloc(5))
+      const [trailers] = await once(stream, 'trailers')
+      return trailers['grpc-status'] === '0' ? 200 : 500
+    },
+  }
+}
+
+/** One request over a connection of its own. */
+async function askOnce(name: Listener, port: number, tls = trust): Promise<number> {
+  if (name !== 'grpc') return await ask(name, port, false, tls)
+  const grpc = openGrpc(port, tls)
+  return await grpc.ask().finally(() => grpc.session.destroy())
+}
+
+/** The serial number of the certificate that a new connection gets. */
+async function servedBy(name: Listener, port: number): Promise<string> {
+  const socket = connectTls({ port, ...trust, ALPNProtocols: [name === 'grpc' ? 'h2' : 'http/1.1'] })
+  await once(socket, 'secureConnect')
+  const { serialNumber } = socket.getPeerCertificate()
+  socket.destroy()
+  return serialNumber
+}
+
+class CountingAgent extends Agent {
+  made = 0
+  override createConnection(...of: Parameters<Agent['createConnection']>) {
+    this.made += 1
+    return super.createConnection(...of)
+  }
+}
+
+/** Requests one after the other until `stop`: of `kept` connections each, and of one that opens its own for each request. */
+function load(name: Listener, port: number, kept: number) {
+  const statuses: Record<string, number> = {}
+  const agent = new CountingAgent({ keepAlive: true, maxSockets: kept })
+  const grpc = name === 'grpc' ? Array.from({ length: kept }, () => openGrpc(port)) : []
+  let isStopping = false
+  const loop = async (one: () => Promise<number>) => {
+    while (!isStopping) {
+      const status = await one().catch(String)
+      statuses[status] = (statuses[status] ?? 0) + 1
+    }
+  }
+  const over = (at: number) => () => grpc[at]?.ask() ?? ask(name, port, agent)
+  const loops = Array.from({ length: kept }, (_, at) => loop(over(at)))
+  loops.push(loop(() => askOnce(name, port)))
+  return {
+    async stop() {
+      isStopping = true
+      await Promise.all(loops)
+      const closed = grpc.filter((one) => one.isClosed()).length
+      for (const { session } of grpc) session.destroy()
+      agent.destroy()
+      return { statuses, connectionsLost: grpc.length > 0 ? closed : agent.made - kept }
+    },
+  }
+}
+
+describe('a certificate', () => {
+  test('that is replaced under load is served within a second at every listener; no request fails and no connection ends', async () => {
+    const { ports, opsOf } = await open()
+    const loads = listeners.map((name) => load(name, ports[name], 4))
+    const tookMs: number[] = []
+    const ends = await readMetric(opsOf('proxy'), 'weir_tls_certificate_expiry_timestamp_seconds{listener="proxy"}')
+    expect(Math.abs(ends * 1_000 - Date.now() - 2 * 86_400_000)).toBeLessThan(600_000)
+    for (const _ of [1, 2, 3]) {
+      const before = await servedBy('proxy', ports.proxy)
+      await servers.issue('server')
+      const replacedMs = performance.now()
+      const isServed = async (name: Listener) => {
+        const isNew = async () => (await servedBy(name, ports[name])) !== before
+        expect(await waitUntil(isNew, { deadlineMs: 10_000, everyMs: 20 })).toBe(true)
+        tookMs.push(Math.round(performance.now() - replacedMs))
+      }
+      await Promise.all(listeners.map(isServed))
+    }
+    const ended = await Promise.all(loads.map((one) => one.stop()))
+    for (const { statuses, connectionsLost } of ended) {
+      expect([Object.keys(statuses), connectionsLost]).toEqual([['200'], 0])
+    }
+    // Looks are 0.4 s apart; a machine that is busy with other tests may take longer now and then.
+    expect(tookMs.toSorted((a, b) => a - b)[5]).toBeLessThan(1_000)
+    const requests = ended.map(({ statuses }) => statuses['200'])
+    process.stdout.write(`new certificate after ${tookMs.join(', ')} ms; requests ${requests.join(', ')}, failed 0\n`)
+  })
+
+  test('that does not fit its key is not used: the one before it is served, and /readyz names the variable until they fit', async () => {
+    const { ports, opsOf } = await open()
+    const before = await servedBy('proxy', ports.proxy)
+    const key = `${dir}/server.key`
+    await copyFile(key, `${key}.kept`)
+    await copyFile(`${dir}/client.key`, key)
+    onTestFinished(() => copyFile(`${key}.kept`, key))
+    const ready = async (ops: string) => await (await fetch(`${ops}/readyz`)).text()
+    const wrong = /certificate: warning: WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT /g
+    const warnings = (count: number) => async () => {
+      const said = `${await ready(opsOf('api'))}${await ready(opsOf('console'))}`
+      return (said.match(wrong) ?? []).length === count && said.startsWith('ok')
+    }
+    expect(await waitUntil(warnings(listeners.length), { deadlineMs: 20_000 })).toBe(true)
+    for (const name of listeners) expect(await servedBy(name, ports[name])).toBe(before)
+    await copyFile(`${key}.kept`, key)
+    expect(await waitUntil(warnings(0), { deadlineMs: 20_000 })).toBe(true)
+  })
+
+  test('of a client is asked for where its authority is named: without one, or by another authority, nothing is served', async () => {
+    const { ports } = await open()
+    const other = await servers.issue('other')
+    const cert = await readFile(other.certFile)
+    const wrong = { ca: trust.ca ?? '', cert, key: await readFile(other.keyFile) }
+    for (const name of listeners) {
+      await expect(askOnce(name, ports[name], { ca: trust.ca ?? '' })).rejects.toThrow()
+      await expect(askOnce(name, ports[name], wrong)).rejects.toThrow()
+      expect([name, await askOnce(name, ports[name])]).toEqual([name, 200])
+    }
+  })
+
+  test('of a client whose authority was taken away is refused, also in a session that began before', async () => {
+    const own = `${dir}/taken-away.crt`
+    await copyFile(clients.caFile, own)
+    const { ports } = await open({ WEIR_TLS_CLIENT_CA: own })
+    const resumed = async (session?: Buffer) => {
+      const socket = connectTls({ port: ports.proxy, ...trust, session })
+      const sessions: Buffer[] = []
+      let isReused = false
+      socket.on('session', (one) => sessions.push(one)).on('error', () => undefined)
+      socket.once('secureConnect', () => {
+        isReused = socket.isSessionReused()
+      })
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+      const said = await text(socket).catch(() => '')
+      return { session: sessions.at(-1), isReused, isServed: said.includes(' 200 ') }
+    }
+    const { session, ...first } = await resumed()
+    expect([first, (await resumed(session)).isReused]).toEqual([{ isReused: false, isServed: true }, true])
+    const before = await resumed()
+    await copyFile(servers.caFile, own)
+    expect(await waitUntil(async () => !(await resumed()).isServed, { deadlineMs: 10_000 })).toBe(true)
+    expect(await resumed(before.session)).toMatchObject({ isReused: false, isServed: false })
+  })
+})
+
+test('What is no handshake ends within seconds, and others are served meanwhile', async () => {
+  const { ports } = await open()
+  const hello = Buffer.from('160301020001000', 'hex')
+  const ended: Promise<unknown>[] = []
+  for (const name of listeners) {
+    for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', hello, '']) {
+      const socket = connect(ports[name], '127.0.0.1').on('error', () => undefined)
+      socket.resume().write(bytes)
+      const drip = setInterval(() => bytes === hello && socket.writable && socket.write('\0'), 200)
+      ended.push(once(socket, 'close').finally(() => clearInterval(drip)))
+    }
+    // Without a protocol by name, and reset.
+    for (const ALPNProtocols of [undefined, ['h2', 'http/1.1']]) {
+      const below = connect(ports[name], '127.0.0.1')
+      const socket = connectTls({ socket: below, ...trust, ALPNProtocols }).on('error', () => undefined)
+      await once(socket, 'secureConnect')
+      socket.write('x'.repeat(100), () => below.resetAndDestroy())
+    }
+    expect(await askOnce(name, ports[name])).toBe(200)
+  }
+  const startedMs = performance.now()
+  await Promise.all(ended)
+  expect(performance.now() - startedMs).toBeLessThan(10_000)
+  for (const name of listeners) expect(await askOnce(name, ports[name])).toBe(200)
+})
+
+test('A stop lets the requests under way end over TLS, and waits neither for idle connections nor for handshakes', async () => {
+  const { ports, ingress } = await open()
+  const agent = new Agent({ keepAlive: true })
+  const grpc = openGrpc(ports.grpc)
+  expect([await ask('proxy', ports.proxy, agent), await grpc.ask()]).toEqual([200, 200])
+  const idle = listeners.map((name) => connect(ports[name], '127.0.0.1').on('error', () => undefined))
+  await Promise.all(idle.map((socket) => once(socket, 'connect')))
+  const sent = request({ port: ports.proxy, path: '/slow', ...trust }).end()
+  expect(await waitUntil(() => slow.length === 1, { deadlineMs: 10_000 })).toBe(true)
+  const startedMs = performance.now()
+  const closed = ingress.close()
+  await once(grpc.session, 'close')
+  slow[0]?.end('late')
+  const [answer] = await once(sent, 'response')
+  expect([answer.statusCode, await text(answer)]).toEqual([200, 'late'])
+  await closed
+  expect(performance.now() - startedMs).toBeLessThan(18_000)
+})
+
+test('The commands reach a console with TLS whose authority NODE_EXTRA_CA_CERTS names', async () => {
+  const admin = await startConsole({ ...environment, WEIR_TLS_CLIENT_CA: '' })
+  onTestFinished(() => admin.close())
+  const url = admin.environment.WEIR_CONSOLE_URL.replace('http:', 'https:')
+  const exported = (more: NodeJS.ProcessEnv) =>
+    runWeir(['export'], { ...admin.environment, WEIR_CONSOLE_URL: url, ...more })
+  expect(await exported({ NODE_EXTRA_CA_CERTS: servers.caFile })).toMatchObject({ code: 0 })
+  expect((await exported({})).stderr).toMatch(/UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN/)
+})
+
+describe('variables', () => {
+  const problemsOf = (more: Record<string, string>) => {
+    const result = checkConfig(ingressVariables, { WEIR_JOURNAL_DIR: dir, ...environment, ...more })
+    return result.kind === 'config' ? [] : result.problems
+  }
+  test.each<[string, () => Record<string, string>, RegExp | undefined]>([
+    ['all three', () => ({}), undefined],
+    [
+      'a key of another',
+      () => ({ WEIR_TLS_KEY: `${dir}/client.key` }),
+      /^WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT/,
+    ],
+    ['no key', () => ({ WEIR_TLS_KEY: '' }), /^WEIR_TLS_CERT is set without WEIR_TLS_KEY$/],
+    ['no certificate', () => ({ WEIR_TLS_CERT: '' }), /^WEIR_TLS_KEY is set without WEIR_TLS_CERT$/],
+    [
+      'an authority alone',
+      () => ({ WEIR_TLS_CERT: '', WEIR_TLS_KEY: '' }),
+      /^WEIR_TLS_CLIENT_CA is set without WEIR_TLS_CERT$/,
+    ],
+    ['no such file', () => ({ WEIR_TLS_CERT: `${dir}/none.crt` }), /^WEIR_TLS_CERT names a file that cannot be read/],
+    [
+      'an authority without certificates',
+      () => ({ WEIR_TLS_CLIENT_CA: `${dir}/weir.yaml` }),
+      /^WEIR_TLS_CLIENT_CA names a file without whole/,
+    ],
+    [
+      'an authority that is cut off',
+      () => ({ WEIR_TLS_CLIENT_CA: `${dir}/half.crt` }),
+      /^WEIR_TLS_CLIENT_CA names a file without whole/,
+    ],
+    [
+      'a key with a passphrase',
+      () => ({ WEIR_TLS_KEY: `${dir}/secret.key` }),
+      /^WEIR_TLS_KEY names a key with a passphrase: it must have none$/,
+    ],
+    [
+      'one listener alone',
+      () => ({ ...none, WEIR_GRPC_TLS_CERT: `${dir}/client.crt`, WEIR_GRPC_TLS_KEY: `${dir}/client.key` }),
+      undefined,
+    ],
+    ['a plain listener', () => ({ WEIR_API_TLS_CERT: 'none' }), undefined],
+    [
+      'a plain listener that asks for client certificates',
+      () => ({ WEIR_API_TLS_CERT: 'none', WEIR_API_TLS_CLIENT_CA: clients.caFile }),
+      /^WEIR_API_TLS_CLIENT_CA is set without WEIR_API_TLS_CERT$/,
+    ],
+    [
+      'a certificate of one listener with the key of all',
+      () => ({ WEIR_API_TLS_CERT: `${dir}/client.crt` }),
+      /^WEIR_TLS_KEY names no key that fits WEIR_API_TLS_CERT/,
+    ],
+    [
+      'its own pair',
+      () => ({ WEIR_API_TLS_CERT: `${dir}/client.crt`, WEIR_API_TLS_KEY: `${dir}/client.key` }),
+      undefined,
+    ],
+  ])('%s', async (_, more, wanted) => {
+    const pem = await readFile(clients.caFile, 'utf8')
+    await writeFile(`${dir}/half.crt`, `${pem}${pem.slice(0, 300)}`)
+    await writeFile(`${dir}/secret.key`, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n')
+    const problems = problemsOf(more())
+    expect(problems).toEqual(wanted === undefined ? [] : expect.arrayContaining([expect.stringMatching(wanted)]))
+  })
+  const none = { WEIR_TLS_CERT: '', WEIR_TLS_KEY: '', WEIR_TLS_CLIENT_CA: '' }
+
+  test('of one listener override those of all: the API is plain or asks for no client certificate, and the rest do', async () => {
+    const { ports } = await open({ WEIR_API_TLS_CLIENT_CA: 'none', WEIR_GRPC_TLS_CERT: 'none' })
+    expect(await askOnce('api', ports.api, { ca: trust.ca ?? '' })).toBe(200)
+    const session = connectHttp2(`http://127.0.0.1:${ports.grpc}`)
+    await once(session, 'connect')
+    session.destroy()
+    await expect(askOnce('proxy', ports.proxy, { ca: trust.ca ?? '' })).rejects.toThrow()
+  })
+
+  test('that cannot be right end the start with 2, and weir up does not take them', async () => {
+    const wrong = { ...environment, WEIR_TLS_KEY: `${dir}/client.key` }
+    await expect(startIngress(wrong)).rejects.toThrow('The environment is not right:\n  WEIR_TLS_KEY names no key')
+    const checked = await runWeir(['check'], { ...wrong, WEIR_JOURNAL_DIR: dir })
+    expect([checked.code, checked.stderr]).toEqual([2, expect.stringContaining('WEIR_TLS_KEY names no key that fits')])
+    const up = await runWeir(['up'], { WEIR_API_TLS_CERT: `${dir}/server.crt` })
+    expect([up.code, up.stderr]).toEqual([
+      2,
+      expect.stringContaining('WEIR_API_TLS_CERT is set, and weir up serves without'),
+    ])
+  })
+})
