@@ -309,69 +309,37 @@ test('The commands reach a console with TLS whose authority NODE_EXTRA_CA_CERTS 
 })
 
 describe('variables', () => {
-  const problemsOf = (more: Record<string, string>) => {
-    const result = checkConfig(ingressVariables, { WEIR_JOURNAL_DIR: dir, ...environment, ...more })
-    return result.kind === 'config' ? [] : result.problems
-  }
-  test.each<[string, () => Record<string, string>, RegExp | undefined]>([
-    ['all three', () => ({}), undefined],
-    [
-      'a key of another',
-      () => ({ WEIR_TLS_KEY: `${dir}/client.key` }),
-      /^WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT/,
-    ],
-    ['no key', () => ({ WEIR_TLS_KEY: '' }), /^WEIR_TLS_CERT is set without WEIR_TLS_KEY$/],
-    ['no certificate', () => ({ WEIR_TLS_CERT: '' }), /^WEIR_TLS_KEY is set without WEIR_TLS_CERT$/],
-    [
-      'an authority alone',
-      () => ({ WEIR_TLS_CERT: '', WEIR_TLS_KEY: '' }),
-      /^WEIR_TLS_CLIENT_CA is set without WEIR_TLS_CERT$/,
-    ],
-    ['no such file', () => ({ WEIR_TLS_CERT: `${dir}/none.crt` }), /^WEIR_TLS_CERT names a file that cannot be read/],
-    [
-      'an authority without certificates',
-      () => ({ WEIR_TLS_CLIENT_CA: `${dir}/weir.yaml` }),
-      /^WEIR_TLS_CLIENT_CA names a file without whole/,
-    ],
-    [
-      'an authority that is cut off',
-      () => ({ WEIR_TLS_CLIENT_CA: `${dir}/half.crt` }),
-      /^WEIR_TLS_CLIENT_CA names a file without whole/,
-    ],
-    [
-      'a key with a passphrase',
-      () => ({ WEIR_TLS_KEY: `${dir}/secret.key` }),
-      /^WEIR_TLS_KEY names a key with a passphrase: it must have none$/,
-    ],
-    [
-      'one listener alone',
-      () => ({ ...none, WEIR_GRPC_TLS_CERT: `${dir}/client.crt`, WEIR_GRPC_TLS_KEY: `${dir}/client.key` }),
-      undefined,
-    ],
-    ['a plain listener', () => ({ WEIR_API_TLS_CERT: 'none' }), undefined],
-    [
-      'a plain listener that asks for client certificates',
-      () => ({ WEIR_API_TLS_CERT: 'none', WEIR_API_TLS_CLIENT_CA: clients.caFile }),
-      /^WEIR_API_TLS_CLIENT_CA is set without WEIR_API_TLS_CERT$/,
-    ],
-    [
-      'a certificate of one listener with the key of all',
-      () => ({ WEIR_API_TLS_CERT: `${dir}/client.crt` }),
-      /^WEIR_TLS_KEY names no key that fits WEIR_API_TLS_CERT/,
-    ],
-    [
-      'its own pair',
-      () => ({ WEIR_API_TLS_CERT: `${dir}/client.crt`, WEIR_API_TLS_KEY: `${dir}/client.key` }),
-      undefined,
-    ],
-  ])('%s', async (_, more, wanted) => {
+  const none = 'TLS_CERT= TLS_KEY= TLS_CLIENT_CA='
+  const own = 'API_TLS_CERT=client.crt'
+  test.each([
+    ['', ''],
+    ['TLS_KEY=client.key', 'WEIR_TLS_KEY names no key that fits WEIR_TLS_CERT'],
+    ['TLS_KEY=', 'WEIR_TLS_CERT is set without WEIR_TLS_KEY'],
+    ['TLS_CERT=', 'WEIR_TLS_KEY is set without WEIR_TLS_CERT'],
+    ['TLS_CERT= TLS_KEY=', 'WEIR_TLS_CLIENT_CA is set without WEIR_TLS_CERT'],
+    ['TLS_CERT=nowhere.crt', 'WEIR_TLS_CERT names a file that cannot be read'],
+    ['TLS_CLIENT_CA=weir.yaml', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
+    ['TLS_CLIENT_CA=half.crt', 'WEIR_TLS_CLIENT_CA names a file without whole certificates'],
+    ['TLS_KEY=secret.key', 'WEIR_TLS_KEY names a key with a passphrase'],
+    [`${none} GRPC_TLS_CERT=client.crt GRPC_TLS_KEY=client.key`, ''],
+    ['API_TLS_CERT=none', ''],
+    ['API_TLS_CERT=none API_TLS_CLIENT_CA=clients.crt', 'WEIR_API_TLS_CLIENT_CA is set without WEIR_API_TLS_CERT'],
+    [own, 'WEIR_TLS_KEY names no key that fits WEIR_API_TLS_CERT'],
+    [`${own} API_TLS_KEY=client.key API_TLS_CLIENT_CA=none`, ''],
+  ])('with %j: %j', async (more, wanted) => {
     const pem = await readFile(clients.caFile, 'utf8')
     await writeFile(`${dir}/half.crt`, `${pem}${pem.slice(0, 300)}`)
     await writeFile(`${dir}/secret.key`, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n')
-    const problems = problemsOf(more())
-    expect(problems).toEqual(wanted === undefined ? [] : expect.arrayContaining([expect.stringMatching(wanted)]))
+    const pairs = more
+      .split(' ')
+      .filter(Boolean)
+      .map((one) => one.split('='))
+    const path = (file = '') => (file === '' || file === 'none' ? file : `${dir}/${file}`)
+    const changed = Object.fromEntries(pairs.map(([name, file]) => [`WEIR_${name}`, path(file)]))
+    const result = checkConfig(ingressVariables, { WEIR_JOURNAL_DIR: dir, ...environment, ...changed })
+    const [problem = ''] = result.kind === 'config' ? [] : result.problems
+    expect([problem.startsWith(wanted), problem === '']).toEqual([true, wanted === ''])
   })
-  const none = { WEIR_TLS_CERT: '', WEIR_TLS_KEY: '', WEIR_TLS_CLIENT_CA: '' }
 
   test('of one listener override those of all: the API is plain or asks for no client certificate, and the rest do', async () => {
     const { ports } = await open({ WEIR_API_TLS_CLIENT_CA: 'none', WEIR_GRPC_TLS_CERT: 'none' })

@@ -6,7 +6,7 @@ export interface Scraped {
   readonly read: () => number
 }
 
-/** Counts of one kind apart, by the value of a label. Only ever growing, and of few values. */
+/** Numbers of one kind apart, by the value of a label, of which there are few. */
 export interface ScrapedBy {
   readonly help: string
   readonly label: string
@@ -25,11 +25,11 @@ export function registerScraped(register: Registry, metrics: Named): void {
     const registers = [register]
     if ('label' in metric) {
       const { label, readAll } = metric
-      const collect = function (this: Counter) {
+      const collect = function (this: Counter | Gauge) {
         this.reset()
         for (const [value, count] of Object.entries(readAll())) this.inc({ [label]: value }, count)
       }
-      new Counter({ name, help, labelNames: [label], registers, collect })
+      ;new (name.endsWith('_total') ? Counter : Gauge)({ name, help, labelNames: [label], registers, collect })
       continue
     }
     const { read } = metric

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import type { Server } from 'node:net'
 import { createSecureContext, type Server as TlsServer } from 'node:tls'
-import { Gauge } from 'prom-client'
 import { followFiles } from './follow-files.ts'
 import { text, type Variable } from './read-config.ts'
 import { readSmallFile } from './read-small-file.ts'
+import { registerScraped } from './scraped-metrics.ts'
 import type { Service } from './start-service.ts'
 
 /** Handshakes take two round trips. A stop waits for one of gRPC, then for one of HTTP, within its 20 s. */
@@ -23,7 +23,7 @@ interface TlsFiles {
   readonly clientCa: NamedFile
 }
 
-/** Whose variables: those of every listener of the process, or those of one that has others. */
+/** The variables of every listener of a process, or those that override them for one. */
 type Prefix = 'tls' | 'apiTls' | 'grpcTls'
 const listenersOf = { tls: 'every listener', apiTls: 'the check API', grpcTls: "Envoy's rate limit service" }
 const nameOf = (prefix: Prefix) => `WEIR_${{ tls: '', apiTls: 'API_', grpcTls: 'GRPC_' }[prefix]}TLS`
@@ -34,7 +34,7 @@ export interface ListenerTls {
   readonly options: ReturnType<typeof readPair> & object
 }
 
-/** Three variables: files of a certificate, its key, and the certificates that must have signed those of clients. Each by itself may be set for one listener. */
+/** Three variables: files of a certificate, its key, and the certificates that must have signed those of clients. */
 export function tlsVariables<P extends Prefix>(
   prefix: P,
 ): Readonly<Record<`${P}Cert` | `${P}Key` | `${P}ClientCa`, Variable<string>>> {
@@ -102,7 +102,7 @@ function readPair({ cert, key, clientCa }: TlsFiles) {
     throw new Error(`${key.variable} names no key that fits ${cert.variable} (${(error as Error).message})`)
   }
   const clients = { requestCert: clientCa.path !== '', rejectUnauthorized: true }
-  // As servers without TLS: who has sent all may still read.
+  // As without TLS, a client that has ended its side still gets its answer.
   return { ...read, ...clients, handshakeTimeout: handshakeTimeoutMs, allowHalfOpen: true }
 }
 
@@ -136,24 +136,19 @@ export async function followCertificates(
   listeners: readonly (readonly [name: string, server: Server, tls: ListenerTls | undefined])[],
   { run, log, metrics, checkReady }: Service,
 ): Promise<void> {
-  const endsMs: Record<string, number> = {}
-  new Gauge({
-    name: 'weir_tls_certificate_expiry_timestamp_seconds',
-    help: 'When the certificate of a listener ends, in seconds since 1970',
-    labelNames: ['listener'],
-    registers: [metrics],
-    collect() {
-      for (const [listener, endMs] of Object.entries(endsMs)) this.set({ listener }, endMs / 1_000)
-    },
+  const ends: Record<string, number> = {}
+  const help = 'When the certificate of a listener ends, in seconds since 1970'
+  registerScraped(metrics, {
+    weir_tls_certificate_expiry_timestamp_seconds: { help, label: 'listener', readAll: () => ends },
   })
   for (const [listener, server, tls] of listeners) {
     if (tls === undefined) continue
     const { cert, key, clientCa } = tls.files
-    const endOf = (pem: string) => new X509Certificate(pem).validToDate.getTime()
+    const endOf = (pem: string) => new X509Certificate(pem).validToDate.getTime() / 1_000
     let inUse = tls.options
     let warning: string | undefined
     let timer: NodeJS.Timeout | undefined
-    endsMs[listener] = endOf(inUse.cert)
+    ends[listener] = endOf(inUse.cert)
     const warn = (problem: string) => {
       if (warning !== problem) log.warn({ listener }, `${problem}; the certificate before it stays in use`)
       warning = problem
@@ -163,12 +158,13 @@ export async function followCertificates(
       try {
         const found = readPair(tls.files)
         warning = undefined
-        if (found.cert === inUse.cert && found.key === inUse.key && found.ca === inUse.ca)
-          return // Its ticket keys are new, too: no session of before is resumed past another authority.
-        ;(server as TlsServer).setSecureContext(found)
+        if (JSON.stringify(found) === JSON.stringify(inUse)) return
+        // With new ticket keys, too: no session of before is resumed, and so none past another authority.
+        const secured = server as TlsServer
+        secured.setSecureContext(found)
         inUse = found
-        endsMs[listener] = endOf(found.cert)
-        log.info({ listener, ends: new Date(endOf(found.cert)) }, 'certificate replaced')
+        ends[listener] = endOf(found.cert)
+        log.info({ listener, ends: ends[listener] }, 'certificate replaced')
       } catch (error) {
         timer = setTimeout(warn, pairMs, (error as Error).message).unref()
       }
@@ -177,7 +173,7 @@ export async function followCertificates(
     await run.own(`certificate of ${listener}`, followFiles(paths, look), (stop) => stop())
     checkReady(`${listener} certificate`, () => {
       if (warning !== undefined) return { warning }
-      const hasEnded = (endsMs[listener] ?? 0) < Date.now()
+      const hasEnded = (ends[listener] ?? 0) * 1_000 < Date.now()
       return hasEnded ? { warning: `${cert.variable} names a certificate that has ended` } : undefined
     })
   }

@@ -4,11 +4,11 @@ import type * as net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls, setDefaultCACertificates } from 'node:tls'
-import { afterAll, describe, vi } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { createAuthority } from '../../support/servers/certificates.ts'
-import { overTls } from './open-proxy.ts'
+import { openProxy, overTls } from './open-proxy.ts'
 
-/** Whatever these files hold of a plain listener holds of one with TLS: their clients connect by TLS here, and the upstream stays plain. */
+/** Runs tests of the plain listener on one with TLS: their clients connect by TLS, and the upstream stays plain. */
 vi.mock('node:net', async (original) => {
   const real = await original<typeof net>()
   const connect = (port: number) => {
@@ -20,7 +20,7 @@ vi.mock('node:net', async (original) => {
 })
 vi.mock('node:http', async (original) => {
   const { request } = await import('node:https')
-  return { ...(await original<typeof http>()), request }
+  return { ...(await original<typeof http>()), request: (of: object) => request({ ...of, servername: 'localhost' }) }
 })
 class SecureWebSocket extends WebSocket {
   constructor(url: string) {
@@ -38,6 +38,12 @@ overTls.files = { tlsCert, tlsKey }
 afterAll(() => rm(dir, { recursive: true }))
 
 describe('over TLS', async () => {
+  it('an upstream is told that the client came by https', async () => {
+    const { ask, seen } = await openProxy()
+    await ask()
+    const forwarded = 'for=127.0.0.1;host="api.test";proto=https'
+    expect(seen[0]?.headers).toMatchObject({ 'x-forwarded-proto': 'https', forwarded })
+  })
   await import('./smuggling.test.ts')
   await import('./bounds.test.ts')
   await import('./tunnels.test.ts')

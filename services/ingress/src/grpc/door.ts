@@ -42,18 +42,8 @@ export function createGrpcDoor(
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)
   new ReflectionService(definitions).addToServer(server)
-  // A listener of our own, because gRPC's cannot share its port with other processes.
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const inject = (socket: Socket) => injector.injectConnection(socket)
-  const listener =
-    tls === undefined
-      ? createServer({ noDelay: true }, inject)
-      : createTlsServer({ ...tls.options, noDelay: true, allowHalfOpen: false, ALPNProtocols: ['h2'] }, (socket) => {
-          // Others are refused in the handshake, but for those that name no protocol.
-          if (socket.alpnProtocol === 'h2') inject(socket)
-          else socket.destroy()
-          // Node leaves a connection open whose handshake fails or takes too long.
-        }).on('tlsClientError', (_error, socket) => socket.destroy())
+  const listener = createListener((socket) => injector.injectConnection(socket), tls)
   return {
     server: listener,
     listen: ({ host, port, reusePort }) =>
@@ -72,6 +62,19 @@ export function createGrpcDoor(
       server.forceShutdown()
     },
   }
+}
+
+/** A listener of our own, because gRPC's cannot share its port with other processes. */
+function createListener(inject: (socket: Socket) => void, tls: ListenerTls | undefined): Listener {
+  if (tls === undefined) return createServer({ noDelay: true }, inject)
+  const options = { ...tls.options, noDelay: true, allowHalfOpen: false, ALPNProtocols: ['h2'] }
+  const listener = createTlsServer(options, (socket) => {
+    // A client that names other protocols alone is refused in the handshake, one that names none is not.
+    if (socket.alpnProtocol === 'h2') inject(socket)
+    else socket.destroy()
+  })
+  // Node leaves a connection open whose handshake fails or takes too long.
+  return listener.on('tlsClientError', (_error, socket) => socket.destroy())
 }
 
 /** With the names in camel case, every field there, and 64-bit numbers as numbers. */
