@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { faultOf } from './connection-state.ts'
 import { keySlot, slotCount } from './key-slot.ts'
 import type { ServerAddress } from './redis-url.ts'
 import { within } from './within.ts'
@@ -73,6 +74,11 @@ export class ClusterConnection {
   /** The masters, as far as they are known. */
   get masters(): readonly Redis[] {
     return [...new Set(this.#slots.filter((redis) => redis !== undefined))]
+  }
+
+  /** Why the first node that does not answer does not, in a sentence; empty when all do. */
+  get fault(): string {
+    return [...this.#nodes.values()].map(({ redis }) => faultOf(redis)).find((fault) => fault !== '') ?? ''
   }
 
   serverOf(slot: number): Redis | undefined {

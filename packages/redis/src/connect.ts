@@ -1,6 +1,8 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
+import { withState } from './connection-state.ts'
 import { type Login, openLogin, type RedisSource } from './login.ts'
+import { type RedisUse, rightsOf } from './redis-rights.ts'
 import type { ServerAddress } from './redis-url.ts'
 import type { RedisTlsFiles } from './redis-variables.ts'
 import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
@@ -16,10 +18,12 @@ export type RedisRole = 'limiter' | 'claims' | 'queue'
 
 export interface ConnectOptions {
   readonly role: RedisRole
-  /** Hears every connection error, which may be many while Redis is gone; without it one would end the process. */
+  /** Hears why a connection fails and which right its user lacks, in a sentence for people; the same at most once a minute. */
   readonly onError: (error: Error) => void
   /** For TLS only; none where it is left out. */
   readonly tls?: RedisTlsFiles | undefined
+  /** What it is used for, whose rights are then looked after; nothing of that where it is left out. */
+  readonly use?: RedisUse
 }
 
 /** Back-off starts here and doubles up to the role's cap; half of it is jitter, so that processes do not come back as one. */
@@ -32,8 +36,11 @@ function backOff(capMs: number): (attempt: number) => number {
   }
 }
 
-/** After a failover the old master answers READONLY for good; a new connection finds the new one. The command is not repeated. */
-const reconnectOnError = (error: Error) => error.message.startsWith('READONLY')
+/**
+ * After a failover the old master answers READONLY for good; a new connection finds the new one. NOAUTH ends with the next login. The
+ * command is not repeated.
+ */
+const endsConnection = (error: Error) => /^(?:READONLY|NOAUTH)/.test(error.message)
 
 /** RESP2 everywhere: nothing here needs RESP3's types, and some proxies refuse its HELLO. */
 const shared = { protocol: 2, autoResendUnfulfilledCommands: false } as const
@@ -50,7 +57,6 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
     socketTimeout: 1_000, // a sent command unanswered this long: the connection is dead, or Redis is
     retryStrategy: backOff(1_000), // at most this long unserved after Redis is back
     maxLoadingRetryTime: 500, // how often a Redis that reads its data is asked whether it is done
-    reconnectOnError,
   },
   claims: {
     ...shared,
@@ -59,7 +65,6 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
     connectTimeout: 2_000,
     commandTimeout: 2_000, // claims are not on a request's path, but hold up a batch
     retryStrategy: backOff(2_000),
-    reconnectOnError,
   },
   queue: {
     ...shared,
@@ -68,7 +73,6 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
     autoResendUnfulfilledCommands: true,
     connectTimeout: 5_000,
     retryStrategy: backOff(5_000),
-    reconnectOnError,
   },
 }
 
@@ -76,19 +80,24 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
  * Every new connection reads user, password and certificates again. ioredis calls its strategies before each, as methods of the
  * options that it then connects with, also those of a duplicate, which is how BullMQ opens its connections.
  */
-function open(where: RoleOptions, { login }: Login, { role, onError }: ConnectOptions): Redis {
-  const { retryStrategy, ...rest } = roles[role]
-  const redis = new Redis({
-    ...rest,
-    ...where,
-    ...login(),
-    retryStrategy(this: RoleOptions, attempt: number) {
-      Object.assign(this, login())
-      return retryStrategy(attempt)
-    },
+function open(where: RoleOptions, { login, address, variable }: Login, options: ConnectOptions): Redis {
+  const { retryStrategy, ...rest } = roles[options.role]
+  const rights = options.use === undefined ? '' : rightsOf(options.use, address.kind)
+  return withState({ address, variable, rights, onError: options.onError }, (state) => {
+    return new Redis({
+      ...rest,
+      ...where,
+      ...login(),
+      retryStrategy(this: RoleOptions, attempt: number) {
+        Object.assign(this, login())
+        return retryStrategy(attempt)
+      },
+      reconnectOnError(error) {
+        state.answered(error)
+        return endsConnection(error)
+      },
+    })
   })
-  redis.on('error', onError)
-  return redis
 }
 
 const connectSingle = (server: ServerAddress, login: Login, options: ConnectOptions): Redis =>

@@ -16,6 +16,8 @@ interface Credentials {
 }
 
 export interface Login {
+  /** Of the variable that holds the address, for messages. */
+  readonly variable: string
   /** Of the start; only its user and password may change. */
   readonly address: RedisAddress
   /** As they are now. What cannot be read or used is reported, and the last that could be stays. */
@@ -54,7 +56,7 @@ export function openLogin(
   source: RedisSource,
   { tls, onError }: { readonly tls?: RedisTlsFiles | undefined; readonly onError: (error: Error) => void },
 ): Login {
-  const secret = typeof source === 'string' ? { variable: 'the URL', file: undefined, text: source } : source
+  const secret = typeof source === 'string' ? { variable: 'its address', file: undefined, text: source } : source
   const address = addressOf(secret.text)
   const secureContext = tlsReader(tls)
   const read = (url: string): Credentials => {
@@ -71,6 +73,7 @@ export function openLogin(
   }
   let last = read(secret.text)
   return {
+    variable: secret.variable,
     address,
     login() {
       try {

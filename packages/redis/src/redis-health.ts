@@ -1,6 +1,7 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
+import { faultOf, lackingOf } from './connection-state.ts'
 import type { RefusedCall } from './limit-store-counters.ts'
 import { readScriptError } from './script-error.ts'
 import type { ScriptServer } from './script-server.ts'
@@ -37,31 +38,36 @@ const refusesNothing = 'DECIDEARGS'
 /** A master that Sentinels name has no address of its own here. */
 const nameOf = ({ options: { sentinels, name, host, port } }: Redis) => (sentinels ? `${name}` : `${host}:${port}`)
 
+const joined = (texts: readonly (string | undefined)[]) => {
+  const found = texts.filter((text) => text !== undefined)
+  return found.length === 0 ? undefined : found.join('; ')
+}
+
 /** What a server says of itself, each part undefined if it may not be asked. */
 async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth> {
   const { redis } = server
   const where = nameOf(redis)
-  if (redis.status !== 'ready') return { problem: `the connection to ${where} is ${redis.status}`, warning: undefined }
-  if (server.isGone) return { problem: `${where} does not answer in time`, warning: undefined }
+  if (redis.status !== 'ready') {
+    return { problem: `the connection to ${where} is ${redis.status}. ${faultOf(redis)}`.trim(), warning: undefined }
+  }
+  const lacking = within(answerMs, lackingOf(redis))
+  if (server.isGone) return { problem: joined([`${where} does not answer in time`, await lacking]), warning: undefined }
   const sentMs = clock.nowMs()
   const time = redis.time().then((found) => clockWarning(found, sentMs, clock.nowMs()))
-  const run = server
-    .run({ keys: [], argv: ['', '[]', '[]'] }, () => false, false)
-    .then(
-      () => undefined,
-      (error: unknown) => scriptProblem(error),
-    )
+  const run = server.callNothing().then(
+    () => undefined,
+    (error: unknown) => scriptProblem(error),
+  )
   const memory = redis.info('memory').then((text) => evictionWarning(text))
   const [off, problem, evicts] = await Promise.all([
     within(answerMs, time),
     within(answerMs, run),
     within(answerMs, memory),
   ])
-  const warnings = [off, evicts].filter((warning) => warning !== undefined)
-  return {
-    problem: problem === undefined ? undefined : `${where} ${problem}`,
-    warning: warnings.length === 0 ? undefined : warnings.map((warning) => `${where} ${warning}`).join('; '),
-  }
+  const lacks = await lacking
+  const warnings = [off, evicts].map((warning) => warning && `${where} ${warning}`)
+  if (problem === undefined) return { problem, warning: joined([...warnings, lacks]) }
+  return { problem: joined([`${where} ${problem}`, lacks]), warning: joined(warnings) }
 }
 
 function scriptProblem(error: unknown): string | undefined {
@@ -84,11 +90,6 @@ function evictionWarning(info: string): string | undefined {
   return `may evict counts (maxmemory-policy ${policy}), and then admits what the limit refuses: set noeviction`
 }
 
-const joined = (texts: readonly (string | undefined)[]) => {
-  const found = texts.filter((text) => text !== undefined)
-  return found.length === 0 ? undefined : found.join('; ')
-}
-
 /** What readiness says of Redis. Asks nothing while nobody asks. */
 export function createHealthCheck({ redis, servers, refused, clock }: RedisHealthOptions): () => Promise<RedisHealth> {
   let foundMs = Number.NEGATIVE_INFINITY
@@ -97,12 +98,17 @@ export function createHealthCheck({ redis, servers, refused, clock }: RedisHealt
   async function examineAll(): Promise<RedisHealth> {
     const all = await Promise.all(servers().map((server) => examine(server, clock)))
     const { status } = redis
+    const fault = 'fault' in redis ? redis.fault : ''
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
     const last = refused()
     const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
     const refusal = isRecent && isAboutRedis(last.message) ? `it refused a call: ${last.message}` : undefined
     return {
-      problem: joined([isKnown ? undefined : `Redis is ${status}`, ...all.map(({ problem }) => problem), refusal]),
+      problem: joined([
+        isKnown ? undefined : `Redis is ${status}. ${fault}`.trim(),
+        ...all.map(({ problem }) => problem),
+        refusal,
+      ]),
       warning: joined(all.map(({ warning }) => warning)),
     }
   }

@@ -58,6 +58,11 @@ export class ScriptServer implements CallTarget {
     }
   }
 
+  /** Runs the script for no request, which it refuses with DECIDEARGS; Redis has the script afterwards. */
+  callNothing(): Promise<unknown> {
+    return this.run({ keys: [], argv: ['', '[]', '[]'] }, () => false, false)
+  }
+
   onOverdue(): void {
     this.breaker.open()
   }
@@ -92,9 +97,9 @@ export class ScriptServer implements CallTarget {
     try {
       const info = await this.redis.info('server')
       this.#script = readDecideScript(Number(/^redis_version:(\d+)/m.exec(info)?.[1] ?? 6))
-      await this.redis.script('LOAD', this.#script.source)
     } catch {
-      // The connection ended, and prepares again; or INFO is not allowed: the script for 6 runs everywhere, and NOSCRIPT loads it.
+      // The connection ended, and prepares again; or INFO is not allowed: the script for 6 runs everywhere.
     }
+    await this.callNothing().catch(() => undefined)
   }
 }

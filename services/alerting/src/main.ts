@@ -7,10 +7,11 @@ import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
+import { redisProblem, untilAllowed } from '@weir/redis/connection-state.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
-import { readConfig } from '@weir/runtime/read-config.ts'
+import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { keepHeapSmall } from '@weir/runtime/small-heap.ts'
-import { startService } from '@weir/runtime/start-service.ts'
+import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { createBatchHandlers } from './batch-handlers.ts'
 import { alertingVariables } from './config.ts'
 import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
@@ -39,6 +40,20 @@ type Consumer = Pick<
   'groupId' | 'topics' | 'minBytes' | 'maxWaitMs' | 'maxBytes' | 'partitionsAtOnce' | 'onBatch'
 >
 
+/** The Redis of the claims and that of the queue, which may be one. */
+async function openRedis(config: Config<typeof alertingVariables>, { run, log, checkReady }: Service) {
+  const watched = { tls: config, onError: (error: Error) => log.warn({ err: error }, 'redis') }
+  const claims = connectRedis(config.redisUrl, { ...watched, role: 'claims', use: 'claims' })
+  const redis = await run.own('redis', claims, disconnect)
+  checkReady('redis', () => redisProblem(redis))
+  const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
+  const queue = connectRedis(queueUrl, { ...watched, role: 'queue', use: 'queue' })
+  const queueRedis = await run.own('queue redis', queue, disconnect)
+  checkReady('queue redis', () => redisProblem(queueRedis))
+  await untilAllowed(queueRedis, run.stopping) // BullMQ that may not ask INFO when it opens never works again
+  return { redis, queueRedis }
+}
+
 await startService(
   'alerting',
   () => readConfig(alertingVariables, process.env),
@@ -53,13 +68,7 @@ await startService(
     checkReady('endpoints', () => (secrets.problems.length > 0 ? { warning: secrets.problems.join('; ') } : undefined))
     const counters = noCounts()
 
-    const onError = (error: Error) => log.warn({ err: error }, 'redis')
-    const watched = { tls: config, onError }
-    const redis = await run.own('redis', connectRedis(config.redisUrl, { role: 'claims', ...watched }), disconnect)
-    checkReady('redis', () => (redis.status === 'ready' ? undefined : `Redis is ${redis.status}`))
-    const queueUrl = config.queueRedisUrl.text === '' ? config.redisUrl : config.queueRedisUrl
-    const queueRedis = await run.own('queue redis', connectRedis(queueUrl, { role: 'queue', ...watched }), disconnect)
-    checkReady('queue redis', () => (queueRedis.status === 'ready' ? undefined : `Redis is ${queueRedis.status}`))
+    const { redis, queueRedis } = await openRedis(config, service)
     const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-alerting'), (one) => one.close())
     // Alerts go out without it: whether they were raised before, and what is recorded of them, waits.
     checkReady('clickhouse', () => clickhouseWarning(clickhouse))

@@ -10,6 +10,7 @@ import { openPolicyFeed, type PolicyFeed } from '@weir/kafka/policy/policy-feed.
 import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
+import { redisProblem } from '@weir/redis/connection-state.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
@@ -37,10 +38,15 @@ function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed)
 }
 
 /** The connection for resets and restoring; none where no address is given. It need not be up: who asks then is told so. */
-async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, { run, log }: Service) {
+async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, { run, log, checkReady }: Service) {
   if (config.redisUrl.text === '') return undefined
-  const onError = (error: Error) => log.debug({ err: error }, 'redis')
-  const redis = connectLimiter(config.redisUrl, { onError, tls: config })
+  const onError = (error: Error) => log.warn({ err: error }, 'redis')
+  const redis = connectLimiter(config.redisUrl, { onError, tls: config, use: 'console' })
+  checkReady('redis', async () => {
+    const problems = await Promise.all(mastersOf(redis).map(redisProblem))
+    const problem = problems.find((one) => one !== undefined) ?? ('fault' in redis && redis.fault)
+    return problem ? { warning: problem } : undefined
+  })
   return await run.own('redis', redis, (client) => client.disconnect())
 }
 

@@ -12,7 +12,6 @@ import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
@@ -39,10 +38,10 @@ await startService(
     const telling = createTelling({ log })
     const journal = await ownJournal(config, kafka, service, telling)
 
-    const errors = noteErrors(log)
+    const onError = (error: Error) => log.warn({ err: error }, 'redis')
     const redis = await run.own(
       'redis',
-      connectLimiter(config.redisUrl, { onError: errors.note, tls: config }),
+      connectLimiter(config.redisUrl, { onError, tls: config, use: 'ingress' }),
       (client) => client.disconnect(),
     )
     const common = {
@@ -58,8 +57,7 @@ await startService(
     const layers = layerStore(store, { ...common, processes: processes.count })
     checkReady('redis', async () => {
       const { problem, warning } = await store.checkHealth()
-      if (problem !== undefined) return redis.status === 'ready' ? problem : `${problem} ${errors.last}`.trim()
-      return warning === undefined ? undefined : { warning }
+      return problem ?? (warning === undefined ? undefined : { warning })
     })
     const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
     const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
@@ -128,17 +126,4 @@ function needsToken({
 }) {
   const isLoopback = grpcHost === 'localhost' || grpcHost === '::1' || /^127\./.test(grpcHost)
   return grpcAuth === 'auto' ? !isLoopback : grpcAuth === 'token'
-}
-
-/** Redis's errors, of which there are many while it is gone: each that is another than the one before is logged. */
-function noteErrors(log: Logger) {
-  const errors = {
-    last: '',
-    note(error: Error) {
-      if (errors.last === error.message) return
-      errors.last = error.message
-      log.warn({ err: error }, 'redis')
-    },
-  }
-  return errors
 }

@@ -46,7 +46,7 @@ test('a Redis that asks for a password that was not given is named NOAUTH', asyn
   await redis.config('SET', 'requirepass', 'new')
   await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   await vi.waitFor(async () => expect((await store.checkHealth()).problem).toBeDefined(), recoveryMs)
-  await vi.waitFor(() => expect(errors).toContainEqual(expect.stringMatching(/^NOAUTH/)), recoveryMs)
+  await vi.waitFor(() => expect(errors).toContainEqual(expect.stringContaining('NOAUTH')), recoveryMs)
   expect(await store.decide(request)).toMatchObject({ reason: 'unavailable', charged: 'no' })
   await redis.config('SET', 'requirepass', '')
   await untilDecides(store)

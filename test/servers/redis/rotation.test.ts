@@ -1,9 +1,14 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { buildLimitRequest } from '../../support/builders/limit.ts'
+import { untilDecides } from '../../support/open-topology.ts'
 import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
 
 let server: TlsServer
@@ -66,3 +71,34 @@ test.each(['limiter', 'claims', 'queue'] as const)(
     expect(await redis.acl('WHOAMI')).toBe('weir')
   },
 )
+
+test('A Redis that refuses the password decides nothing, and its limits follow onUnavailable until the file is right', async () => {
+  const { file, errors, redis } = await open('limiter')
+  const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache() })
+  onTestFinished(() => store.close())
+  await replaceUser('new')
+  await vi.waitFor(() => expect(errors.join()).toContain('WRONGPASS'), { timeout: 15_000 })
+  expect(await store.decide(buildLimitRequest())).toMatchObject({ allowed: true, reason: 'unavailable', charged: 'no' })
+  expect((await store.checkHealth()).problem).toMatch(/refuses the user weir \(WRONGPASS.*\): see WEIR_REDIS_URL_FILE$/)
+  await writeFile(file, urlOf('new'))
+  await untilDecides(store)
+})
+
+test('An address that is another one, a file that is gone and certificates that do not fit change nothing but the log', async () => {
+  const { file, errors, redis } = await open('claims')
+  const { redisTlsCert } = server.files
+  const certificate = await readFile(redisTlsCert)
+  onTestFinished(() => writeFile(redisTlsCert, certificate))
+  const reconnects = async (logged: string) => {
+    redis.disconnect(true)
+    await vi.waitFor(() => expect(errors.join()).toContain(logged), { timeout: 15_000 })
+    await untilReady(redis)
+  }
+  await writeFile(file, urlOf('old', 1))
+  await reconnects('WEIR_REDIS_URL_FILE names another Redis than at the start: restart')
+  await rm(file)
+  await reconnects('WEIR_REDIS_URL_FILE names a file that cannot be read')
+  await writeFile(file, urlOf('old'))
+  await writeFile(redisTlsCert, 'half written')
+  await reconnects('WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY cannot be used')
+})

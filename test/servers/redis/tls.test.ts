@@ -1,52 +1,84 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { algorithms } from '@weir/core/limits/limit.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { buildLimit, buildLimitRequest } from '../../support/builders/limit.ts'
+import { beforeAll, expect, inject, onTestFinished, test } from 'vitest'
+import { buildLimitRequest } from '../../support/builders/limit.ts'
 import { openTopology } from '../../support/open-topology.ts'
 import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
 
-const deadlineMs = 1_000
-const operating = join(import.meta.dirname, '../../../docs/operating.md')
-
 let server: TlsServer
-let tls: RedisTlsFiles
+let other: TlsServer
 beforeAll(async () => {
-  const rights = /^ACL SETUSER weir on >PASSWORD (.*)$/m.exec(await readFile(operating, 'utf8'))?.[1]
-  server = await startTlsRedis(['user default off', `user weir on >p%40ss ${rights}`])
-  tls = { redisTlsCa: server.caFile, redisTlsCert: '', redisTlsKey: '' }
-  return () => server.close()
+  const user = 'user weir on >p@ss ~* &* +@all'
+  server = await startTlsRedis(['bind 127.0.0.1 127.0.0.2', 'user default off', user], 'yes')
+  other = await startTlsRedis()
+  return async () => {
+    await server.close()
+    await other.close()
+  }
 })
 
-const urlOf = (password: string) => `rediss://weir:${encodeURIComponent(password)}@127.0.0.1:${server.port}`
+const urlOf = (password = 'p@ss', host = `127.0.0.1:${server.port}`) =>
+  `rediss://weir:${encodeURIComponent(password)}@${host}`
 
-test('a user with the documented rights alone decides by every algorithm over TLS, and readiness has nothing to say', async () => {
-  const store = await openTopology(urlOf('p%40ss'), deadlineMs, { tls })
-  for (const algorithm of algorithms) {
-    const limit = buildLimit({ name: `limit-${algorithm}`, algorithm, size: 3, blockMs: 60_000 })
-    const idempotency = { key: `key-${algorithm}`, id: algorithm }
-    const request = buildLimitRequest({ limits: [limit] })
-    const first = await store.decide({ ...request, idempotency })
-    expect(first).toMatchObject({ allowed: true, charged: 'yes' })
-    expect(await store.decide({ ...request, idempotency })).toMatchObject({ repeats: algorithm })
-    expect(await store.refund(request, first)).toBe(true)
-    const rest = await Promise.all(Array.from({ length: 4 }, () => store.decide(request)))
-    expect(rest.map(({ allowed }) => allowed)).toEqual([true, true, true, false])
-  }
-  expect(store.counters.scriptErrors).toEqual({})
+test('A Redis that asks for a client certificate and a password decides, and readiness has nothing to say', async () => {
+  const store = await openTopology(urlOf(), 1_000, { tls: server.files })
+  expect(await store.decide(buildLimitRequest())).toMatchObject({ allowed: true, reason: 'ok' })
   expect(await store.checkHealth()).toEqual({ problem: undefined, warning: undefined })
 })
 
-test.each([
-  ['a certificate of an authority that is not named', () => ({ url: urlOf('p%40ss') }), /self-signed|unable to/],
-  ['a wrong password', () => ({ url: urlOf('wrong'), tls }), /WRONGPASS/],
-])('%s is refused by name', async (_what, options, message) => {
-  const { url, ...rest } = { tls: undefined, ...options() }
+const none = { redisTlsCert: '', redisTlsKey: '' }
+const anothers = () => ({ redisTlsCert: other.files.redisTlsCert, redisTlsKey: other.files.redisTlsKey })
+
+test.each<[string, () => { url?: string; files?: Partial<RedisTlsFiles> }, RegExp]>([
+  [
+    'an unreachable server',
+    () => ({ url: urlOf('x', '127.0.0.1:1') }),
+    /cannot be reached \(.*\): see WEIR_REDIS_URL_FILE$/,
+  ],
+  [
+    'an unknown authority',
+    () => ({ files: { redisTlsCa: other.caFile } }),
+    /not signed by what WEIR_REDIS_TLS_CA holds \(self/,
+  ],
+  [
+    'an authority that Node does not trust',
+    () => ({ files: { redisTlsCa: '' } }),
+    /not signed by what WEIR_REDIS_TLS_CA/,
+  ],
+  [
+    'another host name',
+    () => ({ url: urlOf('x', `127.0.0.2:${server.port}`) }),
+    /for another host name than WEIR_REDIS_URL/,
+  ],
+  ['no client certificate', () => ({ files: none }), / wants? a client certificate.*WEIR_REDIS_TLS_CERT/],
+  ["another authority's client certificate", () => ({ files: anothers() }), /WEIR_REDIS_TLS_CERT/],
+  [
+    'plain text on a TLS port',
+    () => ({ url: urlOf().replace('rediss', 'redis') }),
+    /must begin with rediss instead of redis$/,
+  ],
+  [
+    'TLS on a port of plain text',
+    () => ({ url: urlOf('x', new URL(inject('redisUrl')).host) }),
+    /must begin with redis if it/,
+  ],
+  [
+    'a wrong password',
+    () => ({ url: urlOf('wrong') }),
+    /refuses the user weir \(WRONGPASS .*\): see WEIR_REDIS_URL_FILE$/,
+  ],
+  [
+    'no password',
+    () => ({ url: urlOf().replace(/weir.*@/, '') }),
+    /refuses the user default \(NOAUTH.*\): see WEIR_REDIS_URL_/,
+  ],
+])('%s is named with the variable to look at, and never the password', async (_what, options, message) => {
+  const { url: text = urlOf(), files } = options()
   const error = await new Promise<Error>((resolve) => {
-    const redis = connectRedis(url, { role: 'limiter', onError: resolve, ...rest })
+    const source = { variable: 'WEIR_REDIS_URL_FILE', file: undefined, text }
+    const redis = connectRedis(source, { role: 'limiter', onError: resolve, tls: { ...server.files, ...files } })
     onTestFinished(() => redis.disconnect())
   })
   expect(error.message).toMatch(message)
+  expect(error.message).not.toMatch(/p(?:@|%40)ss/)
 })

@@ -41,6 +41,7 @@ export async function withLimiter<T>(
   let last = `no answer within ${readyDeadlineMs / 1_000} s`
   const connection = connectLimiter(config.redisUrl, {
     tls: config,
+    use: 'console',
     onError: (error) => {
       last = error.message || String(error)
     },

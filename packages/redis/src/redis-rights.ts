@@ -1,0 +1,67 @@
+import type { Redis } from 'ioredis'
+import type { RedisAddress } from './redis-url.ts'
+
+/**
+ * The least that the user of each kind of connection must be allowed, as `ACL SETUSER` takes it. docs/configuration.md has the same
+ * lines, and test/servers/redis/least-rights.test.ts shows that each right is needed.
+ */
+export const redisRights = {
+  ingress: `~weir:* -@all +evalsha +eval +ping +info +time +mget +get +getrange +set +setrange +pexpireat +pexpire +zadd +zremrangebyscore +zcard +zrem`,
+  console: `~weir:* -@all +evalsha +eval +info +time +mget +get +getrange +set +pexpire +scan +unlink`,
+  claims: `~quota_alert:* ~weir:1:watches:* -@all +eval +info +set +get +hgetall +hset +pexpire +multi +exec`,
+  queue:
+    `~bull:weir-deliveries:* ~weir:endpoints:* -@all +evalsha +eval +info +bzpopmin +del +exists +get +hdel +hget +hgetall ` +
+    `+hincrby +hmget +hmset +hset +incr +llen +lpush +lrange +lrem +rpoplpush +rpush +sadd +scard +set +smembers +srem +xadd +xtrim ` +
+    `+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zremrangebyscore +zrevrangebyscore`,
+} as const
+
+export type RedisUse = keyof typeof redisRights
+
+/** On a Cluster, beside these. */
+export const clusterRights = '+cluster|slots +asking'
+
+export const rightsOf = (use: RedisUse, kind: RedisAddress['kind']): string =>
+  kind === 'cluster' ? `${redisRights[use]} ${clusterRights}` : redisRights[use]
+
+/** These take no key, so any will do for them. */
+const keyless = /^(?:ping|info|time|scan|multi|exec|eval|evalsha|cluster\|slots|asking)$/
+
+/** Redis, from 7 on, says for each command with its arguments whether its user may run it. */
+const checkScript = `
+local may = {}
+for at, words in ipairs(cjson.decode(ARGV[1])) do
+  may[at] = (not redis.acl_check_cmd or redis.acl_check_cmd(unpack(words))) and 1 or 0
+end
+return may`
+
+/** The arguments are whole: Redis 7.0 reads beyond those that are missing. */
+const wordsOf = (command: string, key: string) =>
+  /^eval/.test(command) ? [command, '', '0'] : [...command.split('|'), key, key, key]
+
+/** The rights of this list that the connection's user lacks, as far as Redis says; rejects when it may not even be asked. */
+export async function lackedRights(redis: Redis, rights: string): Promise<readonly string[]> {
+  const of = (sign: string) => rights.split(' ').flatMap((right) => (right.startsWith(sign) ? [right.slice(1)] : []))
+  const keys = of('~')
+  const asked = of('+').flatMap((command) => keys.map((key) => ({ command, key, words: wordsOf(command, key) })))
+  const may = await redis.eval(checkScript, 0, JSON.stringify(asked.map(({ words }) => words)))
+  if (!Array.isArray(may)) return []
+  const allowed = asked.filter((_, at) => may[at] === 1)
+  const withKey = allowed.filter(({ command }) => !keyless.test(command))
+  const lackedKeys = keys.filter((key) => !withKey.some((one) => one.key === key))
+  const lacked = of('+').filter((command) => !allowed.some((one) => one.command === command))
+  // Without any of its keys, every command that takes one looks as if it were denied.
+  const judged = withKey.length > 0 ? lacked : lacked.filter((command) => keyless.test(command))
+  return [...judged.map((command) => `+${command}`), ...lackedKeys.map((key) => `~${key}`)]
+}
+
+const isRefusal = /^(?:NOPERM|-?ERR ACL failure)|executing the script can't run/
+
+/** Whether Redis refused a command because of its user's rights, in a script too. */
+export const isRightsError = (error: Error): boolean => isRefusal.test(error.message)
+
+/** The right that an error names by itself. */
+export function rightOf({ message }: Error): string {
+  const command = /'([a-z|]+)' command/.exec(message)?.[1]
+  if (command !== undefined) return `+${command}`
+  return /\bkeys?\b/.test(message) ? 'a pattern of its keys' : 'a command of its script'
+}
