@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The kernel counts in ticks of 10 ms, 100 a second on every Linux; measure over seconds. */
 const ticksPerSecond = 100
@@ -14,3 +14,10 @@ export const processCpuSeconds = (pid: number): number => readStat(`/proc/${pid}
 
 /** Of that, what its first thread has used: in Node the one that runs JavaScript, without compiler and garbage collector. */
 export const mainThreadCpuSeconds = (pid: number): number => readStat(`/proc/${pid}/task/${pid}/stat`)
+
+/** Of that, what its thread of this name has used; 0 where there is none. */
+export function threadCpuSeconds(pid: number, name: string): number {
+  const folder = `/proc/${pid}/task`
+  const found = readdirSync(folder).find((one) => readFileSync(`${folder}/${one}/comm`, 'utf8').trim() === name)
+  return found === undefined ? 0 : readStat(`${folder}/${found}/stat`)
+}

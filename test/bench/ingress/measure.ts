@@ -1,4 +1,4 @@
-import { mainThreadCpuSeconds, processCpuSeconds } from '../process-cpu.ts'
+import { mainThreadCpuSeconds, processCpuSeconds, threadCpuSeconds } from '../process-cpu.ts'
 import { callers } from './caller.ts'
 import type { Contestant } from './contestants.ts'
 import { driveGrpcLoad } from './drive-grpc.ts'
@@ -15,6 +15,8 @@ export interface Measured extends Load {
   readonly serverCpuUs: number
   /** Of the server's, what the thread that runs JavaScript used in the process that is asked. */
   readonly mainThreadCpuUs: number
+  /** Of the server's, what the thread that publishes the journal used. */
+  readonly publisherCpuUs: number
   readonly redisCpuUs: number
   readonly kafkaCpuUs: number
 }
@@ -25,6 +27,7 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
   const readCpu = () => ({
     server: processCpuSeconds(pid) + (behindPid === undefined ? 0 : processCpuSeconds(behindPid)),
     mainThread: mainThreadCpuSeconds(pid),
+    publisher: threadCpuSeconds(pid, 'publisher'),
     redis: contestant.usesRedis ? processCpuSeconds(pids.redis) : 0,
     kafka: contestant.usesKafka ? processCpuSeconds(pids.kafka) : 0,
   })
@@ -39,6 +42,7 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
     ...load,
     serverCpuUs: perRequestUs('server'),
     mainThreadCpuUs: perRequestUs('mainThread'),
+    publisherCpuUs: perRequestUs('publisher'),
     redisCpuUs: perRequestUs('redis'),
     kafkaCpuUs: perRequestUs('kafka'),
   }
