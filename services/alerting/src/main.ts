@@ -65,7 +65,10 @@ await startService(
     const policyInForce = () => feed.policy ?? first
     const secrets = createEndpointSecrets(policyInForce(), process.env, log)
     feed.onChange(({ policy, isReplaced }) => isReplaced && secrets.follow(policy))
-    checkReady('endpoints', () => (secrets.problems.length > 0 ? { warning: secrets.problems.join('; ') } : undefined))
+    checkReady('endpoints', () => {
+      const { problems } = secrets
+      return problems.length > 0 ? { warning: problems.join('; ') } : undefined
+    })
     const counters = noCounts()
 
     const { redis, queueRedis } = await openRedis(config, service)
