@@ -24,11 +24,15 @@ export interface AuditReport {
 }
 
 /** As a person calls it, of the stack's own servers. */
-export async function weirAudit({ addresses, dir }: Stack, ...flags: readonly string[]): Promise<AuditReport> {
+export async function weirAudit(
+  { addresses, kafkaVariables, dir }: Stack,
+  ...flags: readonly string[]
+): Promise<AuditReport> {
   const args = ['audit', '--policy', join(dir, 'policy.yaml'), '--json', ...flags]
   const { code, stdout, stderr } = await runWeir(args, {
     WEIR_REDIS_URL: addresses.redis,
     WEIR_KAFKA_BROKERS: addresses.kafka,
+    ...kafkaVariables,
     WEIR_CLICKHOUSE_URL: addresses.clickhouse,
   })
   if (stdout === '') throw new Error(`weir audit: ${code} ${stderr}`)

@@ -42,6 +42,8 @@ export interface Stack {
   readonly dir: string
   readonly ports: Ports
   readonly addresses: { readonly redis: string; readonly kafka: string; readonly clickhouse: string }
+  /** Of the environment of its services, where Kafka is its own. */
+  readonly kafkaVariables: Readonly<Record<string, string>>
   /** As whoever may do everything. */
   readonly kafka: KafkaOptions
   readonly secrets: Secrets
@@ -159,6 +161,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     dir,
     ports,
     addresses: servers.addresses,
+    kafkaVariables: servers.kafkaVariables,
     kafka: plan.kafka,
     secrets: data.secrets,
     names: [...parts.keys()],

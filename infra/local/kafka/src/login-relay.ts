@@ -70,7 +70,7 @@ export function openLoginRelay(port: number, ports: Listeners, choiceMs = choice
   const server = createServer((client) => serve(client, ports, choiceMs))
   server.maxConnections = connectionsMax
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => resolve(server.off('error', reject)))
+    server.on('error', reject) // stays: one connection that cannot be accepted must not end the launcher
+    server.listen(port, '127.0.0.1', () => resolve(server))
   })
 }
