@@ -1,7 +1,7 @@
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { createAuthority } from './certificates.ts'
-import { startFamily } from './redis-process.ts'
+import { type RedisProcess, startFamily } from './redis-process.ts'
 
 export interface TlsServer {
   readonly port: number
@@ -9,6 +9,7 @@ export interface TlsServer {
   readonly caFile: string
   /** That, and a client's certificate of the same authority with its key. */
   readonly files: RedisTlsFiles
+  readonly process: RedisProcess
   close(): Promise<void>
 }
 
@@ -19,7 +20,7 @@ export async function startTlsRedis(settings: readonly string[] = [], clients = 
   const { caFile, issue } = await createAuthority(family.dir)
   const own = await issue('redis')
   const client = await issue('client')
-  await family.start(port, [
+  const process = await family.start(port, [
     'port 0',
     `tls-port ${port}`,
     'bind 127.0.0.1',
@@ -30,5 +31,5 @@ export async function startTlsRedis(settings: readonly string[] = [], clients = 
     ...settings,
   ])
   const files = { redisTlsCa: caFile, redisTlsCert: client.certFile, redisTlsKey: client.keyFile }
-  return { port, caFile, files, close: family.close }
+  return { port, caFile, files, process, close: family.close }
 }
