@@ -6,6 +6,8 @@ import { Agent, request } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { promisify } from 'node:util'
+import { Client, credentials } from '@grpc/grpc-js'
 import { ingressVariables } from '@weir/ingress/config.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
@@ -148,6 +150,9 @@ function load(name: Listener, port: number, kept: number) {
   const agent = new CountingAgent({ keepAlive: true, maxSockets: kept })
   const grpc = name === 'grpc' ? Array.from({ length: kept }, () => openGrpc(port)) : []
   let isStopping = false
+  onTestFinished(() => {
+    isStopping = true
+  })
   const loop = async (one: () => Promise<number>) => {
     while (!isStopping) {
       const status = await one().catch(String)
@@ -226,6 +231,10 @@ describe('a certificate', () => {
       await expect(askOnce(name, ports[name], wrong)).rejects.toThrow()
       expect([name, await askOnce(name, ports[name])]).toEqual([name, 200])
     }
+    const [ca, ours, key] = [trust.ca, trust.cert, trust.key].map((pem) => Buffer.from(`${pem}`))
+    const client = new Client(`127.0.0.1:${ports.grpc}`, credentials.createSsl(ca, key, ours))
+    await promisify(client.waitForReady.bind(client))(Date.now() + 10_000)
+    client.close()
   })
 
   test('of a client whose authority was taken away is refused, also in a session that began before', async () => {

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerOptions } from 'node:http'
+import { type IncomingMessage, maxHeaderSize, type ServerOptions } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import type { ListenerTls } from './tls-listener.ts'
 
@@ -14,6 +15,13 @@ export interface Problem {
 
 /** Problem types of our own, by the last word of their URN. */
 export const problemType = (word: string): string => `urn:weir:problem:${word}`
+
+export const badRequest = (detail: string, status = 400): Problem => ({
+  type: problemType('bad-request'),
+  title: 'Bad request',
+  status,
+  detail,
+})
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   return (
@@ -53,10 +61,32 @@ export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
 /** A header that came twice is one value with a comma, which is no credential; Node would keep the first of some and say nothing. */
 export const joinDuplicateHeaders = true
 
+function headProblem(code: string | undefined, headerBytesMax: number): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge(headerBytesMax)
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
+  return badRequest('This is no HTTP/1.1 request that can be read in one way only.')
+}
+
+/** The answer, head and body, to what Node's parser refuses: there is no response object then. */
+export function answerToNoRequest({ code }: { readonly code?: string }, headerBytesMax: number): string {
+  const problem = headProblem(code, headerBytesMax)
+  const body = JSON.stringify(problem)
+  const reasons: Record<number, string> = { 400: 'Bad Request', 408: 'Request Timeout', 413: 'Content Too Large' }
+  const reason = reasons[problem.status] ?? 'Request Header Fields Too Large'
+  return `HTTP/1.1 ${problem.status} ${reason}\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+}
+
 /** What every listener is made with: our own logger, no line per request, and no logger made for each. */
 export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, http: ServerOptions = {}) => ({
   // Fastify takes one of them, and its types a server of one kind.
   ...({ [tls === undefined ? 'http' : 'https']: { joinDuplicateHeaders, ...http, ...tls?.options } } as object),
+  clientErrorHandler: (error: Error & { code?: string }, socket: Duplex) => {
+    if (socket.writable && error.code !== 'ECONNRESET') {
+      socket.write(answerToNoRequest(error, http.maxHeaderSize ?? maxHeaderSize))
+    }
+    socket.destroy()
+  },
   loggerInstance: logger,
   logController: new LogController({ disableRequestLogging: true }),
   childLoggerFactory: () => logger,

@@ -2,10 +2,10 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { joinDuplicateHeaders, type Problem } from '@weir/runtime/problem.ts'
+import { answerToNoRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { hasBody } from './client-body.ts'
-import { badRequest, headerBytesMax, tooLarge, writeProblem } from './problems.ts'
+import { badRequest, headerBytesMax, writeProblem } from './problems.ts'
 import { readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
@@ -95,7 +95,8 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)
     const hasBegun = lost.has(socket) || (response?.headersSent === true && !response.writableFinished)
-    if (socket.writable && !hasBegun && error.code !== 'ECONNRESET') socket.write(plainAnswer(error.code ?? ''))
+    if (socket.writable && !hasBegun && error.code !== 'ECONNRESET')
+      socket.write(answerToNoRequest(error, headerBytesMax))
     socket.destroy()
   })
   return server
@@ -132,20 +133,4 @@ function hangUp(socket: Socket): void {
   socket.setTimeout(lingerMs, () => socket.destroy())
   socket.end()
   socket.resume()
-}
-
-function headProblem(code: string): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW') return tooLarge
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return badRequest('The head of the request did not come in time.', 408)
-  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return badRequest('The chunk extensions are too long.', 413)
-  return badRequest('This is no HTTP/1.1 request that can be read in one way only.')
-}
-
-/** For what is no request: there is nothing to decide on and no response object. */
-function plainAnswer(code: string): string {
-  const problem = headProblem(code)
-  const body = JSON.stringify(problem)
-  const reasons: Record<number, string> = { 400: 'Bad Request', 408: 'Request Timeout', 413: 'Content Too Large' }
-  const reason = reasons[problem.status] ?? 'Request Header Fields Too Large'
-  return `HTTP/1.1 ${problem.status} ${reason}\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }

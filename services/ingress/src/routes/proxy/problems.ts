@@ -1,14 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Upstream } from '@weir/core/policy/policy.ts'
-import { headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 
-export const badRequest = (detail: string, status = 400): Problem => ({
-  type: problemType('bad-request'),
-  title: 'Bad request',
-  status,
-  detail,
-})
+export { badRequest }
 
 /** All headers of a request: room for a large cookie and a signed token. */
 export const headerBytesMax = 32_768

@@ -1,0 +1,32 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import fastify from 'fastify'
+import { expect, it, onTestFinished } from 'vitest'
+import { createLogger } from './logger.ts'
+import { listenerOptions } from './problem.ts'
+
+it.each([
+  ['no HTTP', 'hello\r\n\r\n', 400, 'bad-request', undefined],
+  [
+    'headers of more bytes than Node takes',
+    `GET / HTTP/1.1\r\nHost: a\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`,
+    431,
+    'headers-too-large',
+    '16384',
+  ],
+])('%s is answered with a problem', async (_, sent, status, word, said = '') => {
+  const app = fastify(listenerOptions(createLogger('test', 'silent')))
+  onTestFinished(() => app.close())
+  await app.listen({ port: 0 })
+  const socket = connect((app.server.address() as AddressInfo).port).on('error', () => undefined)
+  await once(socket, 'connect')
+  socket.write(sent)
+  const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*content-type: application/problem\\+json`))
+  expect(JSON.parse(body)).toMatchObject({
+    type: `urn:weir:problem:${word}`,
+    status,
+    detail: expect.stringContaining(said),
+  })
+})
