@@ -12,6 +12,9 @@ type Tls = NonNullable<KafkaSecurity['tls']>
 /** As kafkajs has it: longer than any request. */
 const keepAliveMs = 60_000
 
+/** For a server that does not answer a handshake at all: less than what kafkajs gives a connection, which says nothing of TLS. */
+const handshakeMs = 8_000
+
 /** A broker that wants TLS or a password closes at the first word; one that stops later is another matter. */
 const greetingMs = 2_000
 
@@ -34,6 +37,10 @@ export const socketFactory =
       : connectPlain({ host, port }, onOpen)
     socket.setKeepAlive(true, keepAliveMs)
     if (tls !== undefined) {
+      socket.once('connect', () => {
+        const late = setTimeout(() => socket.destroy(new Error(noTls(where))), handshakeMs)
+        socket.once('secureConnect', () => clearTimeout(late)).once('close', () => clearTimeout(late))
+      })
       socket.on('error', (error: NodeError) => {
         error.message = explainTls(error, where, tls, isOpen)
       })

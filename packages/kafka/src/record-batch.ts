@@ -107,6 +107,12 @@ class HandlerFault extends Error {
   readonly retriable = false
 }
 
+/** The same batch comes again, in seconds: it is said once. */
+function deny({ topic, partition }: RecordBatch, reason: string, { assignment, log }: HandlingOptions): void {
+  if (assignment.denied !== reason) log.warn({ topic, partition, reason }, 'batch not worked off, trying again')
+  assignment.denied = reason
+}
+
 /**
  * A lost membership is given back to kafkajs, which re-joins. Kafka being away becomes an error that makes it wait and fetch the
  * same records again. A fault of the handler ends the consumer.
@@ -114,9 +120,9 @@ class HandlerFault extends Error {
 function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): void {
   const cause = error instanceof WeirError ? error.cause : error
   if (isLostMembership(cause)) throw cause
-  const isAway = error instanceof WeirError && error.code === 'KAFKA_UNAVAILABLE'
+  const isAway = error instanceof WeirError && /^KAFKA_(UNAVAILABLE|DENIED)$/.test(error.code)
   const isRefused = error instanceof WeirError && error.code === 'KAFKA_REFUSED'
-  if (isDenied(cause)) options.assignment.denied = reasonOf(cause)
+  if (isDenied(cause)) deny(batch, reasonOf(cause), options)
   if (isAway || (isKafkaError(cause) && !isRefused)) throw new kafkajs.KafkaJSError(reasonOf(cause))
   if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
     options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')

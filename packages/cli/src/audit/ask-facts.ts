@@ -12,7 +12,7 @@ export async function askFacts(desk: PartitionDesk, topic: string, partition: nu
     try {
       return await desk.facts(topic, partition)
     } catch (error) {
-      if (!(error instanceof WeirError) || !error.retryable || attempts >= attemptsMax) throw error
+      if (!(error instanceof WeirError) || error.code !== 'KAFKA_UNAVAILABLE' || attempts >= attemptsMax) throw error
       await delay(pauseMs)
     }
   }
