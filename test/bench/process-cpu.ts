@@ -18,6 +18,12 @@ export const mainThreadCpuSeconds = (pid: number): number => readStat(`/proc/${p
 /** Of that, what its thread of this name has used; 0 where there is none. */
 export function threadCpuSeconds(pid: number, name: string): number {
   const folder = `/proc/${pid}/task`
-  const found = readdirSync(folder).find((one) => readFileSync(`${folder}/${one}/comm`, 'utf8').trim() === name)
-  return found === undefined ? 0 : readStat(`${folder}/${found}/stat`)
+  for (const thread of readdirSync(folder)) {
+    try {
+      if (readFileSync(`${folder}/${thread}/comm`, 'utf8').trim() === name) return readStat(`${folder}/${thread}/stat`)
+    } catch {
+      // It has ended meanwhile, as threads of a pool do.
+    }
+  }
+  return 0
 }
