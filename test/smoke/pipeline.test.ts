@@ -70,7 +70,7 @@ describe('Kafka of `weir up`, all at one address', () => {
   /** What Kafka says to an attempt: its own sentence, which kafkajs may wrap. */
   const answerTo = (attempt: Promise<unknown>): Promise<string> =>
     attempt.then(String, (error: { errors?: unknown[] }) => String(error.errors?.[0] ?? error))
-  const refused = expect.stringMatching(/not authorized|authorization failed/i)
+  const refused = expect.stringMatching(/not authorized|authorization failed|lacks [A-Z]\w+ on /i)
   const secured = () => {
     const { kafka: address, kafkaUsername: username, kafkaPassword: password } = weir.line
     return kafkaFrom(localKafka({ address, username: username ?? '', password: password ?? '' }), 'smoke')
