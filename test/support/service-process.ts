@@ -16,7 +16,7 @@ export interface ServiceProcess {
 
 /** Starts `services/NAME` on an ops port of its own; its group's session is 6 s unless the environment says otherwise. */
 export async function startServiceProcess(
-  name: 'metering' | 'alerting',
+  name: 'ingress' | 'metering' | 'alerting' | 'console',
   environment: Readonly<Record<string, string>>,
 ): Promise<ServiceProcess> {
   const [port] = await freePorts(1)

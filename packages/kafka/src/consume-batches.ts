@@ -111,7 +111,7 @@ class GroupConsumer implements BatchConsumer {
 
   constructor(options: ConsumeOptions) {
     this.#options = options
-    this.#desk = openPartitionDesk(options, options.groupId)
+    this.#desk = openPartitionDesk({ ...options, purpose: 'Read' }, options.groupId)
     if (options.onAssigned !== undefined) refuseJumps(options.groupId)
     this.#assignment = new Assignment(options.sessionTimeoutMs)
     this.#ended = this.#run()

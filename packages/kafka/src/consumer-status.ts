@@ -38,8 +38,7 @@ export class Assignment {
   readonly #stopped = new Map<string, StoppedPartition>()
   #lastProgressMs = 0
   waitingFor = 'the first connection to Kafka'
-  /** Why Kafka does not let a batch be worked off, which is tried again; empty after one that was. */
-  denied = ''
+  readonly #denied = new Map<string, string>()
   crashed: string | undefined
   /** How often the group was joined. */
   joins = 0
@@ -52,7 +51,7 @@ export class Assignment {
     this.#assigned = assigned
     this.#positions.clear()
     this.#stopped.clear()
-    this.denied = ''
+    this.#denied.clear()
     this.waitingFor = ''
     this.joins += 1
     this.progress()
@@ -76,9 +75,16 @@ export class Assignment {
   }
 
   moveTo(position: PartitionPosition): void {
-    this.denied = ''
     this.#positions.set(`${position.topic}:${position.partition}`, position)
+    this.#denied.delete(`${position.topic}:${position.partition}`)
     this.progress()
+  }
+
+  /** Why Kafka does not let a partition's batch be worked off, which is tried again. Gives whether that is new. */
+  deny({ topic, partition, reason }: StoppedPartition): boolean {
+    const isNew = ![...this.#denied.values()].includes(reason)
+    this.#denied.set(`${topic}:${partition}`, reason)
+    return isNew
   }
 
   stop(stopped: StoppedPartition): void {
@@ -88,7 +94,9 @@ export class Assignment {
   status(): ConsumerStatus {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
-    const waitingFor = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : this.waitingFor || this.denied
+    const denied = [...new Set(this.#denied.values())].join('; ')
+    const silence = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : ''
+    const waitingFor = this.waitingFor || denied || silence
     const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'
     return {
       state,

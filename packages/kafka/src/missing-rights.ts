@@ -8,6 +8,9 @@ import type { KafkaSecurity } from './security.ts'
 /** What the rights are on, by Kafka's numbers for a missing one. */
 const resources: Readonly<Record<number, string>> = { 29: 'Topic', 30: 'Group', 31: 'Cluster', 53: 'TransactionalId' }
 
+/** Answered for topics too, when a group's offsets are committed. */
+const groupDenied = 30
+
 /** The right that a request needs. */
 const operations: Readonly<Record<string, string>> = {
   Produce: 'Write',
@@ -54,7 +57,7 @@ function findDenial(answer: object, name = ''): Found | undefined {
   const named = fields.find(([key, value]) => /^(topic|topicName|resourceName)$/.test(key) && typeof value === 'string')
   const here = named === undefined ? name : String(named[1])
   const denied = fields.find(([key, value]) => /errorCode$/i.test(key) && value in resources)
-  if (denied !== undefined) return { code: Number(denied[1]), name: here }
+  if (denied !== undefined) return { code: Number(denied[1]), name: Number(denied[1]) === groupDenied ? '' : here }
   for (const [key, value] of fields) {
     if (key === 'messages' || typeof value !== 'object' || value === null) continue
     const found = findDenial(value, here)

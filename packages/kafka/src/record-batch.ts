@@ -109,8 +109,8 @@ class HandlerFault extends Error {
 
 /** The same batch comes again, in seconds: it is said once. */
 function deny({ topic, partition }: RecordBatch, reason: string, { assignment, log }: HandlingOptions): void {
-  if (assignment.denied !== reason) log.warn({ topic, partition, reason }, 'batch not worked off, trying again')
-  assignment.denied = reason
+  const denied = { topic, partition, reason }
+  if (assignment.deny(denied)) log.warn(denied, 'batch not worked off, trying again')
 }
 
 /**

@@ -155,6 +155,7 @@ async function publishAll(
 function problemOf(error: unknown, log: Logger): Problem {
   if (!(error instanceof WeirError)) throw error
   log.error({ err: error }, 'the policy was not changed')
+  if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed by halves.`)
   if (error.retryable) return policyUnavailable(away)
   return { type: problemType('internal'), title: 'Internal error', status: 500, detail: error.message }
 }

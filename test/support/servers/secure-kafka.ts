@@ -79,6 +79,8 @@ export interface SecureKafka extends Pick<RunningServer, 'pid' | 'kill' | 'resta
   readonly otherCaFile: string
   /** The super user's client, connected. */
   readonly admin: Admin
+  /** The super user's. */
+  readonly client: Kafka
   /** For SCRAM, in both sizes; the user need not be known before. In force when it returns, and open connections stay open. */
   setPassword(user: string, password: string): Promise<void>
   /** Both are in force when they return: Kafka checks each request. */
@@ -145,12 +147,13 @@ export async function startSecureKafka({
     },
   }
   const running = await startServer(server)
-  const cluster = clusterOf(asAdmin())
-  const admin = asAdmin().admin()
+  const client = asAdmin()
+  const cluster = clusterOf(client)
+  const admin = client.admin()
   await Promise.all([cluster.connect(), admin.connect()])
   const entries = (user: string, rights: readonly AccessRight[]) => rights.map((right) => aclOf(user, right))
   return {
-    ...{ address, tlsAddress, authority, caFile: authority.caFile, otherCaFile: other.caFile, admin, asUser },
+    ...{ address, tlsAddress, authority, caFile: authority.caFile, otherCaFile: other.caFile, admin, client, asUser },
     ...{ pid: running.pid, kill: running.kill, restart: running.restart },
     async setPassword(user, password) {
       await alterScramPassword(cluster, user, password)
@@ -158,11 +161,12 @@ export async function startSecureKafka({
     },
     async grant(user, rights) {
       const acl = entries(user, rights)
-      await admin.createAcls({ acl })
+      if (acl.length > 0) await admin.createAcls({ acl })
       await until(async () => (await inForce(admin, acl)) === acl.length)
     },
     async revoke(user, rights) {
       const filters = entries(user, rights)
+      if (filters.length === 0) return
       const { filterResponses } = await admin.deleteAcls({ filters })
       const missing = rights.filter((_, at) => filterResponses[at]?.matchingAcls.length !== 1)
       if (missing.length > 0) throw new Error(`${user} did not have ${JSON.stringify(missing)}`)

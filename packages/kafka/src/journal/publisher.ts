@@ -146,7 +146,10 @@ export class Publisher {
   #complain(topic: string, reason: string | undefined): void {
     if (this.#complaints.get(topic) === reason) return
     if (reason === undefined) this.#complaints.delete(topic)
-    else this.#complaints.set(topic, reason)
+    else {
+      this.#complaints.set(topic, reason)
+      this.#log.warn({ topic, reason }, 'Kafka does not take records of the journal')
+    }
     this.#onTrouble([...new Set(this.#complaints.values())].join('; '))
   }
 

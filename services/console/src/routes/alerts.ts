@@ -1,5 +1,6 @@
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
+import { WeirError } from '@weir/core/errors.ts'
 import { problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { answerProblem, badRequest, unknownName } from '../http/problems.ts'
@@ -86,7 +87,8 @@ async function orUnavailable<T>(reply: FastifyReply, ask: () => Promise<T>): Pro
     return await ask()
   } catch (error) {
     reply.log.error({ err: error }, 'alerts unavailable')
-    answerProblem(reply, unavailable)
+    const isDenied = error instanceof WeirError && error.code === 'KAFKA_DENIED'
+    answerProblem(reply, isDenied ? { ...unavailable, detail: error.message } : unavailable)
     return undefined
   }
 }

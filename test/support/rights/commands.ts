@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { audit } from '@weir/cli/commands/audit.ts'
+import { listDeadLetters, replayDeadLetter } from '@weir/cli/commands/dlq.ts'
+import { drainJournals } from '@weir/cli/commands/journal.ts'
+import { seekMetering } from '@weir/cli/commands/metering.ts'
+import { createTopics } from '@weir/cli/commands/topics.ts'
+import { kafkaFrom } from '@weir/cli/kafka-from.ts'
+import type { Surroundings } from '@weir/cli/project.ts'
+import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { decisionInput } from '../audit/decisions.ts'
+import type { SecuredWeir } from './secured-weir.ts'
+
+type Command = (around: Surroundings) => Promise<unknown>
+
+const options = { data: '/nowhere', json: true }
+
+const mended: Readonly<Record<string, string>> = {
+  [topics.decisions]: encodeDecisionOpen(decisionInput({ subject: 'mended', tsMs: Date.now() })),
+  [topics.outcomes]: encodeOutcomeOpen({
+    ...{ id: randomUUID(), tsMs: Date.now(), subject: 'mended', route: '*', method: 'GET', status: 200 },
+    ...{ durationMs: 1, bytesIn: 0, bytesOut: 0, upstream: 'here', error: '' },
+  }),
+}
+
+/** The commands that ask Kafka, by the user that they run as. Letters are replayed one after the other: each is taken once. */
+export async function openCommands(weir: SecuredWeir) {
+  const dir = await mkdtemp(join(tmpdir(), 'weir-test-commands-'))
+  const taken = new Map<string, number>()
+
+  const replay =
+    (topic: string): Command =>
+    async (around) => {
+      const listed: string[] = []
+      await listDeadLetters({ ...options, topic }, { ...around, print: (text) => void listed.push(text) })
+      const at = taken.get(topic) ?? 0
+      taken.set(topic, at + 1)
+      const { partition, offset } = JSON.parse(listed[0] ?? '{}').letters[at]
+      const value = join(dir, topic)
+      await writeFile(value, `${mended[topic]}}`)
+      await replayDeadLetter({ ...options, topic, partition, offset, value }, around)
+    }
+  const seek =
+    (outcomes: boolean): Command =>
+    ({ environment, print }) => {
+      const servers = {
+        kafka: kafkaFrom(environment, 'weir-seek'),
+        clickhouse: environment.WEIR_CLICKHOUSE_URL ?? '',
+      }
+      return seekMetering({ partition: 0, to: 'clickhouse', outcomes }, servers, print)
+    }
+  /** Each time there is a topic to be made, which nothing uses any more. */
+  const makeTopics: Command = async ({ environment, say }) => {
+    const known = await weir.kafka.admin.listTopics()
+    if (known.includes(topics.alertsDeadLetters))
+      await weir.kafka.admin.deleteTopics({ topics: [topics.alertsDeadLetters] })
+    await createTopics(kafkaFrom(environment, 'weir-topics'), say)
+  }
+  const commands: Readonly<Record<string, readonly Command[]>> = {
+    'weir-audit': [(around) => audit({ ...options, repair: false }, around)],
+    'weir-dlq': [(around) => listDeadLetters(options, around), replay(topics.decisions), replay(topics.outcomes)],
+    'weir-journal-drain': [(around) => drainJournals({ ...options, json: false, wait: 5 }, around)],
+    'weir-metering-seek': [seek(false), seek(true)],
+    'weir-topics': [makeTopics],
+  }
+  return {
+    users: Object.keys(commands),
+    /** Runs a user's commands; gives what they said and whether all went well. */
+    async run(user: string) {
+      let text = ''
+      let isDone = true
+      const say = (line: string) => {
+        text += `${line}\n`
+      }
+      const { signal } = new AbortController()
+      const around = { environment: weir.environmentOf(user), cwd: '/', say, print: say, signal }
+      for (const command of commands[user] ?? []) {
+        try {
+          if ((await command(around)) === false) isDone = false
+        } catch (error) {
+          isDone = false
+          say(String(error))
+        }
+      }
+      return { isDone, text }
+    },
+    close: () => rm(dir, { recursive: true, force: true }),
+  }
+}
