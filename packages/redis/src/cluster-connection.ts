@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { faultOf } from './connection-state.ts'
+import { redisProblem } from './connection-state.ts'
 import { keySlot, slotCount } from './key-slot.ts'
 import type { ServerAddress } from './redis-url.ts'
 import { within } from './within.ts'
@@ -76,9 +76,10 @@ export class ClusterConnection {
     return [...new Set(this.#slots.filter((redis) => redis !== undefined))]
   }
 
-  /** Why the first node that does not answer does not, in a sentence; empty when all do. */
-  get fault(): string {
-    return [...this.#nodes.values()].map(({ redis }) => faultOf(redis)).find((fault) => fault !== '') ?? ''
+  /** Why the first node that cannot be worked with cannot, in a sentence. */
+  async problem(): Promise<string | undefined> {
+    const problems = await Promise.all([...this.#nodes.values()].map(({ redis }) => redisProblem(redis)))
+    return problems.find((problem) => problem !== undefined)
   }
 
   serverOf(slot: number): Redis | undefined {

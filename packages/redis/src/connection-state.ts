@@ -1,13 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { explainFault } from './redis-fault.ts'
-import { isRightsError, lackedRights, rightOf } from './redis-rights.ts'
+import { isOfSentinel, isRightsError, lackedRights, rightOf } from './redis-rights.ts'
 import type { RedisAddress } from './redis-url.ts'
 
 /** A right that is given back is found within this time. */
 const lookEveryMs = 1_000
 /** The same is said again after this time, when it lasts. */
 const toldAgainMs = 60_000
+/** There are fewer sentences; an error's own words may hold a time or an address. */
+const toldMax = 64
 
 interface StateOptions {
   readonly address: RedisAddress
@@ -23,7 +25,10 @@ class ConnectionState {
   readonly #options: StateOptions
   readonly #redis: () => Redis
   #fault = ''
-  #told = { text: '', atMs: 0 }
+  /** When which sentence was said last. */
+  readonly #told = new Map<string, number>()
+  /** Which right Sentinels refused for this connection: it then learns late of another master, or not at all. */
+  #ofSentinels: string | undefined
   /** A connection stands on which Redis has not answered. */
   #isOpening = false
   #isAsking = false
@@ -35,11 +40,19 @@ class ConnectionState {
 
   /** Why the connection does not stand, in a sentence; empty when it does. */
   get fault(): string {
-    return this.#fault
+    return this.#fault || (this.#ofSentinels ?? '')
+  }
+
+  /** What Sentinels refused; said until the next connection asks them again. */
+  get ofSentinels(): string | undefined {
+    return this.#ofSentinels
   }
 
   follow(redis: Redis): void {
     redis.on('error', (error: Error) => this.#failed(error))
+    redis.on('connecting', () => {
+      this.#ofSentinels = undefined
+    })
     redis.on('connect', () => {
       this.#isOpening = true
     })
@@ -65,9 +78,15 @@ class ConnectionState {
 
   /** Redis answered a command with an error. ioredis hands every one to `reconnectOnError`, those of duplicates too. */
   answered(error: Error): void {
-    if (!isRightsError(error) || this.#isAsking) return
-    this.#isAsking = true
+    if (!isRightsError(error)) return
     const said = ` (${error.message})`
+    if (isOfSentinel(error)) {
+      const { variable } = this.#options
+      this.#ofSentinels = `The Sentinels of ${variable}: their user default lacks ${rightOf(error)}${said}`
+      this.#tell(this.#ofSentinels)
+    }
+    if (this.#isAsking || isOfSentinel(error)) return
+    this.#isAsking = true
     void this.lacking(said).then((lacking) => {
       this.#isAsking = false
       this.#tell(lacking ?? `Redis: the user of ${this.#options.variable} lacks ${rightOf(error)}${said}`)
@@ -89,8 +108,9 @@ class ConnectionState {
 
   #tell(text: string): void {
     const nowMs = performance.now()
-    if (text === this.#told.text && nowMs - this.#told.atMs < toldAgainMs) return
-    this.#told = { text, atMs: nowMs }
+    if (nowMs - (this.#told.get(text) ?? Number.NEGATIVE_INFINITY) < toldAgainMs) return
+    if (this.#told.size >= toldMax) this.#told.clear()
+    this.#told.set(text, nowMs)
     this.#options.onError(new Error(text))
   }
 }
@@ -109,18 +129,21 @@ export function withState(options: StateOptions, create: (state: ConnectionState
 /** Why the connection does not stand, in a sentence; empty when it does. */
 export const faultOf = (redis: Redis): string => states.get(redis)?.fault ?? ''
 
-/** Which documented rights the connection's user lacks, in a sentence. */
-export const lackingOf = async (redis: Redis): Promise<string | undefined> => await states.get(redis)?.lacking()
+/** Which documented rights the connection's user lacks, or Sentinels refuse it, in a sentence. */
+export async function lackingOf(redis: Redis): Promise<string | undefined> {
+  const state = states.get(redis)
+  return (await state?.lacking()) ?? state?.ofSentinels
+}
 
 /** Why the connection cannot be worked with, in a sentence: for readiness. */
 export async function redisProblem(redis: Redis): Promise<string | undefined> {
   if (redis.status !== 'ready') return `the connection is ${redis.status}. ${faultOf(redis)}`.trim()
-  return await lackingOf(redis)
+  return await states.get(redis)?.lacking()
 }
 
 /** Waits while Redis answers and its user lacks rights. One that cannot be reached is not waited for longer than its first second. */
 export async function untilAllowed(redis: Redis, stopping: AbortSignal): Promise<void> {
   const pause = () => delay(lookEveryMs, undefined, { signal: stopping }).catch(() => undefined)
   if (redis.status !== 'ready') await Promise.race([new Promise((resolve) => redis.once('ready', resolve)), pause()])
-  while (!stopping.aborted && (await lackingOf(redis)) !== undefined) await pause()
+  while (!stopping.aborted && (await states.get(redis)?.lacking()) !== undefined) await pause()
 }

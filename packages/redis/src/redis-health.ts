@@ -98,14 +98,14 @@ export function createHealthCheck({ redis, servers, refused, clock }: RedisHealt
   async function examineAll(): Promise<RedisHealth> {
     const all = await Promise.all(servers().map((server) => examine(server, clock)))
     const { status } = redis
-    const fault = 'fault' in redis ? redis.fault : ''
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
     const last = refused()
     const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
     const refusal = isRecent && isAboutRedis(last.message) ? `it refused a call: ${last.message}` : undefined
     return {
       problem: joined([
-        isKnown ? undefined : `Redis is ${status}. ${fault}`.trim(),
+        isKnown ? undefined : `Redis is ${status}`,
+        isKnown || !('problem' in redis) ? undefined : await redis.problem(),
         ...all.map(({ problem }) => problem),
         refusal,
       ]),

@@ -20,6 +20,10 @@ export type RedisUse = keyof typeof redisRights
 /** On a Cluster, beside these. */
 export const clusterRights = '+cluster|slots +asking'
 
+/** Of the user that Sentinels are asked as. */
+export const sentinelRights =
+  'resetchannels &+switch-master -@all +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe'
+
 export const rightsOf = (use: RedisUse, kind: RedisAddress['kind']): string =>
   kind === 'cluster' ? `${redisRights[use]} ${clusterRights}` : redisRights[use]
 
@@ -56,12 +60,17 @@ export async function lackedRights(redis: Redis, rights: string): Promise<readon
 
 const isRefusal = /^(?:NOPERM|-?ERR ACL failure)|executing the script can't run/
 
+/** Whether it answers what only Sentinels are asked. */
+export const isOfSentinel = (error: Error & { readonly command?: { readonly name: string } }): boolean =>
+  /^(?:sentinel|subscribe)$/.test(error.command?.name ?? '')
+
 /** Whether Redis refused a command because of its user's rights, in a script too. */
 export const isRightsError = (error: Error): boolean => isRefusal.test(error.message)
 
 /** The right that an error names by itself. */
 export function rightOf({ message }: Error): string {
-  const command = /'([a-z|]+)' command/.exec(message)?.[1]
+  const command = /'([a-z|-]+)' command/.exec(message)?.[1]
   if (command !== undefined) return `+${command}`
+  if (/\bchannels?\b/.test(message)) return '&+switch-master'
   return /\bkeys?\b/.test(message) ? 'a pattern of its keys' : 'a command of its script'
 }

@@ -43,8 +43,7 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
   const onError = (error: Error) => log.warn({ err: error }, 'redis')
   const redis = connectLimiter(config.redisUrl, { onError, tls: config, use: 'console' })
   checkReady('redis', async () => {
-    const problems = await Promise.all(mastersOf(redis).map(redisProblem))
-    const problem = problems.find((one) => one !== undefined) ?? ('fault' in redis && redis.fault)
+    const problem = await ('problem' in redis ? redis.problem() : redisProblem(redis))
     return problem ? { warning: problem } : undefined
   })
   return await run.own('redis', redis, (client) => client.disconnect())

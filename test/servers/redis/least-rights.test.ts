@@ -1,11 +1,19 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { connectRedis } from '@weir/redis/connect.ts'
+import { systemClock } from '@weir/core/clock.ts'
+import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
+import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'
-import { clusterRights, type RedisUse, redisRights } from '@weir/redis/redis-rights.ts'
+import { keySlot } from '@weir/redis/key-slot.ts'
+import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { clusterRights, type RedisUse, redisRights, sentinelRights } from '@weir/redis/redis-rights.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
+import { untilDecides } from '../../support/open-topology.ts'
 import { workOf } from '../../support/redis/user-work.ts'
+import { startCluster } from '../../support/servers/redis-cluster.ts'
+import { startSentinels } from '../../support/servers/redis-sentinel.ts'
 import { startTlsRedis, type TlsServer } from '../../support/servers/redis-tls.ts'
 
 const page = await readFile(join(import.meta.dirname, '../../../docs/configuration.md'), 'utf8')
@@ -83,3 +91,93 @@ test.each(Object.keys(redisRights) as RedisUse[])(
     expect(await lackingOf(redis)).toBeUndefined()
   },
 )
+
+test('On a Cluster the two rights more are needed, and are named', async () => {
+  const cluster = await startCluster()
+  onTestFinished(() => cluster.close())
+  const rule = `${documented.get('ingress')} ${clusterRights}`
+  const setRule = (text: string) =>
+    Promise.all(cluster.nodes.map(({ redis }) => redis.acl('SETUSER', 'weir', 'reset', 'on', '>p', ...text.split(' '))))
+  await setRule(rule)
+  const open = () => {
+    const source = cluster.url.replace('://', '://weir:p@')
+    const redis = connectLimiter(source, { use: 'ingress', onError: () => undefined })
+    const store = createRedisLimitStore({
+      redis,
+      clock: systemClock,
+      periodBoundaries: createBoundaryCache(),
+      deadlineMs: 1_000,
+    })
+    onTestFinished(() => {
+      store.close()
+      redis.disconnect()
+    })
+    return store
+  }
+  const store = open()
+  await untilDecides(store)
+  expect(await store.checkHealth()).toEqual({ problem: undefined, warning: undefined })
+
+  // A slot on the move: a key that is not there yet is asked for where it is to be.
+  const request = buildLimitRequest({ scope: buildScope({ subject: 'on-the-move' }) })
+  const slot = keySlot('weir:1:{on-the-move}:minute')
+  const from = await cluster.holderOf(slot)
+  const [to] = cluster.nodes.filter(({ id }) => id !== from.id)
+  await to?.redis.cluster('SETSLOT', slot, 'IMPORTING', from.id)
+  await from.redis.cluster('SETSLOT', slot, 'MIGRATING', to?.id ?? '')
+  await setRule(rule.replace(' +asking', ''))
+  expect(await store.decide(request)).toMatchObject({ reason: 'unavailable' })
+  await vi.waitFor(async () => expect((await store.checkHealth()).warning).toContain('lacks +asking'), 5_000)
+  await setRule(rule)
+  expect(await store.decide(request)).toMatchObject({ reason: 'ok' })
+
+  await setRule(rule.replace(' +cluster|slots', ''))
+  const blind = open()
+  await vi.waitFor(async () => expect((await blind.checkHealth()).problem).toContain('lacks +cluster|slots'), 5_000)
+  expect(await blind.decide(request)).toMatchObject({ reason: 'unavailable' })
+  await setRule(rule)
+  await untilDecides(blind)
+})
+
+test('Sentinels are asked with the documented rights, and each that is missing is named', async () => {
+  const setup = await startSentinels()
+  onTestFinished(() => setup.close())
+  const ports = [...setup.url.matchAll(/:(\d+)/g)].map(([, port]) => Number(port))
+  const admins = ports.map((port) =>
+    connectRedis(`redis://127.0.0.1:${port}`, { role: 'queue', onError: () => undefined }),
+  )
+  onTestFinished(() => {
+    for (const one of admins) one.disconnect()
+  })
+  const setRule = (rule: string) =>
+    Promise.all(
+      admins.map((one) => one.acl('SETUSER', 'default', 'reset', 'on', 'nopass', '+acl', ...rule.split(' '), '+acl')),
+    )
+  expect(page).toContain(`\`${sentinelRights}\``)
+  await setRule(sentinelRights)
+  const told: string[] = []
+  const redis = connectRedis(setup.url, {
+    role: 'claims',
+    use: 'claims',
+    onError: ({ message }) => void told.push(message),
+  })
+  onTestFinished(() => redis.disconnect())
+  await vi.waitFor(() => expect(redis.status).toBe('ready'), 5_000)
+  const named = async () => (await redisProblem(redis)) ?? (await lackingOf(redis))
+  for (const right of sentinelRights.split(' ').filter((one) => /^[+&]/.test(one))) {
+    expect(await named()).toBeUndefined()
+    await setRule(sentinelRights.replace(` ${right}`, ''))
+    told.length = 0
+    redis.disconnect(true)
+    await vi.waitFor(() => expect(told.join()).toContain(`their user default lacks ${right} (NOPERM`), 5_000)
+    await vi.waitFor(async () => expect(await named()).toContain(right.slice(1)), 5_000)
+    await setRule(sentinelRights)
+    // Sentinels are subscribed to with each connection, and not again while it lasts.
+    const isAllowed = async () => {
+      const problem = await named()
+      if (problem !== undefined && redis.status === 'ready') redis.disconnect(true)
+      expect(problem).toBeUndefined()
+    }
+    await vi.waitFor(isAllowed, { timeout: 15_000, interval: 200 })
+  }
+})
