@@ -75,6 +75,14 @@ async function expectExact(fault: string, strike: (scene: Scene) => Promise<void
 }
 
 describe('on secured servers, each service with a user of the least rights', () => {
+  it('weir check finds the environment of each service right', async () => {
+    for (const name of services) {
+      const own = name === 'ingress' ? { WEIR_JOURNAL_DIR: stack.dir } : {}
+      const { code, stdout } = await runWeir(['check', '--service', name], { ...servers.environmentOf(name), ...own })
+      expect([code, stdout]).toEqual([0, expect.stringContaining(`environment: right for ${name}\n`)])
+    }
+  })
+
   it('exactly 100 of 1,000 requests are allowed, and every one of them is counted once in Kafka, raw and rollups', () =>
     expectHundredOfThousand(pipeline))
 

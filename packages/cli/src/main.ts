@@ -69,6 +69,14 @@ program
   .command('check')
   .description('Try the policy and the environment without starting anything.')
   .addOption(policyOption())
+  .addOption(
+    new Option('--service <name>', 'the environment is that of this service alone').choices([
+      'ingress',
+      'metering',
+      'alerting',
+      'console',
+    ]),
+  )
   .option('--json', 'print {ok, problems}', false)
   .action(async (options) => {
     const { check } = await import('./commands/check.ts')

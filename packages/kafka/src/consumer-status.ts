@@ -39,6 +39,8 @@ export class Assignment {
   #lastProgressMs = 0
   waitingFor = 'the first connection to Kafka'
   readonly #denied = new Map<string, string>()
+  /** Why the last heartbeat during a batch failed; empty after one that Kafka took. */
+  unheard = ''
   crashed: string | undefined
   /** How often the group was joined. */
   joins = 0
@@ -71,6 +73,7 @@ export class Assignment {
   }
 
   progress(): void {
+    this.unheard = ''
     this.#lastProgressMs = Date.now()
   }
 
@@ -95,7 +98,8 @@ export class Assignment {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
     const denied = [...new Set(this.#denied.values())].join('; ')
-    const silence = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms` : ''
+    const unheard = this.unheard && `: ${this.unheard}`
+    const silence = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms${unheard}` : ''
     const waitingFor = this.waitingFor || denied || silence
     const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'
     return {

@@ -78,6 +78,7 @@ function openBatch(
         await heartbeat()
         assignment.progress()
       } catch (error) {
+        assignment.unheard = reasonOf(error)
         throw kafkaFault(`heartbeat for ${what}`, error)
       }
     },

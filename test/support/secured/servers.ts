@@ -72,20 +72,23 @@ function environments({ kafka, redis, clickhouse }: Servers, file: (server: Serv
     WEIR_KAFKA_SASL_MECHANISM: 'SCRAM-SHA-512',
     WEIR_KAFKA_SASL_USERNAME: `weir-${user}`,
     WEIR_KAFKA_SASL_PASSWORD_FILE: file('kafka', user),
-    WEIR_REDIS_URL_FILE: file('redis', redisUserOf[user] ?? user),
+    ...(user === 'metering' ? {} : { WEIR_REDIS_URL_FILE: file('redis', redisUserOf[user] ?? user) }),
     ...(user === 'alerting' ? { WEIR_QUEUE_REDIS_URL_FILE: file('redis', 'queue') } : {}),
     WEIR_REDIS_TLS_CA: redis.files.redisTlsCa,
     WEIR_REDIS_TLS_CERT: redis.files.redisTlsCert,
     WEIR_REDIS_TLS_KEY: redis.files.redisTlsKey,
   })
+  const clickhouseOf = (user: string): Environment => ({
+    WEIR_CLICKHOUSE_URL: clickhouse.url,
+    WEIR_CLICKHOUSE_TLS_CA: kafka.caFile,
+    WEIR_CLICKHOUSE_USER: `weir-${user}`,
+    WEIR_CLICKHOUSE_PASSWORD_FILE: file('clickhouse', user),
+  })
   return {
     environment: { ...as('all'), WEIR_CLICKHOUSE_URL: clickhouse.engineUrl },
     environmentOf: (name: string): Environment => ({
       ...as(name),
-      WEIR_CLICKHOUSE_URL: clickhouse.url,
-      WEIR_CLICKHOUSE_TLS_CA: kafka.caFile,
-      WEIR_CLICKHOUSE_USER: `weir-${name}`,
-      WEIR_CLICKHOUSE_PASSWORD_FILE: file('clickhouse', name),
+      ...(name === 'ingress' ? {} : clickhouseOf(name)),
     }),
   }
 }

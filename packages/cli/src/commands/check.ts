@@ -38,10 +38,10 @@ function policySummary({ plans, limits, routes, subjects, keys, endpoints, watch
 }
 
 /** Problems of the environment; a variable that services share is named once. */
-function environmentProblems(environment: Environment): string[] {
+function environmentProblems(environment: Environment, names = Object.keys(services)): string[] {
   const byVariable = new Map<string, string>()
-  for (const variables of Object.values(services)) {
-    const result = checkConfig(variables, environment)
+  for (const name of names) {
+    const result = checkConfig(services[name] ?? {}, environment)
     const problems = result.kind === 'problems' ? result.problems : []
     for (const problem of problems) byVariable.set(problem.split(' ', 1)[0] ?? '', problem)
   }
@@ -77,22 +77,27 @@ export interface CheckResult {
 
 /**
  * Tries the policy, and the environment as far as it is set up for services, without starting or opening anything. An
- * environment without any WEIR_ address is that of `weir up`, which fills them in itself.
+ * environment without any WEIR_ address is that of `weir up`, which fills them in itself. With `service` it is that of one service alone.
  */
-export function check(options: { policy: string; json: boolean }, around: Surroundings): CheckResult {
+export function check(options: { policy: string; json: boolean; service?: string }, around: Surroundings): CheckResult {
   const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
   const { environment } = around
-  const isSetUp = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some(
+  const { service } = options
+  const isGiven = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some(
     (name) => environment[name] || environment[`${name}_FILE`],
   )
-  const problems = [...policyProblems, ...(isSetUp ? environmentProblems(environment) : [])]
+  const isSetUp = service !== undefined || isGiven
+  const wrong = isSetUp ? environmentProblems(environment, service === undefined ? undefined : [service]) : []
+  const problems = [...policyProblems, ...wrong]
   const result = { ok: problems.length === 0, problems }
   if (options.json) around.print(JSON.stringify(result))
   else if (parsed.kind === 'policy' && result.ok) {
     around.print(`${options.policy}: ${policySummary(parsed.policy)}`)
     around.print(
-      isSetUp ? 'environment: right for all four services' : 'environment: no servers named; ./weir up runs its own',
+      isSetUp
+        ? `environment: right for ${service ?? 'all four services'}`
+        : 'environment: no servers named; ./weir up runs its own',
     )
   } else for (const problem of problems) around.say(problem)
   return result
