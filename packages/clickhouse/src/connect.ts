@@ -1,6 +1,7 @@
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { ClickHouseError, ClickHouseLogLevel, type ClickHouseClient as Client, createClient } from '@clickhouse/client'
+import { WeirError } from '@weir/core/errors.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { adviceFor } from './refusals.ts'
 import { followAccess } from './server-access.ts'
@@ -92,3 +93,11 @@ export async function clickhouseWarning(client: ClickHouseClient): Promise<Readi
   const found = await clickhouseReadiness(client)
   return typeof found === 'string' ? { warning: found } : found
 }
+
+/** For commands, which wait for nothing: an operating fault for what an operator can do something about, everything else as it was. */
+export const throwRefusal =
+  (client: ClickHouseClient) =>
+  (error: unknown): never => {
+    if (!(error instanceof Error) || client.refused() === undefined) throw error
+    throw new WeirError('CLICKHOUSE_UNAVAILABLE', error.message, error)
+  }

@@ -13,7 +13,8 @@ const untrusted = /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|CERT_UNTRUSTED|CE
 const withoutColumns = (grant: string) => grant.replaceAll(/(?<=\w)\([^)]*\)/g, '')
 
 function missingRight({ message }: Error, { username, userVariable }: ServerAccess): string {
-  const [, found] = /(?:have (?:at least one of )?(?:these grants|the grants?)):? (.+?)\.? *$/s.exec(message) ?? []
+  const [, found] =
+    /Missing permissions: (.+?)\)/s.exec(withoutColumns(message)) ?? /have the grant (.+?)\.? *$/s.exec(message) ?? []
   const user = `ClickHouse: the user ${username} of ${userVariable}`
   if (found === undefined) return `${user} may not do this (code 497): ${message}`
   const grant = withoutColumns(found)

@@ -6,7 +6,7 @@ const refusalsMax = 100
 const refusalMs = 60_000
 
 /** Equal for statements that differ in their values alone. */
-const formOf = (statement: string) => statement.replaceAll(/'[^']*'|\d+/g, '')
+const formOf = (statement: string) => statement.replaceAll(/'(?:[^'\\]|\\.)*'|\b\d+\b/g, '')
 
 /**
  * The methods of a client that send statements, with advice as the message of an error where there is any; and what was advised of statements
@@ -16,7 +16,9 @@ export function watchStatements(client: ClickHouseClient, adviceFor: (error: unk
   const refusals = new Map<string, { readonly advice: string; readonly atMs: number }>()
   const advised = (error: unknown): string | undefined => {
     const advice = adviceFor(error)
-    if (advice !== undefined && error instanceof Error) error.message = advice
+    if (advice === undefined || !(error instanceof Error)) return advice
+    error.stack = error.stack?.replace(error.message, () => advice) ?? advice
+    error.message = advice
     return advice
   }
   const watched = (name: 'query' | 'command' | 'exec' | 'insert') => {

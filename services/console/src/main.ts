@@ -57,7 +57,7 @@ async function openQuotaRestorer(
   redis: ReturnType<typeof connectLimiter> | undefined,
   server: ClickhouseServer,
   feed: PolicyFeed,
-  { run, log, metrics }: Service,
+  { run, log, metrics, checkReady }: Service,
 ) {
   if (redis === undefined) return
   const counters = { losses: 0, raised: 0 }
@@ -70,6 +70,10 @@ async function openQuotaRestorer(
     connectClickhouse(server, 'weir-console-quotas', restoringMs),
     (client) => client.close(),
   )
+  checkReady('clickhouse for quotas', () => {
+    const warning = clickhouse.refused()
+    return warning === undefined ? undefined : { warning }
+  })
   const servers = { serverOf: serverFinder(redis), all: () => mastersOf(redis) }
   const policy = () => feed.policy
   await run.own(

@@ -1,4 +1,4 @@
-import { type ClickHouseClient, clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { type ClickHouseClient, clickhouseMissing, connectClickhouse, throwRefusal } from '@weir/clickhouse/connect.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
@@ -31,7 +31,7 @@ export async function withClickhouse<T>(
   try {
     const missing = await clickhouseMissing(client)
     if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `${missing}; see whether it runs`)
-    return await use(client)
+    return await use(client).catch(throwRefusal(client))
   } finally {
     await client.close()
   }

@@ -1,4 +1,4 @@
-import { clickhouseMissing, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { clickhouseMissing, connectClickhouse, throwRefusal } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
@@ -12,7 +12,8 @@ export async function applyMigrations(server: ClickhouseServer, say: (line: stri
     const missing = await clickhouseMissing(client)
     if (missing !== undefined)
       throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}; see whether it runs`)
-    const applied = await migrate(client, await readMigrations(inProject('infra/clickhouse/migrations')))
+    const migrations = await readMigrations(inProject('infra/clickhouse/migrations'))
+    const applied = await migrate(client, migrations).catch(throwRefusal(client))
     say(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
   } finally {
     await client.close()
