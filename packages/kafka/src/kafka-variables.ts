@@ -15,7 +15,7 @@ export const kafkaVariables = {
   },
   kafkaTls: choice({
     name: 'WEIR_KAFKA_TLS',
-    about: 'on for TLS with the authorities that Node trusts; a WEIR_KAFKA_TLS_CA turns it on too',
+    about: 'on for TLS with the authorities that the system trusts; a WEIR_KAFKA_TLS_CA turns it on too',
     fallback: 'off',
     of: ['on', 'off'],
   }),

@@ -1,5 +1,5 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
-import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, checkServerIdentity, connect as connectTls, getCACertificates } from 'node:tls'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import type { ISocketFactory } from 'kafkajs'
 import type { KafkaSecurity } from './security.ts'
@@ -57,10 +57,16 @@ function read(path: string, variable: string): string | undefined {
   }
 }
 
+/** As other clients of Kafka have it: the system's; those of Node where there are none. Node reads them once. */
+function knownAuthorities(): string[] | undefined {
+  const known = getCACertificates('system')
+  return known.length === 0 ? undefined : known
+}
+
 function tlsOptions({ ca, cert, key, serverName }: Tls, host: string): ConnectionOptions {
   const name = serverName || host
   return {
-    ca: read(ca, 'WEIR_KAFKA_TLS_CA'),
+    ca: read(ca, 'WEIR_KAFKA_TLS_CA') ?? knownAuthorities(),
     cert: read(cert, 'WEIR_KAFKA_TLS_CERT'),
     key: read(key, 'WEIR_KAFKA_TLS_KEY'),
     ...(isIP(name) ? {} : { servername: name }),
@@ -75,10 +81,10 @@ const clientRefused = /ALERT_(NO_|BAD_|UNSUPPORTED_)?(CERTIFICATE|UNKNOWN_CA|HAN
 const noTls = (where: string) =>
   `${where} does not answer in TLS: see whether WEIR_KAFKA_BROKERS names its port for TLS, or WEIR_KAFKA_TLS`
 
-function explainTls(error: NodeError, where: string, { cert }: Tls, isSecure: boolean): string {
+function explainTls(error: NodeError, where: string, { ca, cert }: Tls, isSecure: boolean): string {
   const { code = '', reason = error.message } = error
   if (unknownAuthority.test(code))
-    return `the certificate of ${where} is not signed by what WEIR_KAFKA_TLS_CA holds (${error.message})`
+    return `the certificate of ${where} is not signed by what ${ca === '' ? 'the system trusts, see WEIR_KAFKA_TLS_CA' : 'WEIR_KAFKA_TLS_CA holds'} (${error.message})`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of ${where} is for another name, see WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
   if (clientRefused.test(code)) {

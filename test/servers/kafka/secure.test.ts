@@ -21,6 +21,7 @@ import { journalBase, openTestJournal } from '../../support/servers/open-test-jo
 import { testConsumer } from '../../support/servers/read-topic.ts'
 import { type SecureKafka, startSecureKafka } from '../../support/servers/secure-kafka.ts'
 import { startTokenServer } from '../../support/servers/token-server.ts'
+import { runWeir } from '../../support/weir-up.ts'
 
 const user = 'weir-test'
 const password = 'a password: 100 % "secret"'
@@ -246,9 +247,9 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
     /the certificate of 127\.0\.0\.1:\d+ is for another name, see WEIR_KAFKA_TLS_SERVER_NAME/,
   ],
   [
-    'The authority is none that Node trusts',
+    'The authority is none that the system trusts',
     () => ({ ...scram(file({ text: password })), WEIR_KAFKA_TLS: 'on', WEIR_KAFKA_TLS_CA: '' }),
-    notSigned,
+    /the certificate of 127\.0\.0\.1:\d+ is not signed by what the system trusts, see WEIR_KAFKA_TLS_CA/,
   ],
   [
     'The server asks for a certificate',
@@ -298,6 +299,12 @@ test.for<[string, () => Environment | Promise<Environment>, RegExp]>([
   const flow = await startFlow(options, 'test.any')
   flow.append(1)
   await everyPartSays(flow, options, logged, sentence)
+})
+
+test('WEIR_KAFKA_TLS=on trusts the authorities of the system', async () => {
+  const environment = { ...scram(file({ text: password })), WEIR_KAFKA_TLS: 'on', WEIR_KAFKA_TLS_CA: '' }
+  const { stderr } = await runWeir(['topics'], { ...environment, SSL_CERT_FILE: kafka.caFile })
+  expect(stderr).toContain('the user of WEIR_KAFKA_SASL_USERNAME lacks')
 })
 
 test('Each right that is taken away is named by its operation and resource, all wait for it, and nothing is lost', async () => {
