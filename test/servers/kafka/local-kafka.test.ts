@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -72,6 +72,7 @@ test('data of a Kafka without rights gets them and stays, and each start takes t
   const topic = await createTopic(kafkaOptions(before.address), 1)
   expect(await send(kafkaOptions(before.address), topic, '1')).toBe('taken')
   await before.stop('SIGKILL')
+  await chmod(join(dir, 'server.properties'), 0o644)
   const values: string[] = ['1']
   const passwords: string[] = []
   for (const value of ['2', '3']) {
