@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
 import { withState } from './connection-state.ts'
@@ -77,19 +78,25 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
 }
 
 /**
+ * A server with several names chooses its certificate by the name that the client asks for (SNI), which Node does not send by itself.
  * Every new connection reads user, password and certificates again. ioredis calls its strategies before each, as methods of the
  * options that it then connects with, also those of a duplicate, which is how BullMQ opens its connections.
  */
 function open(where: RoleOptions, { login, address, variable }: Login, options: ConnectOptions): Redis {
   const { retryStrategy, ...rest } = roles[options.role]
   const rights = options.use === undefined ? '' : rightsOf(options.use, address.kind)
+  const servername = where.host === undefined || isIP(where.host) ? undefined : where.host
+  const credentials = () => {
+    const { tls, ...user } = login()
+    return { ...user, ...(tls === undefined ? {} : { tls: { ...tls, servername } }) }
+  }
   return withState({ address, variable, rights, onError: options.onError }, (state) => {
     return new Redis({
       ...rest,
       ...where,
-      ...login(),
+      ...credentials(),
       retryStrategy(this: RoleOptions, attempt: number) {
-        Object.assign(this, login())
+        Object.assign(this, credentials())
         return retryStrategy(attempt)
       },
       reconnectOnError(error) {

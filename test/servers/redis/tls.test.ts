@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
 import { connectRedis } from '@weir/redis/connect.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import { beforeAll, expect, inject, onTestFinished, test } from 'vitest'
@@ -81,4 +84,14 @@ test.each<[string, () => { url?: string; files?: Partial<RedisTlsFiles> }, RegEx
   })
   expect(error.message).toMatch(message)
   expect(error.message).not.toMatch(/p(?:@|%40)ss/)
+})
+
+test('A server with several names is asked for the one in the address', async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<string>()
+  const listener = createServer({ SNICallback: (name) => resolve(name) }).listen(0, '127.0.0.1')
+  const { port } = (await once(listener, 'listening').then(() => listener.address())) as AddressInfo
+  const redis = connectRedis(`rediss://localhost:${port}`, { role: 'claims', onError: () => undefined })
+  onTestFinished(() => void listener.close())
+  onTestFinished(() => redis.disconnect())
+  expect(await asked).toBe('localhost')
 })
