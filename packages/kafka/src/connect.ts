@@ -20,6 +20,8 @@ export interface KafkaOptions {
   readonly log: KafkaLog
   /** Without it Kafka is spoken to in plain text and asks for no password. */
   readonly security?: KafkaSecurity
+  /** Called with what the library says of an attempt that failed, which it mostly repeats by itself. */
+  readonly onTrouble?: (message: string) => void
   /** What topics and groups are for, where there is one right that cannot be done without. */
   readonly purpose?: 'Read' | 'Write'
 }
@@ -31,11 +33,13 @@ export const requestTimeoutMs = 10_000
 const clientRetry: RetryOptions = { initialRetryTime: 100, maxRetryTime: 1_000, multiplier: 2, factor: 0.2, retries: 1 }
 
 /** kafkajs calls an error what is often the first of many attempts: what matters is said again by those who call it. */
-function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): void {
+function writeEntry({ log, onTrouble }: KafkaOptions, { level, namespace, log: entry }: LogEntry): void {
   const { message, timestamp: _timestamp, logger: _logger, stack: _stack, ...fields } = entry
   const line = { ...fields, part: namespace, message }
   const { ERROR, WARN } = kafkajs.logLevel
-  if (level === ERROR || level === WARN) log.info(line, 'kafkajs')
+  const isTrouble = level === ERROR || level === WARN
+  if (isTrouble) onTrouble?.(message)
+  if (isTrouble) log.info(line, 'kafkajs')
   else log.debug(line, 'kafkajs')
 }
 
@@ -44,7 +48,7 @@ function writeEntry(log: KafkaLog, { level, namespace, log: entry }: LogEntry): 
  * group must not share one. Nothing is connected yet.
  */
 export function createClient(options: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
-  const { brokers, clientId, log, security, purpose } = options
+  const { brokers, clientId, security, purpose } = options
   return new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,
@@ -55,6 +59,6 @@ export function createClient(options: KafkaOptions, retry: RetryOptions = client
     requestTimeout: requestTimeoutMs,
     retry,
     logLevel: kafkajs.logLevel.INFO,
-    logCreator: () => (entry) => writeEntry(log, entry),
+    logCreator: () => (entry) => writeEntry(options, entry),
   })
 }

@@ -192,7 +192,8 @@ class GroupConsumer implements BatchConsumer {
   /** Runs one kafkajs consumer to its end and says what ended it. */
   async #runOnce(): Promise<unknown> {
     const { topics, partitionsAtOnce, onBatch, log } = this.#options
-    const consumer = createConsumer(this.#options)
+    const onTrouble = this.#assignment.trouble.bind(this.#assignment)
+    const consumer = createConsumer({ ...this.#options, onTrouble })
     this.#consumer = consumer
     const { promise: ended, resolve: end } = Promise.withResolvers<unknown>()
     const { signal } = this.#stopping

@@ -39,8 +39,8 @@ export class Assignment {
   #lastProgressMs = 0
   waitingFor = 'the first connection to Kafka'
   readonly #denied = new Map<string, string>()
-  /** Why the last heartbeat during a batch failed; empty after one that Kafka took. */
-  unheard = ''
+  /** Why there was no connection for a heartbeat; empty after one that Kafka took. */
+  #unheard = ''
   crashed: string | undefined
   /** How often the group was joined. */
   joins = 0
@@ -72,8 +72,14 @@ export class Assignment {
     this.crashed = reason
   }
 
+  /** Any trouble of the client; what says why it cannot connect is kept. */
+  trouble(message: string): void {
+    if (!/^Connection error: |WEIR_/.test(message)) return
+    this.#unheard = message.replace(/^.*(?:Connection error|from the list): /, '')
+  }
+
   progress(): void {
-    this.unheard = ''
+    this.#unheard = ''
     this.#lastProgressMs = Date.now()
   }
 
@@ -98,7 +104,7 @@ export class Assignment {
     const silentMs = Date.now() - this.#lastProgressMs
     const isSilent = this.waitingFor === '' && silentMs > this.#sessionTimeoutMs
     const denied = [...new Set(this.#denied.values())].join('; ')
-    const unheard = this.unheard && `: ${this.unheard}`
+    const unheard = this.#unheard && `: ${this.#unheard}`
     const silence = isSilent ? `a heartbeat that Kafka answers, for ${silentMs} ms${unheard}` : ''
     const waitingFor = this.waitingFor || denied || silence
     const state = this.crashed !== undefined ? 'crashed' : waitingFor === '' ? 'running' : 'connecting'

@@ -78,7 +78,6 @@ function openBatch(
         await heartbeat()
         assignment.progress()
       } catch (error) {
-        assignment.unheard = reasonOf(error)
         throw kafkaFault(`heartbeat for ${what}`, error)
       }
     },
