@@ -85,6 +85,7 @@ function explainTls(error: NodeError, where: string, { ca, cert }: Tls, isSecure
   const { code = '', reason = error.message } = error
   if (unknownAuthority.test(code))
     return `the certificate of ${where} is not signed by what ${ca === '' ? 'the system trusts, see WEIR_KAFKA_TLS_CA' : 'WEIR_KAFKA_TLS_CA holds'} (${error.message})`
+  if (code.startsWith('CERT_')) return `the certificate of ${where} is not valid now (${reason})`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
     return `the certificate of ${where} is for another name, see WEIR_KAFKA_TLS_SERVER_NAME (${reason})`
   if (clientRefused.test(code)) {

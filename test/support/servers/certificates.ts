@@ -12,8 +12,8 @@ export interface Certificate {
 export interface Authority {
   /** The certificate that clients are given to trust. */
   readonly caFile: string
-  /** Signs a certificate for 127.0.0.1 and localhost. Repeated with the same name, it replaces the files by new ones. */
-  issue(commonName: string): Promise<Certificate>
+  /** Signs a certificate for 127.0.0.1 and localhost, valid for 2 days. Repeated with the same name, it replaces the files by new ones. */
+  issue(commonName: string, days?: number): Promise<Certificate>
 }
 
 const openssl = (...args: string[]) => promisify(execFile)('openssl', args)
@@ -28,12 +28,24 @@ export async function createAuthority(dir: string, name = 'authority'): Promise<
   await openssl('req', '-x509', ...newKey, ...own, '-subj', `/CN=weir test ${name}`)
   return {
     caFile: file(name, 'crt'),
-    async issue(commonName) {
+    async issue(commonName, days = 2) {
       const request = file(commonName, 'csr')
       const [keyFile, certFile] = [file(commonName, 'key'), file(commonName, 'crt')]
       await openssl('req', ...newKey, '-keyout', keyFile, '-out', request, '-subj', `/CN=${commonName}`)
       const signer = ['-CA', file(name, 'crt'), '-CAkey', file(name, 'key'), '-CAcreateserial']
-      await openssl('x509', '-req', '-in', request, '-out', certFile, '-extfile', extensions, '-days', '2', ...signer)
+      await openssl(
+        'x509',
+        '-req',
+        '-in',
+        request,
+        '-out',
+        certFile,
+        '-extfile',
+        extensions,
+        '-days',
+        String(days),
+        ...signer,
+      )
       return { certFile, keyFile }
     },
   }
