@@ -1,3 +1,4 @@
+import { ClickHouseError } from '@clickhouse/client'
 import { expect, test } from 'vitest'
 import { adviceFor } from './refusals.ts'
 
@@ -8,4 +9,11 @@ test('A connection that a server closes is a reason to look at the protocol in p
   const advice = (url: string) => adviceFor(reset, access, new URL(url), 'weir')
   expect(advice('http://h:8443')).toContain('WEIR_CLICKHOUSE_URL must begin with https://')
   expect(advice('https://h:8443')).toBeUndefined()
+})
+
+test('A refused password names its variables, each once', () => {
+  const refused = new ClickHouseError({ message: 'no', code: '516', type: 'AUTHENTICATION_FAILED' })
+  const advice = (userVariable: string) =>
+    adviceFor(refused, { ...access, userVariable }, new URL('http://h'), 'weir')?.replace(/.*see /, '')
+  expect([advice('P'), advice('U')]).toEqual(['P', 'P and U'])
 })

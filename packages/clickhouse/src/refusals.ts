@@ -43,7 +43,8 @@ export function adviceFor(error: unknown, access: ServerAccess, url: URL, databa
   if (!(error instanceof ClickHouseError)) return badConnection(error, url)
   const { username, userVariable, passwordVariable } = access
   if (authenticationCodes.has(error.code)) {
-    return `ClickHouse refuses the user ${username} (authentication failed, code ${error.code}): see ${passwordVariable} and ${userVariable}`
+    const variables = [...new Set([passwordVariable, userVariable])].join(' and ')
+    return `ClickHouse refuses the user ${username} (authentication failed, code ${error.code}): see ${variables}`
   }
   if (error.code === accessDenied) return missingRight(error, access)
   if (error.code === readOnly) {

@@ -7,7 +7,10 @@ import { keySlot } from './key-slot.ts'
 export const redisUnavailable = (why: string, cause?: unknown): WeirError =>
   new WeirError(
     'REDIS_UNAVAILABLE',
-    `Redis did not answer: ${why}. Is it running, and does WEIR_REDIS_URL or --data name it?`,
+    // What begins so says what to look at.
+    why.startsWith('Redis ')
+      ? why
+      : `Redis did not answer: ${why}. Is it running, and does WEIR_REDIS_URL or --data name it?`,
     cause,
   )
 

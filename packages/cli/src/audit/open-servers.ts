@@ -30,7 +30,7 @@ export async function withClickhouse<T>(
   const client = connectClickhouse(findClickhouse(environment, own), 'weir-audit', requestMs)
   try {
     const missing = await clickhouseMissing(client)
-    if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `${missing}; see whether it runs`)
+    if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', missing)
     return await use(client).catch(throwRefusal(client))
   } finally {
     await client.close()

@@ -10,8 +10,7 @@ export async function applyMigrations(server: ClickhouseServer, say: (line: stri
   const client = connectClickhouse(server, 'weir-migrate')
   try {
     const missing = await clickhouseMissing(client)
-    if (missing !== undefined)
-      throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}; see whether it runs`)
+    if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}`)
     const migrations = await readMigrations(inProject('infra/clickhouse/migrations'))
     const applied = await migrate(client, migrations).catch(throwRefusal(client))
     say(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
