@@ -1,5 +1,5 @@
 import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
@@ -11,7 +11,7 @@ import { servesClients } from '@weir/local-kafka/serves-clients.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createTopic, kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { readTopic } from '../../support/servers/read-topic.ts'
 
@@ -101,14 +101,84 @@ const sendBytes = (port: number, bytes: string) =>
   })
 
 test('the address for all ends connections that are no client of Kafka, and serves the next one', async () => {
-  const { address } = await startOn(await newDir())
+  const { login, ports } = await startOn(await newDir(), securedKafkaServer)
   const [port = 0] = await freePorts(1)
-  const open = Number(address.split(':')[1])
-  const relay = await openLoginRelay(port, { open, secured: 1 }, 500)
+  const relay = await openLoginRelay(port, { open: ports[2] ?? 0, secured: ports[3] ?? 0 }, 500)
   onTestFinished(() => void relay.close())
   const endlessVersions = `${'\x7f'.repeat(4)}\0\x12`
-  const login = '\0\0\0\x02\0\x11' // where no Kafka listens
-  for (const bytes of ['', '\0\0', 'GET / HTTP/1.1\r\n\r\n', endlessVersions, login])
+  const brokenLogin = '\0\0\0\x02\0\x11'
+  for (const bytes of ['', '\0\0', 'GET / HTTP/1.1\r\n\r\n', endlessVersions, brokenLogin])
     expect([bytes, await sendBytes(port, bytes)]).toEqual([bytes, 'closed'])
-  expect(await createTopic(kafkaOptions(`127.0.0.1:${port}`), 1)).toMatch(/^test/)
+  const as = kafkaFrom(localKafka({ username: '', password: '', ...login, address: `127.0.0.1:${port}` }), 'test')
+  const topic = await createTopic(as, 1)
+  expect(await send(as, topic, '1')).toBe('taken')
+  expect(await readTopic(kafkaOptions(`127.0.0.1:${port}`), topic, (read) => read.length > 0)).toHaveLength(1)
+})
+
+test('a client that asks before it has an answer gets both answers at the address for all', async () => {
+  const { address } = await startOn(await newDir(), securedKafkaServer)
+  const versions = '\0\0\0\x0a\0\x12\0\0\0\0\0\x01\xff\xff'
+  const metadata = '\0\0\0\x0e\0\x03\0\0\0\0\0\x02\xff\xff\0\0\0\0'
+  const login = '\0\0\0\x11\0\x11\0\x01\0\0\0\x02\xff\xff\0\x05PLAIN'
+  for (const second of [metadata, login]) {
+    const socket = connect({ port: Number(address.split(':')[1]), host: '127.0.0.1' })
+    let received = Buffer.alloc(0)
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+    })
+    socket.write(Buffer.from(versions + second, 'latin1'))
+    const answered = () => {
+      const ids: number[] = []
+      for (let at = 0; received.length >= at + 8; at += 4 + received.readInt32BE(at))
+        ids.push(received.readInt32BE(at + 4))
+      return ids.length === 2 ? ids : undefined
+    }
+    expect(await waitUntil(async () => answered(), { deadlineMs: 5_000 })).toEqual([1, 2])
+    socket.destroy()
+  }
+})
+
+test('what callers without a password begin takes neither the memory of Kafka nor the way of others', async () => {
+  const { address, login, ports } = await startOn(await newDir(), securedKafkaServer)
+  const as = kafkaFrom(localKafka({ username: '', password: '', ...login, address }), 'test')
+  const topic = await createTopic(as, 1)
+  const begin = (port: number | undefined, length: number) => {
+    const socket = connect({ port: port ?? 0, host: '127.0.0.1' }, () => {
+      const head = Buffer.alloc(6)
+      head.writeInt32BE(length)
+      head.writeInt16BE(3, 4)
+      socket.write(head)
+    })
+    socket.on('error', () => undefined)
+    onTestFinished(() => void socket.destroy())
+    return new Promise<void>((resolve) => socket.once('connect', resolve).once('close', () => resolve()))
+  }
+  const [, controller, open, secured] = ports
+  const largest = [100_000_000, 6_291_456].flatMap((length) => Array.from({ length: 40 }, () => begin(open, length)))
+  await Promise.all(largest)
+  for (const port of [secured, controller]) await Promise.all(Array.from({ length: 800 }, () => begin(port, 500_000)))
+  for (const value of ['1', '2', '3']) expect(await send(as, topic, value)).toBe('taken')
+})
+
+test('a program of another user that took the port of Kafka gets no password', async () => {
+  const ports = await freePorts(4)
+  const plan = await securedKafkaServer.plan({ dir: await newDir(), ports, progress: () => {} })
+  let received = ''
+  // To every question: no throttling, one broker.
+  const answer = Buffer.from([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
+  for (const port of ports.slice(2)) {
+    const server = createServer((socket) => {
+      socket.on('data', (chunk) => {
+        received += chunk.toString('latin1')
+        socket.write(answer)
+      })
+    })
+    onTestFinished(() => void server.close())
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  }
+  const us = process.getuid?.() ?? 0
+  vi.spyOn(process, 'getuid').mockReturnValue(us + 1) // so that this test is another user
+  onTestFinished(() => void vi.restoreAllMocks())
+  expect(await plan.ready()).toBe(false)
+  expect(received).toBe('')
 })

@@ -44,7 +44,8 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
   const timer = setTimeout(() => client.destroy(), choiceMs)
   client.once('close', () => clearTimeout(timer))
   client.on('error', () => client.destroy())
-  let broker = join(client, ports.open)
+  // Others can take all connections of the open listener: who logs in does not need it.
+  let broker = join(client, ports.secured)
   let received = Buffer.alloc(0)
   client.on('data', function choose(chunk: Buffer) {
     received = Buffer.concat([received, chunk])
@@ -53,11 +54,14 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
     if (choice === 'not yet') return broker.write(chunk)
     clearTimeout(timer)
     client.off('data', choose)
-    if (choice.isLogin) {
+    if (choice.isLogin) broker.write(chunk)
+    else {
+      // What has no answer yet is asked again.
+      const from = broker.bytesRead === 0 ? 0 : choice.at
       broker.removeAllListeners().unpipe().destroy()
-      broker = join(client, ports.secured)
-      broker.write(received.subarray(choice.at))
-    } else broker.write(chunk)
+      broker = join(client, ports.open)
+      broker.write(received.subarray(from))
+    }
     client.pipe(broker)
   })
 }

@@ -30,6 +30,10 @@ function securitySettings({ port, username, password }: NonNullable<ServerFilesO
     'listener.name.secured.sasl.enabled.mechanisms': 'SCRAM-SHA-256,PLAIN',
     'listener.name.secured.plain.sasl.jaas.config': plain,
     'listener.name.secured.scram-sha-256.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
+    // Kafka makes room for a request as soon as its length is there: for all that other users can begin, its memory must be enough.
+    'socket.request.max.bytes': 6_291_456, // the journal sends up to 4 MB and a batch
+    'listener.name.plaintext.max.connections': 30,
+    'sasl.server.max.receive.size': 4_096, // of a login
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
     'super.users': `User:${username}`,
   }

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs'
+
+/** The kernel's number for a socket that listens. */
+const listening = '0A'
+
+/**
+ * Whether a process of our own user listens on this port: another one's, which took the port before our server did, would get the
+ * password. Linux says whose a socket is; elsewhere every listener counts as ours.
+ */
+export function listensAsUs(port: number): boolean {
+  if (process.platform !== 'linux') return true
+  const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const rows = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/net/${name}`, 'utf8').split('\n'))
+  return rows.some((row) => {
+    const [, local, , state, , , , uid] = row.trim().split(/\s+/)
+    return local?.endsWith(end) && state === listening && Number(uid) === process.getuid?.()
+  })
+}
