@@ -35,8 +35,11 @@ const address = url({
 export const clickhouseVariables = {
   clickhouseUrl: secret({
     ...address,
-    parse: (value) =>
-      /%(?![0-9a-f]{2})/i.test(value) ? { problem: 'must have each % encoded as %25' } : address.parse(value),
+    parse: (value) => {
+      if (/%(?![0-9a-f]{2})/i.test(value)) return { problem: 'must have each % encoded as %25' }
+      // The client would take parameters for settings of its own, and throw for others.
+      return /[?#]/.test(value) ? { problem: 'must be without ? and #' } : address.parse(value)
+    },
   }),
   clickhouseUser: text({
     name: 'WEIR_CLICKHOUSE_USER',

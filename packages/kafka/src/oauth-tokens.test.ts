@@ -43,6 +43,16 @@ it.for<[string, (response: ServerResponse) => void, RegExp]>([
   ['no JSON', (response) => response.end('<html>'), /it answers without access_token$/],
   ['more than a token has', (response) => response.end('x'.repeat(300_000)), /it answers with more than 262144 bytes$/],
   ['another address', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /redirect/],
+  [
+    'the secret in its error',
+    (response) => response.writeHead(401).end('{"error":"no client has hidden"}'),
+    /it answers 401; see WEIR_KAFKA_OAUTH_CLIENT_ID and WEIR_KAFKA_OAUTH_CLIENT_SECRET$/,
+  ],
+  [
+    'an error by its code',
+    (response) => response.writeHead(401).end('{"error":"invalid_client"}'),
+    /it answers 401 invalid_client; see/,
+  ],
   ['a broken connection', (response) => response.destroy(), /fetch failed: /],
 ])('a server that answers with %s is named by its variable, and asked again', async ([, answer, reason]) => {
   let isRight = false

@@ -43,7 +43,8 @@ async function request({ tokenUrl, clientId, clientSecret, scope }: OauthLogin):
   const parsed: unknown = await new Response(Buffer.concat(chunks)).json().catch(() => undefined)
   const fields: Record<string, unknown> = { ...(typeof parsed === 'object' ? parsed : {}) }
   if (answer.ok) return fields
-  const error = typeof fields.error === 'string' ? ` ${fields.error.slice(0, 100)}` : ''
+  // A code (RFC 6749, 5.2). Other text may repeat what was sent to it, the secret among it.
+  const error = /^[a-z_]{1,60}$/.test(String(fields.error)) ? ` ${fields.error}` : ''
   throw new Error(`it answers ${answer.status}${error}; see WEIR_KAFKA_OAUTH_CLIENT_ID and ${clientSecret.variable}`)
 }
 
