@@ -21,7 +21,7 @@ function blockOf(records: readonly string[], partition: number): DoubtedBlock {
   )
   const token = `${topicId}:${partition}:0-${records.length - 1}`
   const months = [Buffer.from(lines.join(''))]
-  return { topic: topics.decisions, topicId, partition, table: 'weir.decisions', token, months }
+  return { topic: topics.decisions, topicId, partition, table: 'decisions', token, months }
 }
 
 test('processes that mend the same tables at the same time leave what one would', async () => {
