@@ -3,6 +3,8 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
+import { choosePorts } from '@weir/cli/up/ports.ts'
+import { planServers } from '@weir/cli/up/servers.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaServer, securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -160,17 +162,20 @@ test('what callers without a password begin takes neither the memory of Kafka no
   for (const value of ['1', '2', '3']) expect(await send(as, topic, value)).toBe('taken')
 })
 
-test('a program of another user that took the port of Kafka gets no password', async () => {
-  const ports = await freePorts(4)
-  const plan = await securedKafkaServer.plan({ dir: await newDir(), ports, progress: () => {} })
+test('a program of another user that took the ports of servers gets no password', async () => {
+  const ports = await choosePorts('auto', new Set())
+  const { parts } = await planServers({ environment: {}, dir: await newDir(), ports, progress: () => {} })
   let received = ''
-  // To every question: no throttling, one broker.
-  const answer = Buffer.from([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
-  for (const port of ports.slice(2)) {
+  // To every question: what Redis answers to a ping, or for Kafka no throttling and one broker.
+  const toKafka = Buffer.from([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
+  const { redis, kafka, kafkaController, kafkaOpen, kafkaSecured, clickhouse } = ports
+  for (const port of [redis, kafka, kafkaController, kafkaOpen, kafkaSecured, clickhouse]) {
     const server = createServer((socket) => {
       socket.on('data', (chunk) => {
         received += chunk.toString('latin1')
-        socket.write(answer)
+        socket.write(
+          port === redis ? '+OK\r\n+PONG\r\n' : port === clickhouse ? 'HTTP/1.1 200 OK\r\n\r\nOk.\n' : toKafka,
+        )
       })
     })
     onTestFinished(() => void server.close())
@@ -179,6 +184,7 @@ test('a program of another user that took the port of Kafka gets no password', a
   const us = process.getuid?.() ?? 0
   vi.spyOn(process, 'getuid').mockReturnValue(us + 1) // so that this test is another user
   onTestFinished(() => void vi.restoreAllMocks())
-  expect(await plan.ready()).toBe(false)
+  expect(parts).toHaveLength(3)
+  for (const { name, ready } of parts) expect([name, await ready()]).toEqual([name, false])
   expect(received).toBe('')
 })

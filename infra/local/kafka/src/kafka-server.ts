@@ -7,7 +7,6 @@ import { promisify } from 'node:util'
 import type { NativeServer, PlanOptions, ServerPlan } from '@weir/runtime/native-server.ts'
 import { serverPassword } from '@weir/runtime/server-password.ts'
 import { kafkaLibs } from './kafka-libs.ts'
-import { listensAsUs } from './listens-as-us.ts'
 import { openLoginRelay } from './login-relay.ts'
 import { grantRights, username } from './rights.ts'
 import { java, loggingFile, loggingProperties, type ServerFilesOptions, serverProperties } from './server-files.ts'
@@ -86,7 +85,7 @@ export const securedKafkaServer: NativeServer = {
       address: `127.0.0.1:${relay}`,
       login: { address: `127.0.0.1:${secured}`, username, password },
       openRelay: () => openLoginRelay(relay, { open, secured }),
-      ready: async () => listensAsUs(secured) && (await servesClients(open)) && grantRights(secured, password),
+      ready: async () => (await servesClients(open)) && grantRights(secured, password),
     }
   },
 }

@@ -3,6 +3,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { listensAsUs } from '@weir/runtime/listens-as-us.ts'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
@@ -78,8 +79,11 @@ export async function planServers(options: {
   const { environment, dir, ports, progress } = options
   const planned = await Promise.all(
     ours(environment).map(async ({ server, ports: names }) => {
-      const plan = await server.plan({ dir: join(dir, server.name), ports: names.map((name) => ports[name]), progress })
-      return { name: server.name, startDeadlineMs, ...plan }
+      const own = names.map((name) => ports[name])
+      const plan = await server.plan({ dir: join(dir, server.name), ports: own, progress })
+      // What asks whether a server is ready, and all that comes after it, sends passwords.
+      const ready = async () => own.every(listensAsUs) && plan.ready()
+      return { name: server.name, startDeadlineMs, ...plan, ready }
     }),
   )
   const address = (name: ServerName) => {
