@@ -6,7 +6,9 @@ import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
 import { choosePorts } from '@weir/cli/up/ports.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { readTopics } from '@weir/kafka/topics-file.ts'
 import { kafkaServer, securedKafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { openLoginRelay } from '@weir/local-kafka/login-relay.ts'
 import { servesClients } from '@weir/local-kafka/serves-clients.ts'
@@ -143,7 +145,8 @@ test('a client that asks before it has an answer gets both answers at the addres
 test('what callers without a password begin takes neither the memory of Kafka nor the way of others', async () => {
   const { address, login, ports } = await startOn(await newDir(), securedKafkaServer)
   const as = kafkaFrom(localKafka({ username: '', password: '', ...login, address }), 'test')
-  const topic = await createTopic(as, 1)
+  await ensureTopics(as, await readTopics())
+  const topic = 'weir.policy.v1'
   const begin = (port: number | undefined, length: number) => {
     const socket = connect({ port: port ?? 0, host: '127.0.0.1' }, () => {
       const head = Buffer.alloc(6)
@@ -156,10 +159,11 @@ test('what callers without a password begin takes neither the memory of Kafka no
     return new Promise<void>((resolve) => socket.once('connect', resolve).once('close', () => resolve()))
   }
   const [, controller, open, secured] = ports
-  const largest = [100_000_000, 6_291_456].flatMap((length) => Array.from({ length: 40 }, () => begin(open, length)))
+  const largest = [100_000_000, 17_825_792].flatMap((length) => Array.from({ length: 40 }, () => begin(open, length)))
   await Promise.all(largest)
   for (const port of [secured, controller]) await Promise.all(Array.from({ length: 800 }, () => begin(port, 500_000)))
-  for (const value of ['1', '2', '3']) expect(await send(as, topic, value)).toBe('taken')
+  // The last one is as large as a policy may be.
+  for (const value of ['1', '2', 'x'.repeat(16_700_000)]) expect(await send(as, topic, value)).toBe('taken')
 })
 
 test('a program of another user that took the ports of servers gets no password', async () => {

@@ -47,7 +47,7 @@ async function prepare(
   const properties = join(dir, 'server.properties')
   await rm(properties, { force: true }) // an earlier version's may be readable by others, and would stay so
   await writeFile(properties, serverProperties({ dataDir, ...files }), { mode: 0o600 })
-  return { command: [...java(libs, '384m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
+  return { command: [...java(libs, '640m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
 }
 
 /** Apache Kafka as one KRaft node on loopback, where every caller may do everything: for tests. Its jars come from Maven. */

@@ -31,8 +31,8 @@ function securitySettings({ port, username, password }: NonNullable<ServerFilesO
     'listener.name.secured.plain.sasl.jaas.config': plain,
     'listener.name.secured.scram-sha-256.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
     // Kafka makes room for a request as soon as its length is there: for all that other users can begin, its memory must be enough.
-    'socket.request.max.bytes': 6_291_456, // the journal sends up to 4 MB and a batch
-    'listener.name.plaintext.max.connections': 30,
+    'socket.request.max.bytes': 17_825_792, // a policy has up to 16 MiB
+    'listener.name.plaintext.max.connections': 24,
     'sasl.server.max.receive.size': 4_096, // of a login
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
     'super.users': `User:${username}`,
