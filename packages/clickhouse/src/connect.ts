@@ -46,7 +46,7 @@ export function connectClickhouse(
     // A changed CA is for the next socket; the agent uses none that was opened under another.
     http_agent: agent,
     // ClickHouse closes idle connections after 3 s by default; ours go first.
-    keep_alive: { enabled: true, idle_socket_ttl: 2_500 },
+    keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
     // The library reads the headers for every request: a password that was replaced needs no new client.
     set_basic_auth_header: false,
     http_headers: {
@@ -61,7 +61,8 @@ export function connectClickhouse(
     clickhouse_settings: { output_format_json_quote_64bit_integers: 1 },
   } as const
 
-  const advise = (error: unknown) => adviceFor(error, accessNow(), url, database)
+  const advise = (error: unknown, hasAnswered: boolean) =>
+    adviceFor(error, { access: accessNow(), url, database, hasAnswered })
   const outside = createClient({ ...options, database: 'default' })
   const { command } = watchStatements(outside, advise)
   const createDatabase = () => command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` })

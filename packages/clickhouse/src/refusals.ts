@@ -21,7 +21,11 @@ function missingRight({ message }: Error, { username, userVariable }: ServerAcce
   return `${user} lacks ${grant} (code 497): GRANT ${grant} TO ${username}`
 }
 
-function badConnection({ code = '', message }: NodeJS.ErrnoException, { host, protocol }: URL): string | undefined {
+function badConnection(
+  { code = '', message }: NodeJS.ErrnoException,
+  { host, protocol }: URL,
+  hasAnswered: boolean,
+): string | undefined {
   if (untrusted.test(code)) {
     return `ClickHouse at ${host}: its certificate is not signed by what WEIR_CLICKHOUSE_TLS_CA holds (${message})`
   }
@@ -32,15 +36,18 @@ function badConnection({ code = '', message }: NodeJS.ErrnoException, { host, pr
   if (/^(?:ERR_SSL|EPROTO)/.test(code)) {
     return `ClickHouse at ${host} speaks no TLS, and WEIR_CLICKHOUSE_URL begins with https:// (${code})`
   }
-  // Over TLS it is what any restart does.
-  if (protocol === 'https:' || !/^HPE_|^ECONNRESET/.test(code)) return undefined
+  // Of a server that has answered over this address it is what any restart does.
+  if (protocol === 'https:' || hasAnswered || !/^HPE_|^ECONNRESET/.test(code)) return undefined
   return `ClickHouse at ${host} closes the connection (${message}): see whether it speaks TLS, and WEIR_CLICKHOUSE_URL must begin with https://`
 }
 
 /** What an operator can do about a failure, in a sentence that names the variable or the right; undefined for all other failures. */
-export function adviceFor(error: unknown, access: ServerAccess, url: URL, database: string): string | undefined {
+export function adviceFor(
+  error: unknown,
+  { access, url, database, hasAnswered }: { access: ServerAccess; url: URL; database: string; hasAnswered: boolean },
+): string | undefined {
   if (!(error instanceof Error)) return undefined
-  if (!(error instanceof ClickHouseError)) return badConnection(error, url)
+  if (!(error instanceof ClickHouseError)) return badConnection(error, url, hasAnswered)
   const { username, userVariable, passwordVariable } = access
   if (authenticationCodes.has(error.code)) {
     const variables = [...new Set([passwordVariable, userVariable])].join(' and ')

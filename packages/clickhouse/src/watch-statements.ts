@@ -12,10 +12,14 @@ const formOf = (statement: string) => statement.replaceAll(/'(?:[^'\\]|\\.)*'|\b
  * The methods of a client that send statements, with advice as the message of an error where there is any; and what was advised of statements
  * that were not taken since.
  */
-export function watchStatements(client: ClickHouseClient, adviceFor: (error: unknown) => string | undefined) {
+export function watchStatements(
+  client: ClickHouseClient,
+  adviceFor: (error: unknown, hasAnswered: boolean) => string | undefined,
+) {
   const refusals = new Map<string, { readonly advice: string; readonly atMs: number }>()
+  let hasAnswered = false
   const advised = (error: unknown): string | undefined => {
-    const advice = adviceFor(error)
+    const advice = adviceFor(error, hasAnswered)
     if (advice === undefined || !(error instanceof Error)) return advice
     error.stack = error.stack?.replace(error.message, () => advice) ?? advice
     error.message = advice
@@ -27,6 +31,7 @@ export function watchStatements(client: ClickHouseClient, adviceFor: (error: unk
       const form = formOf(params.query ?? params.table ?? '')
       try {
         const answer = await Reflect.apply(send, undefined, [params])
+        hasAnswered = true
         refusals.delete(form)
         return answer
       } catch (error) {
@@ -51,7 +56,8 @@ export function watchStatements(client: ClickHouseClient, adviceFor: (error: unk
     insert: watched('insert'),
     async ping(params: Parameters<typeof ping>[0]) {
       const answer = await ping(params)
-      if (!answer.success) advised(answer.error)
+      if (answer.success) hasAnswered = true
+      else advised(answer.error)
       return answer
     },
   }
