@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { copyFile, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -35,7 +35,10 @@ export interface ClickhouseProxy {
   /** The variables of a user; its password is in `FILE`, which the test writes again. */
   environmentOf(user: string, database: string): Promise<Record<string, string>>
   passwordFileOf(user: string): string
-  /** Starts the engine again, where its user has these grants alone, such as `SELECT ON db.table`; all for undefined. */
+  /**
+   * Starts the engine again, where its user has these grants alone, such as `SELECT ON db.table`; all for undefined. Each time it has the
+   * data of before the first time.
+   */
   useGrants(grants: readonly string[] | undefined): Promise<void>
   /** What the engine answers to a statement now. */
   repeat(statement: SentStatement): Promise<string>
@@ -134,6 +137,11 @@ export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
     },
     async useGrants(grants) {
       await server.kill('SIGTERM')
+      const [data, kept] = [join(server.dir, 'data'), join(server.dir, 'kept')]
+      const isKept = existsSync(kept)
+      if (isKept) await rm(data, { recursive: true })
+      await cp(isKept ? kept : data, isKept ? data : kept, { recursive: true, verbatimSymlinks: true })
+      if (grants === undefined) await rm(kept, { recursive: true })
       const all = readFileSync(everyRight, 'utf8')
       const queries = grants?.map((one) => `<query>GRANT ${one}</query>`).join('')
       const some = all.replace(/<query>.*<\/query>/, queries || '<query>GRANT NONE ON *.*</query>')

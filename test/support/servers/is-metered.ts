@@ -1,0 +1,16 @@
+import { askFacts } from '@weir/cli/audit/ask-facts.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { partitionOf } from '@weir/kafka/partition.ts'
+import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { kafkaOptions } from './kafka-topics.ts'
+
+const partitions = 6
+
+/** Whether metering has committed all of a key's partition: a block that it has not, the next process inserts again. */
+export async function isMetered(brokers: string, topic: string, key: string): Promise<boolean> {
+  const group = topic === topics.decisions ? 'weir-metering' : 'weir-metering-outcomes'
+  const desk = openPartitionDesk(kafkaOptions(brokers), group)
+  const { committed, end } = await askFacts(desk, topic, partitionOf(key, partitions))
+  await desk.close()
+  return (committed?.offset ?? 0n) === end
+}
