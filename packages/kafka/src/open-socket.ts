@@ -21,7 +21,7 @@ const greetingMs = 2_000
 /** The first byte of an alert, by which TLS answers what is no TLS. */
 const tlsAlert = 0x15
 
-/** Connects as `security` says, by its files as they are now. Faults that a variable mends say which one, in their message. */
+/** Connects as `security` says, by its files as they are now. A fault that a variable ends says which one in its message. */
 export const socketFactory =
   (security: KafkaSecurity | undefined): ISocketFactory =>
   ({ host, port, onConnect }) => {

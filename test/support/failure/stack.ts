@@ -44,7 +44,7 @@ export interface Stack {
   readonly addresses: { readonly redis: string; readonly kafka: string; readonly clickhouse: string }
   /** Of the environment of its services, where Kafka is its own. */
   readonly kafkaVariables: Readonly<Record<string, string>>
-  /** As whoever may do everything. */
+  /** As the user with all rights. */
   readonly kafka: KafkaOptions
   readonly secrets: Secrets
   readonly names: readonly string[]

@@ -19,10 +19,10 @@ type Command = (around: Surroundings) => Promise<unknown>
 
 const options = { data: '/nowhere', json: true }
 
-const mended: Readonly<Record<string, string>> = {
-  [topics.decisions]: encodeDecisionOpen(decisionInput({ subject: 'mended', tsMs: Date.now() })),
+const repaired: Readonly<Record<string, string>> = {
+  [topics.decisions]: encodeDecisionOpen(decisionInput({ subject: 'repaired', tsMs: Date.now() })),
   [topics.outcomes]: encodeOutcomeOpen({
-    ...{ id: randomUUID(), tsMs: Date.now(), subject: 'mended', route: '*', method: 'GET', status: 200 },
+    ...{ id: randomUUID(), tsMs: Date.now(), subject: 'repaired', route: '*', method: 'GET', status: 200 },
     ...{ durationMs: 1, bytesIn: 0, bytesOut: 0, upstream: 'here', error: '' },
   }),
 }
@@ -41,7 +41,7 @@ export async function openCommands(weir: SecuredWeir) {
       taken.set(topic, at + 1)
       const { partition, offset } = JSON.parse(listed[0] ?? '{}').letters[at]
       const value = join(dir, topic)
-      await writeFile(value, `${mended[topic]}}`)
+      await writeFile(value, `${repaired[topic]}}`)
       await replayDeadLetter({ ...options, topic, partition, offset, value }, around)
     }
   const seek =
