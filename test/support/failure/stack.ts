@@ -143,8 +143,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     if (part === undefined) throw new Error(`the stack has no ${name}, but ${[...parts.keys()].join(', ')}`)
     return part
   }
+  // Before Kafka, as `./weir up` does: it is ready only when all its ports are ours.
+  const relay = await servers.openRelay()
   const close = async () => {
     stopping.abort()
+    relay.close()
     await Promise.all([...parts].filter(([name]) => name.startsWith('ingress')).map(([, part]) => part.stop()))
     await Promise.all([...parts.values()].map((part) => part.stop()))
     data.release()
