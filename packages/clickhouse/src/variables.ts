@@ -37,8 +37,9 @@ export const clickhouseVariables = {
     ...address,
     parse: (value) => {
       if (/%(?![0-9a-f]{2})/i.test(value)) return { problem: 'must have each % encoded as %25' }
-      // The client would take parameters for settings of its own, and throw for others.
-      return /[?#]/.test(value) ? { problem: 'must be without ? and #' } : address.parse(value)
+      // The client takes these for settings of each request, and throws for others.
+      if (/^[^?#]*(?:[?&]clickhouse_setting_\w+=[^&#]*)*$/.test(value)) return address.parse(value)
+      return { problem: 'must be without #, and without ? but for clickhouse_setting_NAME=VALUE' }
     },
   }),
   clickhouseUser: text({
