@@ -110,10 +110,11 @@ export class KeptPart {
     const { logFile, environment } = this.#around
     setAsideLongLog(logFile)
     const log = openSync(logFile, 'a')
-    const env = { ...environment, ...this.part.env }
+    const { env: own, command, cwd } = this.part // once: in tests each start has an environment of its own
+    const env = { ...environment, ...own }
     // What the part is given goes before a file that the environment names.
-    for (const name in this.part.env) delete env[`${name}_FILE`]
-    const child = spawnBound(this.part.command, { stdio: ['ignore', log, log], env, cwd: this.part.cwd })
+    for (const name in own) delete env[`${name}_FILE`]
+    const child = spawnBound(command, { stdio: ['ignore', log, log], env, cwd })
     closeSync(log)
     this.#child = child
     this.#startedAtMs = performance.now()
