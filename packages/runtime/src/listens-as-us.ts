@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 /** The kernel's number for a socket that listens. */
 const listening = '0A'
@@ -10,7 +10,8 @@ const listening = '0A'
 export function listensAsUs(port: number): boolean {
   if (process.platform !== 'linux') return true
   const end = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const rows = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/net/${name}`, 'utf8').split('\n'))
+  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].filter((table) => existsSync(table)) // a kernel may be without IPv6
+  const rows = tables.flatMap((table) => readFileSync(table, 'utf8').split('\n'))
   return rows.some((row) => {
     const [, local, , state, , , , uid] = row.trim().split(/\s+/)
     return local?.endsWith(end) && state === listening && Number(uid) === process.getuid?.()

@@ -129,7 +129,6 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     },
     onTrouble: (reason) => {
       kafka.trouble = reason
-      if (reason !== '') log.warn({ reason }, 'Kafka does not take the records, which wait on disk')
     },
     onCorrections: (corrections) => options.onCorrections?.(corrections),
     ...(options.onThread === undefined ? {} : { onThread: options.onThread }),

@@ -142,14 +142,13 @@ export class Publisher {
     this.wake(0)
   }
 
-  /** What holds up a topic, or all of them (''), is told when it changes. */
-  #complain(topic: string, reason: string | undefined): void {
-    if (this.#complaints.get(topic) === reason) return
-    if (reason === undefined) this.#complaints.delete(topic)
-    else {
-      this.#complaints.set(topic, reason)
-      this.#log.warn({ topic, reason }, 'Kafka does not take records of the journal')
-    }
+  /** What holds up a partition (`topic:number`), or all of them (''). Logged when no other is held up by it. */
+  #complain(place: string, reason: string | undefined): void {
+    if (this.#complaints.get(place) === reason) return
+    const isNew = ![...this.#complaints.values()].includes(reason ?? '')
+    if (reason === undefined) this.#complaints.delete(place)
+    else this.#complaints.set(place, reason)
+    if (reason !== undefined && isNew) this.#log.warn({ place, reason }, 'Kafka does not take records of the journal')
     this.#onTrouble([...new Set(this.#complaints.values())].join('; '))
   }
 
@@ -213,7 +212,7 @@ export class Publisher {
     const code = answer?.errorCode
     if (code === answerCodes.none) {
       outbox.acknowledge(lane, nowMs)
-      this.#complain(name, undefined)
+      this.#complain(`${name}:${lane.partition}`, undefined)
     } else if (code !== undefined && refusals.has(code)) this.#refuse(outbox, lane, code, nowMs)
     else if (code === undefined) this.#fail(outbox, lane, nowMs, 'no answer for it')
     else this.#fail(outbox, lane, nowMs, this.#links.missingRight(name, code) ?? `Kafka's error ${code}`)
@@ -254,6 +253,6 @@ export class Publisher {
     this.#state.add('failedAttempts', 1)
     const fields = { topic: outbox.topicName(lane), partition: lane.partition, failures: lane.failures, reason }
     this.#tell(nowMs, fields, 'records not acknowledged, sending again')
-    if (lane.failures >= failuresToSay) this.#complain(fields.topic, reason)
+    if (lane.failures >= failuresToSay) this.#complain(`${fields.topic}:${lane.partition}`, reason)
   }
 }
