@@ -37,36 +37,38 @@ export function connectClickhouse(
   url.username = url.password = url.pathname = ''
   const database = server.clickhouseDatabase
   const Agent = url.protocol === 'https:' ? HttpsAgent : HttpAgent
-  const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax })
-  const options = {
-    url,
-    application,
-    database,
-    request_timeout: requestMs,
-    // A changed CA is for the next socket; the agent uses none that was opened under another.
-    http_agent: agent,
-    // ClickHouse closes idle connections after 3 s by default; ours go first.
-    keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
-    // The library reads the headers for every request: a password that was replaced needs no new client.
-    set_basic_auth_header: false,
-    http_headers: {
-      get Authorization() {
-        const { username, password, ca } = accessNow()
-        if (ca !== undefined) Object.assign(Reflect.get(agent, 'options'), { ca })
-        return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  const open = (databaseNow: string) => {
+    // A client ends sockets that have rested, also while another uses them: clients share no agent.
+    const agent = new Agent({ keepAlive: true, maxSockets: connectionsMax })
+    return createClient({
+      url,
+      application,
+      database: databaseNow,
+      request_timeout: requestMs,
+      // A changed CA is for the next socket; the agent uses none that was opened under another.
+      http_agent: agent,
+      // ClickHouse closes idle connections after 3 s by default; ours go first.
+      keep_alive: { enabled: true, idle_socket_ttl: 2_500, eagerly_destroy_stale_sockets: true },
+      // The library reads the headers for every request: a password that was replaced needs no new client.
+      set_basic_auth_header: false,
+      http_headers: {
+        get Authorization() {
+          const { username, password, ca } = accessNow()
+          if (ca !== undefined) Object.assign(Reflect.get(agent, 'options'), { ca })
+          return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+        },
       },
-    },
-    // Every error reaches the caller, who logs it in our form.
-    log: { level: ClickHouseLogLevel.OFF },
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 1 },
-  } as const
+      // Every error reaches the caller, who logs it in our form.
+      log: { level: ClickHouseLogLevel.OFF },
+      clickhouse_settings: { output_format_json_quote_64bit_integers: 1 },
+    })
+  }
 
   const advise = (error: unknown, hasAnswered: boolean) =>
     adviceFor(error, { access: accessNow(), url, database, hasAnswered })
-  const outside = createClient({ ...options, database: 'default' })
-  const { command } = watchStatements(outside, advise)
+  const { command } = watchStatements(open('default'), advise)
   const createDatabase = () => command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` })
-  const client = createClient(options)
+  const client = open(database)
   return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
 }
 

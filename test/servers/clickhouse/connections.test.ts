@@ -1,0 +1,14 @@
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { expect, inject, it, onTestFinished } from 'vitest'
+
+it('A connection that made the database is not ended while it serves a query', async () => {
+  const client = connectClickhouse(inject('clickhouseUrl'), 'test')
+  onTestFinished(() => client.close())
+  await client.createDatabase()
+  // One query after the other until connections of before would have rested too long.
+  const endsAt = performance.now() + 4_000
+  while (performance.now() < endsAt) {
+    const answer = await client.query({ query: 'SELECT sleep(0.3) AS slept', format: 'JSONEachRow' })
+    expect(await answer.json()).toEqual([{ slept: 0 }])
+  }
+})
