@@ -1,45 +1,15 @@
-import type { IncomingHttpHeaders } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Clock } from '@weir/core/clock.ts'
-import type { ApiKey, Policy, Subject } from '@weir/core/policy/policy.ts'
-import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import type { PolicyView } from '../policy-view.ts'
-import { bearerOf, type Credential, credentialOf, fingerprintOf } from './identity/credential.ts'
+import { type Caller, type CallerRequest, stranger } from './identity/caller.ts'
+import { type Credential, credentialOf, fingerprintOf, keyInForce } from './identity/credential.ts'
 import { createGuessGuard } from './identity/guess-guard.ts'
 import { type IdentityRules, identityRules } from './identity/identity-rules.ts'
 import { callerScope } from './identity/peer.ts'
 import { createRecentlyGood } from './identity/recently-good.ts'
 import { createTokenCallers } from './identity/token-callers.ts'
 import { withoutCredential } from './identity/without-credential.ts'
-
-/** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
-export interface CallerRequest {
-  readonly headers: IncomingHttpHeaders
-  /** Path and query of the original request. */
-  readonly url: string
-  readonly socket: Socket
-}
-
-/** Where the credential stood. It is for us alone and never forwarded. */
-export type CredentialPlace =
-  | { readonly kind: 'header'; readonly name: string }
-  | { readonly kind: 'query'; readonly name: string }
-
-export type Caller =
-  | {
-      readonly kind: 'known'
-      readonly subject: Subject
-      /** Empty for callers that have no API key. */
-      readonly keyId: string
-      readonly carriedIn: CredentialPlace | undefined
-    }
-  /**
-   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it may be
-   * right, and will be known by then.
-   */
-  | { readonly kind: 'stranger'; readonly retryAfterMs: number; readonly isUnsure?: true }
 
 export interface Identifier {
   /**
@@ -67,8 +37,6 @@ export interface OpenIdentifier extends Identifier {
   readonly counters: Readonly<IdentityCounters>
   close(): Promise<void>
 }
-
-const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
 
 /**
  * Tells callers apart, in this order: API key, token, trusted header, address. The strongest that a request carries
@@ -127,30 +95,4 @@ export function createIdentifier(options: {
     addressOf: ({ policy }, { socket, headers }) => callerScope(socket, headers, identityRules(policy.identity)),
     close: () => outgoing.close(),
   }
-}
-
-/** The credential that a request carries, and the header it came in. `Authorization: Bearer` comes before `X-API-Key`. */
-interface HeaderCredential {
-  readonly header: 'authorization' | 'x-api-key'
-  readonly key: string
-}
-
-export function readCredential(headers: IncomingHttpHeaders): HeaderCredential | undefined {
-  const { authorization, 'x-api-key': apiKey } = headers
-  const bearer = authorization === undefined ? undefined : bearerOf(authorization)
-  if (bearer !== undefined) return { header: 'authorization', key: bearer }
-  if (typeof apiKey === 'string' && apiKey !== '') return { header: 'x-api-key', key: apiKey }
-  return undefined
-}
-
-/**
- * The policy's key of this text, unless it has expired. Found by its hash, so that neither memory nor timing tells a valid
- * one.
- */
-export const findKey = (policy: Policy, key: string, nowMs: number): ApiKey | undefined =>
-  keyInForce(policy, fingerprint(key), nowMs)
-
-function keyInForce(policy: Policy, hash: string, nowMs: number): ApiKey | undefined {
-  const key = hash === '' ? undefined : policy.keys.get(hash)
-  return key === undefined || (key.expiresAtMs !== undefined && nowMs >= key.expiresAtMs) ? undefined : key
 }

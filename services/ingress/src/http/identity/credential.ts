@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ApiKey, Policy } from '@weir/core/policy/policy.ts'
 import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
-import type { CredentialPlace } from '../identify.ts'
+import type { CredentialPlace } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 
 /** Tokens with many claims have 2 to 4 kB; a longer text is neither hashed nor parsed. */
@@ -46,7 +47,7 @@ export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders,
  * Undefined for other schemes of `Authorization`: those are between the caller and the upstream. Empty, which is no key,
  * where a Bearer follows one of them in a second header.
  */
-export function bearerOf(authorization: string): string | undefined {
+function bearerOf(authorization: string): string | undefined {
   if (/^bearer(?: |$)/i.test(authorization)) return authorization.slice(7).trim()
   return /, bearer(?: |$)/i.test(authorization) ? '' : undefined
 }
@@ -71,3 +72,19 @@ export const fingerprintOf = ({ text, mayBeToken }: Credential, socket: Socket):
   onceWhileCarried(socket, text, mayBeToken ? tokenFingerprint : fingerprint)
 
 const tokenFingerprint = (text: string) => (text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex'))
+
+/** The text of a key in the two headers that need no policy: `Authorization: Bearer` comes before `X-API-Key`. Empty for none. */
+export function keyTextOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): string {
+  const bearer = authorization === undefined ? undefined : bearerOf(authorization)
+  return bearer ?? (typeof apiKey === 'string' ? apiKey : '')
+}
+
+/** The policy's key of this hash, unless it has expired. */
+export function keyInForce(policy: Policy, hash: string, nowMs: number): ApiKey | undefined {
+  const key = hash === '' ? undefined : policy.keys.get(hash)
+  return key === undefined || (key.expiresAtMs !== undefined && nowMs >= key.expiresAtMs) ? undefined : key
+}
+
+/** The same for the text of a key. It is found by its hash, so that neither memory nor timing tells a valid one. */
+export const findKey = (policy: Policy, key: string, nowMs: number): ApiKey | undefined =>
+  keyInForce(policy, fingerprint(key), nowMs)

@@ -1,6 +1,6 @@
 import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/core/policy/policy.ts'
-import type { CredentialPlace } from '../identify.ts'
 import { type AddressSet, compileAddresses } from './address-set.ts'
+import type { CredentialPlace } from './caller.ts'
 
 /** A place where a key may stand, as it is looked at in each request. */
 export interface KeyPlace {

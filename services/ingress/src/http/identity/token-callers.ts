@@ -1,11 +1,10 @@
 import type { PolicyView } from '../../policy-view.ts'
-import type { Caller, CredentialPlace } from '../identify.ts'
+import { type Caller, type CredentialPlace, stranger } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 import { namedSubject } from './named-subject.ts'
 import { createTokenVerifier, type KnownToken, type VerifierOptions } from './token-verifier.ts'
 
 const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
-const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
 /** An issuer that did not answer is asked again after 10 s at the latest. */
 const unsure: Caller = { kind: 'stranger', retryAfterMs: 10_000, isUnsure: true }
 

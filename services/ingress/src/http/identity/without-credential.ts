@@ -1,10 +1,8 @@
 import type { PolicyView } from '../../policy-view.ts'
-import type { Caller, CallerRequest } from '../identify.ts'
+import { type Caller, type CallerRequest, stranger } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { callerScope, mayNameSubjects } from './peer.ts'
-
-const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
 
 /** A caller whom a trusted proxy names, else one that is only an address. */
 export function withoutCredential({ policy }: PolicyView, rules: IdentityRules, request: CallerRequest): Caller {

@@ -4,7 +4,8 @@ import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/a
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate, Stranger } from '../../gate.ts'
-import { type Caller, readCredential } from '../../http/identify.ts'
+import type { Caller } from '../../http/identity/caller.ts'
+import { keyTextOf } from '../../http/identity/credential.ts'
 import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
@@ -61,7 +62,7 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () 
     const { view } = ports.policy
     request.checkView = view
     const { socket } = request.raw
-    const text = readCredential(request.headers)?.key ?? ''
+    const text = keyTextOf(request.headers)
     const root = adminTokenSha256()
     const good = goodTokens.get(socket)
     if (good !== undefined && good.text === text && good.view === view && good.root === root) {

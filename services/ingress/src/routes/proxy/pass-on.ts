@@ -1,7 +1,7 @@
 import type { Route, Upstream } from '@weir/core/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Dispatcher } from 'undici'
-import type { Caller, CredentialPlace } from '../../http/identify.ts'
+import type { Caller, CredentialPlace } from '../../http/identity/caller.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import type { ChargedDecision, Settling } from '../../settle.ts'

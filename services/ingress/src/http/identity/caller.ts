@@ -1,0 +1,33 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Subject } from '@weir/core/policy/policy.ts'
+
+/** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
+export interface CallerRequest {
+  readonly headers: IncomingHttpHeaders
+  /** Path and query of the original request. */
+  readonly url: string
+  readonly socket: Socket
+}
+
+/** Where the credential stood. It is for us alone and never forwarded. */
+export type CredentialPlace =
+  | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'query'; readonly name: string }
+
+export type Caller =
+  | {
+      readonly kind: 'known'
+      readonly subject: Subject
+      /** Empty for callers that have no API key. */
+      readonly keyId: string
+      readonly carriedIn: CredentialPlace | undefined
+    }
+  /**
+   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it may be
+   * right, and will be known by then.
+   */
+  | { readonly kind: 'stranger'; readonly retryAfterMs: number; readonly isUnsure?: true }
+
+/** A caller without a valid credential, who may try again immediately. */
+export const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
