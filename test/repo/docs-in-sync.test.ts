@@ -112,7 +112,7 @@ test('every command that a document shows can be called', () => {
   const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1] ?? '')
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(textOf('package.json'))
   const known = {
-    commands: all(main, /\.command\('([\w-]+)'\)/g),
+    commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench'],
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),
     tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check'],

@@ -2,30 +2,13 @@ import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { kafkaFrom } from './kafka-from.ts'
-import { inProject, type Surroundings } from './project.ts'
+import { openSurroundings, reportFailure } from './open-surroundings.ts'
+import { inProject } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
 
-const stop = new AbortController()
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
-
-/** npm does not hand on its own death: started by it, we end when our parent has become another. */
-function stopWithNpm(): void {
-  const npm = process.ppid
-  const look = setInterval(() => process.ppid !== npm && stop.abort(), 500)
-  look.unref()
-}
-if (process.env.npm_lifecycle_event !== undefined) stopWithNpm()
-
-const around: Surroundings = {
-  environment: process.env,
-  // npm and the launcher may stand elsewhere than the person who typed.
-  cwd: process.env.INIT_CWD ?? process.cwd(),
-  say: (line) => process.stderr.write(`weir: ${line}\n`),
-  print: (text) => process.stdout.write(`${text}\n`),
-  signal: stop.signal,
-}
+const around = openSurroundings(process.env)
 
 /** Of a command that could not do its work. */
 let exitCodeOfTrouble = 1
@@ -275,25 +258,6 @@ journalCommand('drain', 'Send the journals of dead processes to Kafka; exit code
     if (!(await (await import('./commands/journal.ts')).drainJournals(options, around))) process.exitCode = 1
   })
 
-program
-  .command('test')
-  .description('Run the tests: all that need no name, or the tiers named.')
-  .argument('[tier...]')
-  .action(async (tiers: string[]) => {
-    const { test } = await import('./commands/test.ts')
-    if (!(await test(tiers, around))) process.exitCode = 1
-  })
-
-program
-  .command('bench')
-  .description('Measure: ./weir bench NAME. Without a name, list what can be measured.')
-  .argument('[name]')
-  .option('--rounds <n>', 'interleaved rounds', wholeNumber(1, 100), 5)
-  .option('--json', 'print the report as JSON', false)
-  .action(async (name: string | undefined, options) =>
-    (await import('./commands/bench.ts')).bench(name, options, around),
-  )
-
 const metering = program.command('metering').description('Mend where metering reads on.')
 metering
   .command('seek')
@@ -331,10 +295,7 @@ program
 try {
   await program.parseAsync()
 } catch (error) {
-  if (stop.signal.aborted) around.say('stopped while starting')
-  else if (error instanceof WeirError) around.say(`${error.message} [${error.code}]`)
-  else throw error
-  process.exitCode = error instanceof WeirError && error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
+  process.exitCode = reportFailure(error, around, exitCodeOfTrouble)
 }
 // Nothing that a command opened may keep the process; what it had to wait for, it has waited for.
 process.exit()

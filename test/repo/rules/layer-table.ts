@@ -81,7 +81,7 @@ export const layers: Readonly<Record<string, Layer>> = {
 export const testPackage = '@weir/test'
 
 /** Where a module is worked out while running: the benches and service configurations are found by their file names. */
-export const computedImportsIn: readonly string[] = ['packages/cli/src/commands/bench.ts', 'test/']
+export const computedImportsIn: readonly string[] = ['test/']
 
 /** Beside main.ts files, what may end the process: the frame that every service's main.ts is, and its stop. */
 export const exitsIn: readonly string[] = ['packages/runtime/src/start-service.ts', 'packages/runtime/src/run.ts']

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { inProject, projectRoot, type Surroundings } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { inProject, projectRoot, type Surroundings } from '../project.ts'
 
 /** In the order in which a failure is cheapest to find. */
 const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
@@ -81,7 +81,7 @@ function runStep({ command: [program, ...args] }: Step, around: Surroundings): P
 }
 
 /** Runs the tiers one after another, all of them even if one fails, and ends with the sum. */
-export async function test(words: readonly string[], around: Surroundings): Promise<boolean> {
+export async function runTiers(words: readonly string[], around: Surroundings): Promise<boolean> {
   const steps = stepsFor(words)
   rmSync(inProject('.weir', 'tests'), { recursive: true, force: true })
   mkdirSync(inProject('.weir', 'tests'), { recursive: true })

@@ -1,20 +1,14 @@
 import { readdirSync } from 'node:fs'
+import { inProject, type Surroundings } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { inProject, type Surroundings } from '../project.ts'
+import { type BenchOptions, type BenchReport, formatReport } from '../bench/report.ts'
 
 const folder = inProject('test', 'bench')
 const ending = '.bench.ts'
 
-/** What a file of test/bench exports, and what test/bench/report.ts makes of its result. */
+/** What a file of test/bench exports. */
 interface BenchModule {
-  run(options: {
-    readonly rounds: number
-    readonly json: boolean
-    readonly progress: (line: string) => void
-  }): Promise<object>
-}
-interface ReportModule {
-  formatReport(report: object): string
+  run(options: BenchOptions): Promise<BenchReport>
 }
 
 const names = () =>
@@ -23,9 +17,9 @@ const names = () =>
     .map((file) => file.slice(0, -ending.length))
 
 /** Runs one of test/bench, whose figures are medians over interleaved rounds of one run. */
-export async function bench(
+export async function runBench(
   name: string | undefined,
-  options: { readonly rounds: number; readonly json: boolean },
+  options: Pick<BenchOptions, 'rounds'> & { readonly json: boolean },
   around: Surroundings,
 ): Promise<void> {
   if (name === undefined) return around.print(names().join('\n'))
@@ -34,6 +28,5 @@ export async function bench(
   }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
   const report = await module.run({ ...options, progress: around.say })
-  const { formatReport }: ReportModule = await import(`${folder}/report.ts`)
   around.print(options.json ? JSON.stringify(report) : formatReport(report))
 }
