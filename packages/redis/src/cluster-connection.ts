@@ -1,8 +1,8 @@
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import { redisProblem } from './connection-state.ts'
 import { keySlot, slotCount } from './key-slot.ts'
 import type { ServerAddress } from './redis-url.ts'
-import { within } from './within.ts'
 
 /** Far more than the biggest Cluster has masters; what a confused node says cannot open connections without end. */
 const nodesMax = 1_000
@@ -167,7 +167,8 @@ export class ClusterConnection {
     for (const { name, redis } of order.sort((a, b) => a.at - b.at)) {
       if (this.#isClosed) return false
       if (redis.status !== 'ready') continue
-      const answer = await within(answerMs, redis.cluster('SLOTS'))
+      const slots: Promise<unknown> = redis.cluster('SLOTS').catch(() => undefined)
+      const answer = await withTimeout(slots, answerMs, undefined)
       if (Array.isArray(answer) && this.#learn(answer, addressFrom(name))) return true
     }
     return false

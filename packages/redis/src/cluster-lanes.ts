@@ -3,12 +3,12 @@ import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
 import { joinParts, type Part, type PartDecision, partCharge } from './join-parts.ts'
 import { keySlot } from './key-slot.ts'
 import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
 import { Lane, type LaneOptions } from './lane.ts'
-import { within } from './within.ts'
 
 /** Lanes with something under way; each is dropped when it has nothing more to do. A second's worth of busy subjects. */
 const lanesMax = 4_096
@@ -121,7 +121,12 @@ export class ClusterLanes {
     const charged = done.filter(({ decision }) => decision.charged === 'yes')
     const startedMs = performance.now()
     const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
-    const refunded = await within(arrivedMs + this.#options.deadlineMs - startedMs, refunds)
+    const leftMs = arrivedMs + this.#options.deadlineMs - startedMs
+    const refunded = await withTimeout(
+      refunds.catch(() => undefined),
+      leftMs,
+      undefined,
+    )
     const isBack = (isRefunded: boolean, at: number) => isRefunded || charged[at]?.part.request.limits.length === 0
     const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { backoffMs } from '@weir/runtime/backoff.ts'
 import { Redis, type RedisOptions } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
 import { withState } from './connection-state.ts'
@@ -27,15 +28,10 @@ export interface ConnectOptions {
   readonly use?: RedisUse
 }
 
-/** Back-off starts here and doubles up to the role's cap; half of it is jitter, so that processes do not come back as one. */
-const reconnectMsMin = 50
+/** The first pause before a reconnect; a server that restarts on the same machine is back about then. */
+const reconnectFirstMs = 50
 
-function backOff(capMs: number): (attempt: number) => number {
-  return (attempt) => {
-    const delayMs = Math.min(capMs, reconnectMsMin * 2 ** Math.min(attempt - 1, 10))
-    return Math.round(delayMs * (0.5 + Math.random() / 2))
-  }
-}
+const backOff = (maxMs: number) => (attempt: number) => backoffMs(attempt, { firstMs: reconnectFirstMs, maxMs })
 
 /**
  * After a failover the old master answers READONLY for good; a new connection finds the new one. NOAUTH ends with the next login. The

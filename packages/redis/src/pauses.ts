@@ -1,13 +1,13 @@
 import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { readPauseScript } from './decide-script.ts'
 import { blockKey } from './keys.ts'
 import { serverFinder } from './limit-connection.ts'
 import { readScriptError } from './script-error.ts'
-import { within } from './within.ts'
 
 /** Pausing may wait longer than a decision, but its caller waits too. */
 const answerMsDefault = 1_000
@@ -43,12 +43,12 @@ export function createPauses(options: PausesOptions): Pauses {
   return {
     async pause(limit, scope, ms) {
       if (!Number.isSafeInteger(ms) || ms < 1 || ms > pauseMsMax) throw new RangeError(`a pause of ${ms} ms`)
-      const paused = set(blockKey(limit, scope), ms)
-      paused.catch((error: unknown) => {
+      const paused = set(blockKey(limit, scope), ms).catch((error: unknown) => {
         const { code } = readScriptError(error)
         if (code !== 'CONNECTION' && code !== 'NOT_SENT') onFault?.(error)
+        return undefined
       })
-      return await within(answerMs, paused)
+      return await withTimeout(paused, answerMs, undefined)
     },
   }
 }

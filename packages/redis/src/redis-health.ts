@@ -1,11 +1,11 @@
 import type { Clock } from '@weir/core/clock.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { faultOf, lackingOf } from './connection-state.ts'
 import type { RefusedCall } from './limit-store-counters.ts'
 import { readScriptError } from './script-error.ts'
 import type { ScriptServer } from './script-server.ts'
-import { within } from './within.ts'
 
 /** Each a sentence, or undefined when there is nothing to say. */
 export interface RedisHealth {
@@ -43,6 +43,14 @@ const joined = (texts: readonly (string | undefined)[]) => {
   return found.length === 0 ? undefined : found.join('; ')
 }
 
+/** The answer of one server; undefined when it is late or refused. */
+const answerOf = <T>(answer: Promise<T>): Promise<T | undefined> =>
+  withTimeout(
+    answer.catch(() => undefined),
+    answerMs,
+    undefined,
+  )
+
 /** What a server says of itself, each part undefined if it may not be asked. */
 async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth> {
   const { redis } = server
@@ -50,7 +58,7 @@ async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth>
   if (redis.status !== 'ready') {
     return { problem: `the connection to ${where} is ${redis.status}. ${faultOf(redis)}`.trim(), warning: undefined }
   }
-  const lacking = within(answerMs, lackingOf(redis))
+  const lacking = answerOf(lackingOf(redis))
   if (server.isGone) return { problem: joined([`${where} does not answer in time`, await lacking]), warning: undefined }
   const sentMs = clock.nowMs()
   const time = redis.time().then((found) => clockWarning(found, sentMs, clock.nowMs()))
@@ -59,11 +67,7 @@ async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth>
     (error: unknown) => scriptProblem(error),
   )
   const memory = redis.info('memory').then((text) => evictionWarning(text))
-  const [off, problem, evicts] = await Promise.all([
-    within(answerMs, time),
-    within(answerMs, run),
-    within(answerMs, memory),
-  ])
+  const [off, problem, evicts] = await Promise.all([answerOf(time), answerOf(run), answerOf(memory)])
   const lacks = await lacking
   const warnings = [off, evicts].map((warning) => warning && `${where} ${warning}`)
   if (problem === undefined) return { problem, warning: joined([...warnings, lacks]) }

@@ -1,4 +1,5 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { readSettleScript } from './decide-script.ts'
@@ -14,7 +15,6 @@ import {
   settleMaxOf,
   takenMarker,
 } from './settlement-marker.ts'
-import { within } from './within.ts'
 
 /** What a decision comes to. */
 export interface Settlement {
@@ -113,12 +113,15 @@ class RedisSettlements implements Settlements {
 
   async settle(settlement: Settlement): Promise<SettlementResult> {
     const key = settlementKey(settlement.subject, settlement.id)
-    return (await within(this.#answerMs, this.#settle(key, settlement))) ?? { kind: 'unavailable' }
+    const unavailable = { kind: 'unavailable' } as const
+    const settled = this.#settle(key, settlement).catch(() => unavailable)
+    return await withTimeout(settled, this.#answerMs, unavailable)
   }
 
   async recorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
     const key = settlementKey(subject, id)
-    return (await within(this.#answerMs, this.#recorded(key))) ?? false
+    const isRecorded = this.#recorded(key).catch(() => false)
+    return await withTimeout(isRecorded, this.#answerMs, false)
   }
 
   async #recorded(key: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import type { Decision } from '@weir/core/limits/decision.ts'
+import { type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore, ScopeValues, Settleable } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
@@ -88,23 +88,11 @@ export interface Gate {
 /** A stale policy may be confirmed at any second. */
 const staleRetryMs = 5_000
 
-const unauthorized: Decision = {
-  allowed: false,
-  reason: 'unauthorized',
-  deniedBy: '',
-  refusedBits: 0,
-  shadowedBy: '',
-  charged: 'no',
-  retryAfterMs: 0,
-  atUs: 0,
-  repeats: '',
-  limits: [],
-  isRemembered: true,
-}
+const unauthorized = denied('unauthorized', { isRemembered: true })
 
 /** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
-const policyStale: Decision = { ...unauthorized, reason: 'unavailable', retryAfterMs: staleRetryMs }
-const unsure: Decision = { ...unauthorized, reason: 'unavailable' }
+const policyStale = denied('unavailable', { isRemembered: true, retryAfterMs: staleRetryMs })
+const unsure = denied('unavailable', { isRemembered: true })
 
 export interface GateParts {
   readonly policy: Pick<LivePolicy, 'isStale' | 'view'>

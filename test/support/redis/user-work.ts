@@ -20,8 +20,8 @@ import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisUse } from '@weir/redis/redis-rights.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
-import { within } from '@weir/redis/within.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import { expect, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../builders/limit.ts'
@@ -212,7 +212,11 @@ async function queue(redis: Redis, admin: Redis): Promise<void> {
     await until(async () => (await count('completed')) === 4, 'the last delivery')
     expect(faults).toEqual([])
   } finally {
-    await within(500, dispatcher.close()) // it waits for what Redis refuses
+    await withTimeout(
+      dispatcher.close().catch(() => undefined),
+      500,
+      undefined,
+    ) // it waits for what Redis refuses
     await admin.del(...(await admin.keys('bull:*')), 'none')
   }
 }

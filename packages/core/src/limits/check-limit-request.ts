@@ -1,4 +1,4 @@
-import type { Decision } from './decision.ts'
+import { allowed, type Decision } from './decision.ts'
 import { limitsPerDecisionMax } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 
@@ -33,15 +33,4 @@ export function checkLimitRequest({ cost, limits, idempotency, settleable }: Lim
 }
 
 /** What a request that no limit applies to gets, without asking anyone. */
-export const unlimitedDecision: Decision = {
-  allowed: true,
-  reason: 'ok',
-  deniedBy: '',
-  refusedBits: 0,
-  shadowedBy: '',
-  charged: 'no',
-  retryAfterMs: 0,
-  atUs: 0,
-  repeats: '',
-  limits: [],
-}
+export const unlimitedDecision: Decision = allowed('ok')

@@ -1,3 +1,5 @@
+import type { Limit } from './limit.ts'
+
 /** Why a decision came out as it did; the `reason` of the record and of the check API. */
 export const reasons = [
   'ok',
@@ -47,4 +49,44 @@ export interface Decision {
   readonly limits: readonly LimitState[]
   /** A refusal that may come thousands of times a second: one from memory, without asking anybody, or for too many markers. */
   readonly isRemembered?: boolean
+}
+
+/** The fields of a decision that nothing is known about: nothing was charged, and no count was read. */
+const unknown = {
+  deniedBy: '',
+  refusedBits: 0,
+  shadowedBy: '',
+  charged: 'no',
+  retryAfterMs: 0,
+  atUs: 0,
+  repeats: '',
+  limits: [],
+} as const
+
+type Known = Partial<Omit<Decision, 'allowed' | 'reason'>>
+
+/** Builds the decision to allow a request where neither Redis nor a model decided; only the `known` fields say anything. */
+export const allowed = (reason: Reason, known?: Known): Decision => ({ allowed: true, reason, ...unknown, ...known })
+
+/** Builds the decision to deny a request where neither Redis nor a model decided; only the `known` fields say anything. */
+export const denied = (reason: Reason, known?: Known): Decision => ({ allowed: false, reason, ...unknown, ...known })
+
+/**
+ * Builds the denial by one limit where Redis was not asked. Nothing is said about the other limits of the request, because
+ * their counts are not known.
+ */
+export const deniedByLimit = (
+  reason: 'limit' | 'cost_exceeds_limit',
+  limit: Limit,
+  { limits }: { readonly limits: readonly Limit[] },
+  state: Pick<LimitState, 'used' | 'resetMs'> & { readonly retryAfterMs: number },
+): Decision => {
+  const { used, resetMs, retryAfterMs } = state
+  return denied(reason, {
+    deniedBy: limit.name,
+    refusedBits: 2 ** limits.indexOf(limit),
+    retryAfterMs,
+    limits: [{ name: limit.name, size: limit.capacity, used, remaining: 0, resetMs }],
+    isRemembered: true,
+  })
 }

@@ -1,4 +1,4 @@
-import type { Charged, Decision } from './decision.ts'
+import { allowed, type Charged, type Decision, denied } from './decision.ts'
 import type { LimitRequest } from './limit-store.ts'
 
 /** When to try again while the store is gone: as long as a reconnect may take, so that waiting clients do not add to it. */
@@ -11,16 +11,7 @@ const unavailableRetryAfterMs = 1_000
  */
 export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {
   const denying = request.limits.find(({ mode, onUnavailable }) => mode === 'enforce' && onUnavailable === 'deny')
-  return {
-    allowed: denying === undefined,
-    reason: 'unavailable',
-    deniedBy: denying?.name ?? '',
-    refusedBits: 0,
-    shadowedBy: '',
-    charged: request.peek ? 'no' : charged,
-    retryAfterMs: denying === undefined ? 0 : unavailableRetryAfterMs,
-    atUs: 0,
-    repeats: '',
-    limits: [],
-  }
+  const known = { charged: request.peek ? 'no' : charged } as const
+  if (denying === undefined) return allowed('unavailable', known)
+  return denied('unavailable', { ...known, deniedBy: denying.name, retryAfterMs: unavailableRetryAfterMs })
 }

@@ -1,4 +1,4 @@
-import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import { type Decision, deniedByLimit, type LimitState } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
@@ -71,7 +71,9 @@ class DenyCachingStore implements DenyCache {
     const shut = shutLimit(request)
     if (shut !== undefined) {
       this.#answered += 1
-      return Promise.resolve(refusalByShut(request, shut))
+      const resetMs = shut.span.kind === 'window' ? shut.span.ms : 0
+      const state = { used: 0, resetMs, retryAfterMs: 0 }
+      return Promise.resolve(deniedByLimit('cost_exceeds_limit', shut, request, state))
     }
     const askedMs = this.#monotonicMs()
     const denial = this.#denials.size === 0 ? undefined : this.#find(request, askedMs)
@@ -129,23 +131,6 @@ function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefin
   if (cost === 0 || idempotency !== undefined) return undefined
   for (const limit of limits) if (limit.size === 0 && refuses(limit)) return limit
   return undefined
-}
-
-/** What is not known of other counts is left out, as everywhere here. */
-function refusalByShut({ limits }: LimitRequest, shut: Limit): Decision {
-  const { name, size, span } = shut
-  const resetMs = span.kind === 'window' ? span.ms : 0
-  const refusedBits = 2 ** limits.indexOf(shut)
-  return {
-    ...{ allowed: false, reason: 'cost_exceeds_limit', deniedBy: name, refusedBits, shadowedBy: '', charged: 'no' },
-    ...{
-      retryAfterMs: 0,
-      atUs: 0,
-      repeats: '',
-      limits: [{ name, size, used: 0, remaining: 0, resetMs }],
-      isRemembered: true,
-    },
-  }
 }
 
 /** A key has no blank. */

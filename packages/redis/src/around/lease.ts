@@ -1,5 +1,5 @@
 import { checkLimitRequest } from '@weir/core/limits/check-limit-request.ts'
-import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
+import { allowed, type Decision, type LimitState } from '@weir/core/limits/decision.ts'
 import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
@@ -174,10 +174,7 @@ class LeasingStore implements Leasing {
   }
 }
 
-const admitted: Decision = {
-  ...{ allowed: true, reason: 'ok', deniedBy: '', refusedBits: 0, shadowedBy: '', charged: 'yes' },
-  ...{ retryAfterMs: 0, atUs: 0, repeats: '', limits: [] },
-}
+const admitted = allowed('ok')
 
 const without = (request: LimitRequest, held: Held): LimitRequest => ({
   ...request,

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { Decision } from '@weir/core/limits/decision.ts'
+import { type Decision, deniedByLimit } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit, Span } from '@weir/core/limits/limit.ts'
 import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
@@ -207,13 +207,8 @@ class Wait<A extends Attempt> {
   }
 }
 
-/** Others wait for all the room that this limit has; nothing is known of the other limits, so nothing is said of them. */
+/** Others wait for all the room that this limit has. */
 function refusalBy(limit: Limit, limits: readonly Limit[], retryAfterMs: number): Decision {
-  const { name, capacity } = limit
-  const state = { name, size: capacity, used: capacity, remaining: 0, resetMs: retryAfterMs }
-  const refusedBits = 2 ** limits.indexOf(limit)
-  return {
-    ...{ allowed: false, reason: 'limit', deniedBy: name, refusedBits, shadowedBy: '', charged: 'no', retryAfterMs },
-    ...{ atUs: 0, repeats: '', limits: [state], isRemembered: true },
-  }
+  const state = { used: limit.capacity, resetMs: retryAfterMs, retryAfterMs }
+  return deniedByLimit('limit', limit, { limits }, state)
 }
