@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createDenyCache } from '@weir/redis/around/deny-cache.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { createLeasing, type Leasing } from '@weir/redis/around/lease.ts'
 import {
   createRedisLimitStore,

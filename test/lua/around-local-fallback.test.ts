@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createLocalFallback } from '@weir/redis/around/local-fallback.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'

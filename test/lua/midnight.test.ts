@@ -1,5 +1,5 @@
+import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
-import { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
 import { createRedisEngine } from '../support/decide-engines.ts'

@@ -1,6 +1,6 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { createAnonymousFilter } from '@weir/redis/around/anonymous-filter.ts'
 import { createDenyCache } from '@weir/redis/around/deny-cache.ts'
 import { createLeasing } from '@weir/redis/around/lease.ts'

@@ -65,7 +65,7 @@ describe('layers', () => {
   test('what the table allows is no finding', () => {
     const allowed = {
       'packages/core/src/a.ts':
-        "import { parse } from 'yaml'\nimport './clock.ts'\nimport { createHash } from 'node:crypto'",
+        "import { Temporal } from 'temporal-polyfill'\nimport './clock.ts'\nimport { createHash } from 'node:crypto'",
       'packages/core/src/a.test.ts': "import { test } from 'vitest'\nimport { readFileSync } from 'node:fs'",
       'packages/runtime/src/a.ts': "import { WeirError } from '@weir/core/errors.ts'",
       'packages/cli/src/a.ts': "import '@weir/ingress/config.ts'",
@@ -81,14 +81,14 @@ describe('layers', () => {
   })
 
   test('two folders of core that import each other are found where fewer imports go', () => {
-    const policy = "import '../limits/limit.ts'"
+    const alerts = "import '../limits/limit.ts'"
     const circle = {
-      'packages/core/src/policy/a.ts': policy,
-      'packages/core/src/policy/b.ts': policy,
-      'packages/core/src/limits/limit.ts': "import '../policy/a.ts'",
+      'packages/core/src/alerts/a.ts': alerts,
+      'packages/core/src/alerts/b.ts': alerts,
+      'packages/core/src/limits/limit.ts': "import '../alerts/a.ts'",
     }
     expect(placeOf(checkCoreOrder(treeOf(circle)))).toBe('packages/core/src/limits/limit.ts:1')
-    expect(checkCoreOrder(treeOf({ 'packages/core/src/policy/a.ts': policy }))).toEqual([])
+    expect(checkCoreOrder(treeOf({ 'packages/core/src/alerts/a.ts': alerts }))).toEqual([])
   })
 })
 

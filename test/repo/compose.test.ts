@@ -1,7 +1,7 @@
-import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { describe, expect, test } from 'vitest'
 import { images } from '../support/servers/start-container.ts'
 import { compose, composeFile, composeServices, valueWithout, waitsFor } from './read-compose.ts'

@@ -1,5 +1,5 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'

@@ -1,7 +1,7 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 

@@ -1,4 +1,4 @@
-import { type Entity, entityKinds, type JsonValue, putEntity } from '@weir/core/policy/entities.ts'
+import { type Entity, entityKinds, type JsonValue, putEntity } from '@weir/policy/entities.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {

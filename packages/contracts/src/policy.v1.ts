@@ -7,7 +7,7 @@ import {
   entityOrigins,
   isJsonObject,
   type JsonObject,
-} from '@weir/core/policy/entities.ts'
+} from '@weir/policy/entities.ts'
 
 /** An entity as its record in `weir.policy.v1` carries it. Key = `kind/name`; a record without a value deletes it. */
 export interface EntityRecordV1 {

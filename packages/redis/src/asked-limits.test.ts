@@ -1,4 +1,4 @@
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { findAskedLimits } from './asked-limits.ts'
 

@@ -1,8 +1,8 @@
-import { type ExplainedLimit, explainLimits } from '@weir/core/policy/explain-limits.ts'
-import { createRouteMatcher, unmatchedRoute } from '@weir/core/policy/match-route.ts'
-import { subjectNamed } from '@weir/core/policy/named-subject.ts'
-import type { Policy, Route, Subject } from '@weir/core/policy/policy.ts'
-import { didYouMean } from '@weir/core/policy/suggest.ts'
+import { type ExplainedLimit, explainLimits } from '@weir/policy/match/explain-limits.ts'
+import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import { subjectNamed } from '@weir/policy/named-subject.ts'
+import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
+import { didYouMean } from '@weir/policy/suggest.ts'
 import type { AskedScope } from './limit-admin.ts'
 
 /** Whose limits, and which of them, in a person's words. */

@@ -1,7 +1,7 @@
+import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
-import { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import type { Redis } from 'ioredis'
 import { readDecideScript } from './decide-script.ts'
 import {

@@ -1,5 +1,5 @@
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
-import { diffSteps } from '@weir/core/policy/diff-file.ts'
+import type { Steps } from '@weir/core/steps.ts'
 import {
   canonicalJson,
   deleteEntity,
@@ -8,9 +8,9 @@ import {
   type EntityKind,
   type JsonObject,
   putEntity,
-} from '@weir/core/policy/entities.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import type { Steps } from '@weir/core/steps.ts'
+} from '@weir/policy/entities.ts'
+import { diffSteps } from '@weir/policy/state/diff-file.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { fileLine } from './audit-log.ts'
 import { keyFacts } from './key-changes.ts'
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, type Entity } from '@weir/core/policy/entities.ts'
+import { canonicalJson, type Entity } from '@weir/policy/entities.ts'
 
 /** Digits of the hash: no two versions of an entity meet by chance. */
 const digits = 32

@@ -1,6 +1,6 @@
-import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf } from '@weir/core/policy/entities.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { type PolicySource, policyLines, textOrder } from '@weir/core/policy/policy-text.ts'
+import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf } from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { type PolicySource, policyLines, textOrder } from '@weir/policy/state/policy-text.ts'
 
 /** What the file has under the entity's name: a route's match and a subject's keys are part of it there. */
 function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {

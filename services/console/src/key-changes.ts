@@ -1,7 +1,7 @@
-import { deleteEntity, type Entity, type EntityChange, putEntity } from '@weir/core/policy/entities.ts'
-import { keyBody } from '@weir/core/policy/entities-of.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { defaultKeyId } from '@weir/core/policy/read-keys.ts'
+import { deleteEntity, type Entity, type EntityChange, putEntity } from '@weir/policy/entities.ts'
+import { defaultKeyId } from '@weir/policy/reader/read-keys.ts'
+import { keyBody } from '@weir/policy/state/entities-of.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 
 /**
  * When a revoked key has ended: before any clock. It stays as such an entity where it might be in a policy file too, so

@@ -6,7 +6,7 @@ import {
   type PolicyMessage,
 } from '@weir/contracts/policy.v1.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import type { EntityChange } from '@weir/core/policy/entities.ts'
+import type { EntityChange } from '@weir/policy/entities.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Ports } from './ports.ts'
 import type { PartOfChange } from './split-changes.ts'

@@ -1,7 +1,7 @@
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import { encodeEntityChange } from '@weir/contracts/policy.v1.ts'
-import { type EntityChange, type EntityKind, entityKinds } from '@weir/core/policy/entities.ts'
 import type { Steps } from '@weir/core/steps.ts'
+import { type EntityChange, type EntityKind, entityKinds } from '@weir/policy/entities.ts'
 
 /** Entities of one batch: some hundred milliseconds of work for whoever takes it over. */
 const entitiesMax = 5_000

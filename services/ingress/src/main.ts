@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/kafka/policy/service-policy.ts'
 import { layerStore } from '@weir/redis/around/all-layers.ts'

@@ -1,6 +1,6 @@
-import { type Entity, putEntity } from '@weir/core/policy/entities.ts'
-import { entitiesOf } from '@weir/core/policy/entities-of.ts'
-import { createPolicyState } from '@weir/core/policy/policy-state.ts'
+import { type Entity, putEntity } from '@weir/policy/entities.ts'
+import { entitiesOf } from '@weir/policy/state/entities-of.ts'
+import { createPolicyState } from '@weir/policy/state/policy-state.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from './policy-view.ts'
 

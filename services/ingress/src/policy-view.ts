@@ -1,8 +1,8 @@
-import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/core/policy/match-descriptor.ts'
-import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/core/policy/match-route.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
-import { createLimitResolver } from '@weir/core/policy/resolve-limits.ts'
-import { createUpstreamResolver } from '@weir/core/policy/resolve-upstream.ts'
+import { createDescriptorMatcher, type DescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
+import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } from '@weir/policy/match/match-route.ts'
+import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
+import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/read-headers.ts'
 

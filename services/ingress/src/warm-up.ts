@@ -1,5 +1,5 @@
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** Enough for the engine to have compiled the path to Redis; some tens of milliseconds. */

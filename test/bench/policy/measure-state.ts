@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { putEntity } from '@weir/core/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import { putEntity } from '@weir/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import {
   decodedEntities,
   encodedEntities,

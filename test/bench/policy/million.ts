@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
-import { type Entity, type EntityKind, type JsonObject, putEntity } from '@weir/core/policy/entities.ts'
+import { type Entity, type EntityKind, type JsonObject, putEntity } from '@weir/policy/entities.ts'
 
 export const subjects = 1_000_000
 

@@ -8,13 +8,16 @@ export interface Layer {
   readonly node: 'all' | 'hashes'
 }
 
-const shared = ['@weir/core', '@weir/contracts', '@weir/runtime']
+const shared = ['@weir/core', '@weir/policy', '@weir/contracts', '@weir/runtime']
 const local: Layer = { packages: ['@weir/runtime'], libraries: [], node: 'all' }
 
-/** Arrows point inwards: services → kafka, redis, clickhouse → contracts → core. Services meet in Kafka, never in an import. */
+/** Arrows point inwards: services → kafka, redis, clickhouse → contracts → policy → core. Services meet in Kafka, never in an import. */
 export const layers: Readonly<Record<string, Layer>> = {
-  '@weir/core': { packages: [], libraries: ['yaml', 'temporal-polyfill'], node: 'hashes' },
-  '@weir/contracts': { packages: ['@weir/core'], libraries: [], node: 'hashes' },
+  '@weir/core': { packages: [], libraries: ['temporal-polyfill'], node: 'hashes' },
+  '@weir/policy': { packages: ['@weir/core'], libraries: ['temporal-polyfill', 'yaml'], node: 'hashes' },
+  // Readers of other limiters' files: what they find is written as a policy.
+  '@weir/import': { packages: ['@weir/policy'], libraries: ['yaml'], node: 'hashes' },
+  '@weir/contracts': { packages: ['@weir/core', '@weir/policy'], libraries: [], node: 'hashes' },
   // Runtime knows no domain: of core only what an operating fault is.
   '@weir/runtime': {
     packages: ['@weir/core/errors.ts'],
@@ -61,6 +64,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/cli': {
     packages: [
       ...shared,
+      '@weir/import',
       '@weir/kafka',
       '@weir/redis',
       '@weir/clickhouse',

@@ -1,5 +1,5 @@
-import { importEnvoy } from '@weir/core/import/import-envoy.ts'
-import { importedText } from '@weir/core/import/imported-policy.ts'
+import { importEnvoy } from '@weir/import/import-envoy.ts'
+import { importedText } from '@weir/import/imported-policy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { encodeEntityChange, encodeReset } from '@weir/contracts/policy.v1.ts'
-import { deleteEntity, putEntity } from '@weir/core/policy/entities.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
 import { createClient } from '@weir/kafka/connect.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
+import { deleteEntity, putEntity } from '@weir/policy/entities.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'

@@ -1,5 +1,5 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { settlementKey } from '@weir/redis/keys.ts'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { PeriodBoundaries, PeriodUnit } from '@weir/core/limits/limit.ts'
-import { periodBoundaries } from '@weir/core/policy/calendar.ts'
 
 /** A limit of the decision, with the period that it was charged in. */
 export interface DecidedQuota {

@@ -3,7 +3,7 @@ import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { type QuotaLook, quotaFindings } from '@weir/core/audit/compare-quotas.ts'
 import type { Finding } from '@weir/core/audit/finding.ts'
 import { type QuotaCount, type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
+import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { importFromEnvoy } from './import.ts'
 

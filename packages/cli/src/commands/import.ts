@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
-import { formatImportProblem } from '@weir/core/import/foreign-file.ts'
-import { importEnvoy } from '@weir/core/import/import-envoy.ts'
-import { formatImportNote, importedJson, importedText, inShadow } from '@weir/core/import/imported-policy.ts'
+import { formatImportProblem } from '@weir/import/foreign-file.ts'
+import { importEnvoy } from '@weir/import/import-envoy.ts'
+import { formatImportNote, importedJson, importedText, inShadow } from '@weir/import/imported-policy.ts'
 import type { Surroundings } from '../project.ts'
 
 interface ImportOptions {

@@ -1,4 +1,4 @@
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { askConsole, requireConsole } from '../console/console-client.ts'
 import { type AppliedFile, changeLines, countsText } from '../console/file-changes.ts'
 import type { Surroundings } from '../project.ts'

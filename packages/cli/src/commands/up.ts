@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { hasDocker } from '../docker.ts'
 import { findClickhouse } from '../find-clickhouse.ts'
 import { kafkaFrom } from '../kafka-from.ts'

@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { inProject, type Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type AppliedDemo, applyDemo } from '@weir/core/policy/apply-demo.ts'
+import { type AppliedDemo, applyDemo } from '@weir/policy/apply-demo.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { type Secrets, secretsFile, sha256Hex } from './data-dir.ts'
 

@@ -1,4 +1,4 @@
-import type { DemoSubject } from '@weir/core/policy/apply-demo.ts'
+import type { DemoSubject } from '@weir/policy/apply-demo.ts'
 import type { DataDir } from './data-dir.ts'
 import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'

@@ -1,5 +1,4 @@
 import type { Limit, PeriodUnit, ScopePart } from '../limits/limit.ts'
-import type { Policy } from '../policy/policy.ts'
 
 /** What a decision's record says of the caller; a quota counted by anything else cannot be summed from records. */
 const recordedKinds = ['subject', 'key', 'route', 'method'] as const
@@ -27,7 +26,7 @@ const isRecorded = ({ kind }: ScopePart) => recordedKinds.some((known) => known 
 const partText = (part: ScopePart) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)
 
 /** The calendar quotas of a policy. Those of a minute are left out: a minute later nobody asks for them. */
-export function quotasOf({ limits }: Pick<Policy, 'limits'>): Quotas {
+export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limit> }): Quotas {
   const summable: SummableQuota[] = []
   const unsummable: UnsummableQuota[] = []
   for (const limit of limits.values()) {

@@ -1,11 +1,5 @@
 import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/contracts/policy.v1.ts'
-import {
-  deleteEntity,
-  type EntityChange,
-  type EntityKind,
-  type JsonObject,
-  putEntity,
-} from '@weir/core/policy/entities.ts'
+import { deleteEntity, type EntityChange, type EntityKind, type JsonObject, putEntity } from '@weir/policy/entities.ts'
 import { expect, test } from 'vitest'
 import { CatchUp } from './catch-up.ts'
 import { createChangeGatherer } from './gather-changes.ts'

@@ -1,6 +1,6 @@
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
-import type { Entity, EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { Entity, EntityChange, PolicyFault } from '@weir/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type AuditRecord, entityKey, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
 
 export type EntityName = Pick<EntityChange, 'kind' | 'name'>

@@ -1,5 +1,5 @@
 import { type ChangeRecordV1, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
-import type { EntityChange } from '@weir/core/policy/entities.ts'
+import type { EntityChange } from '@weir/policy/entities.ts'
 import type { LogRecord } from './partition-log.ts'
 
 /** A change's audit record, as it stands in the topic. */

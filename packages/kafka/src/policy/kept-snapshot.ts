@@ -1,5 +1,5 @@
-import type { EntityChange } from '@weir/core/policy/entities.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { EntityChange } from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { KafkaLog } from '../connect.ts'
 import type { Mark } from './gather-changes.ts'
 import { renewSnapshot, writeSnapshot } from './snapshot-file.ts'

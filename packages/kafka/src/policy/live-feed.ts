@@ -1,7 +1,7 @@
 import { topics } from '@weir/contracts/topics.ts'
-import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
-import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import { CatchUp, type EntityName } from './catch-up.ts'
 import {
   type ChangeGatherer,

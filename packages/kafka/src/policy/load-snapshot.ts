@@ -1,5 +1,5 @@
-import type { PolicyFault } from '@weir/core/policy/entities.ts'
-import { createPolicyState } from '@weir/core/policy/policy-state.ts'
+import type { PolicyFault } from '@weir/policy/entities.ts'
+import { createPolicyState } from '@weir/policy/state/policy-state.ts'
 import type { KafkaLog } from '../connect.ts'
 import type { HeldPolicy } from './kept-snapshot.ts'
 import { readSnapshot } from './snapshot-file.ts'

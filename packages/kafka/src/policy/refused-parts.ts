@@ -1,4 +1,4 @@
-import type { EntityChange, PolicyFault } from '@weir/core/policy/entities.ts'
+import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
 import type { KafkaLog } from '../connect.ts'
 import type { EntityName } from './catch-up.ts'
 import { entityKey, type WholeChange } from './gather-changes.ts'

@@ -1,4 +1,4 @@
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import type { PolicyFeedStatus } from './policy-feed.ts'
 import { policyReadiness } from './service-policy.ts'

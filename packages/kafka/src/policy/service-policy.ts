@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
-import type { Policy } from '@weir/core/policy/policy.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'

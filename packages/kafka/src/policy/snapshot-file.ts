@@ -1,7 +1,7 @@
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
-import { type Entity, type EntityChange, entityKinds, isJsonObject, putEntity } from '@weir/core/policy/entities.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+import { type Entity, type EntityChange, entityKinds, isJsonObject, putEntity } from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Mark } from './gather-changes.ts'
 
 /*

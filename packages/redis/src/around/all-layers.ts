@@ -1,6 +1,6 @@
+import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { createAnonymousFilter } from './anonymous-filter.ts'
 import { createDenyCache } from './deny-cache.ts'
 import { createLeasing } from './lease.ts'

@@ -1,6 +1,6 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { expect, test } from 'vitest'
 import { createMemoryLimitStore } from '../memory-limit-store.ts'
 import { createAnonymousFilter } from './anonymous-filter.ts'

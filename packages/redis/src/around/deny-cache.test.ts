@@ -1,6 +1,6 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { expect, test } from 'vitest'
 import { createMemoryLimitStore } from '../memory-limit-store.ts'
 import { createDenyCache } from './deny-cache.ts'

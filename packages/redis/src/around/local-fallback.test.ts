@@ -1,7 +1,7 @@
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
 import { expect, test } from 'vitest'
 import { createMemoryLimitStore } from '../memory-limit-store.ts'
 import { createLocalFallback } from './local-fallback.ts'

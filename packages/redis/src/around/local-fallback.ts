@@ -1,9 +1,9 @@
 import { decideModel, type ModelCell, type ModelLimit } from '@weir/core/algorithms/decide-model.ts'
+import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { type Charge, costOf, type LimitRequest, type LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { periodBoundaries } from '@weir/core/policy/calendar.ts'
 import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 

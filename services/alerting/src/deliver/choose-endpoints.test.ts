@@ -1,5 +1,5 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { chooseEndpoints } from './choose-endpoints.ts'
 

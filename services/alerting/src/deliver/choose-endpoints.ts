@@ -1,5 +1,5 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-import type { AlertChoice, Policy } from '@weir/core/policy/policy.ts'
+import type { AlertChoice, Policy } from '@weir/policy/policy.ts'
 
 function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: AlertV1): boolean {
   if (types !== undefined && !types.includes(alert.type)) return false

@@ -1,6 +1,6 @@
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import type { WebhookEndpoint } from '@weir/core/policy/policy.ts'
+import type { WebhookEndpoint } from '@weir/policy/policy.ts'
 import { expect, test } from 'vitest'
 import { createDeliverer } from './deliver-alert.ts'
 import type { DeliveryJob } from './delivery-job.ts'

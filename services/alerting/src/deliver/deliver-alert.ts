@@ -1,7 +1,7 @@
 import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { Endpoint } from '@weir/core/policy/policy.ts'
+import type { Endpoint } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import type { EndpointTurns } from './endpoint-turns.ts'

@@ -1,7 +1,7 @@
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
-import type { Endpoint } from '@weir/core/policy/policy.ts'
+import type { Endpoint } from '@weir/policy/policy.ts'
 import type { Redis } from 'ioredis'
 
 /** A hash in the queue's Redis: name → why and since when, for the address that it had. */

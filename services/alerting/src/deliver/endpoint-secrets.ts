@@ -1,4 +1,4 @@
-import type { Endpoint, Policy, SlackEndpoint, WebhookEndpoint } from '@weir/core/policy/policy.ts'
+import type { Endpoint, Policy, SlackEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'

@@ -1,6 +1,6 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import type { Endpoint } from '@weir/core/policy/policy.ts'
+import type { Endpoint } from '@weir/policy/policy.ts'
 
 /** How one attempt went. */
 export interface AttemptResult {

@@ -1,4 +1,4 @@
-import type { EmailEndpoint, SlackEndpoint, WebhookEndpoint } from '@weir/core/policy/policy.ts'
+import type { EmailEndpoint, SlackEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
 import type { SendAlert } from './ports.ts'
 
 /** One attempt, whatever the endpoint's type. */

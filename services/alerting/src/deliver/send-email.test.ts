@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
-import type { EmailEndpoint } from '@weir/core/policy/policy.ts'
+import type { EmailEndpoint } from '@weir/policy/policy.ts'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createEmailSender, type EmailSender } from './send-email.ts'

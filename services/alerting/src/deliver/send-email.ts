@@ -1,5 +1,5 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-import type { EmailEndpoint } from '@weir/core/policy/policy.ts'
+import type { EmailEndpoint } from '@weir/policy/policy.ts'
 import { createTransport } from 'nodemailer'
 import { describeAlert } from './describe-alert.ts'
 import type { AttemptResult, SendAlert } from './ports.ts'

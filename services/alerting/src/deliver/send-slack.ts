@@ -1,6 +1,6 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { SlackEndpoint } from '@weir/core/policy/policy.ts'
+import type { SlackEndpoint } from '@weir/policy/policy.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { describeAlert } from './describe-alert.ts'
 import type { EndpointSecrets } from './endpoint-secrets.ts'

@@ -1,6 +1,6 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { WebhookEndpoint } from '@weir/core/policy/policy.ts'
+import type { WebhookEndpoint } from '@weir/policy/policy.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
 import type { EndpointSecrets } from './endpoint-secrets.ts'

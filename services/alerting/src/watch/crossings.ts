@@ -1,10 +1,10 @@
 import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
 import { type Claim, claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { type ReachedThreshold, reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
-import { periodStartLabel } from '@weir/core/policy/calendar.ts'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 
 /** One decision that found a limit's use at or above some of its thresholds, or its subject shut out by it. */
 export interface Crossing {

@@ -1,6 +1,6 @@
 import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
-import type { Watch } from '@weir/core/policy/policy.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { Watch } from '@weir/policy/policy.ts'
 import { describe, expect, it, test } from 'vitest'
 import { endsToLookAt, lastWholeMinute, longestAbsenceMs, lookForChanges } from './rate-changes.ts'
 

@@ -1,7 +1,7 @@
 import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
-import type { Watch } from '@weir/core/policy/policy.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
+import type { Watch } from '@weir/policy/policy.ts'
 
 /** What is usual is the average of so many windows before. */
 const windowsBefore = 12

@@ -1,6 +1,6 @@
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
 import { createWatcher, type WatchedRecord } from './watch-decisions.ts'
 

@@ -1,6 +1,6 @@
 import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
-import { ownLimitSetsOf, type Policy } from '@weir/core/policy/policy.ts'
+import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
 import { createNearLimits, type LowestAlert } from './near-limits.ts'
 

@@ -1,4 +1,4 @@
-import type { Lookup, Token, TokenScope } from '@weir/core/policy/policy.ts'
+import type { Lookup, Token, TokenScope } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'

@@ -4,9 +4,9 @@ import {
   type EntityKind,
   type JsonObject,
   type JsonValue,
-} from '@weir/core/policy/entities.ts'
-import type { TokenScope } from '@weir/core/policy/policy.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
+} from '@weir/policy/entities.ts'
+import type { TokenScope } from '@weir/policy/policy.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
 import type { FastifyRequest } from 'fastify'
 import { missingScope } from './authorize.ts'

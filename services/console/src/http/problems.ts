@@ -1,4 +1,4 @@
-import type { PolicyFault } from '@weir/core/policy/entities.ts'
+import type { PolicyFault } from '@weir/policy/entities.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import type { Entity } from '@weir/core/policy/entities.ts'
-import { entitiesOf, type ParsedEntities } from '@weir/core/policy/entities-of.ts'
+import type { Entity } from '@weir/policy/entities.ts'
+import { entitiesOf, type ParsedEntities } from '@weir/policy/state/entities-of.ts'
 
 /** What a thread says; of `entities` there are several, and `end` or `problems` come last. */
 export type FromParser = ParsedEntities | { readonly kind: 'end' }

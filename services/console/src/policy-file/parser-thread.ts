@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { entitiesOf } from '@weir/core/policy/entities-of.ts'
+import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import type { FromParser } from './file-parser.ts'
 
 /** What the main thread takes over in one go: some milliseconds. */

@@ -8,9 +8,9 @@ import {
   entityOrigins,
   type JsonObject,
   putEntity,
-} from '@weir/core/policy/entities.ts'
-import type { PolicyState } from '@weir/core/policy/policy-state.ts'
-import { didYouMean } from '@weir/core/policy/suggest.ts'
+} from '@weir/policy/entities.ts'
+import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { didYouMean } from '@weir/policy/suggest.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Plan, PolicyChanger } from '../change-policy.ts'
 import { brokenCondition, type Conditions, entityTag } from '../entity-tag.ts'

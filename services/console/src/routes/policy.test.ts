@@ -1,4 +1,4 @@
-import { parsePolicy } from '@weir/core/policy/parse-policy.ts'
+import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { describe, expect, it } from 'vitest'
 import { openConsole, smallPolicy } from '../testing/open-console.ts'
 

@@ -1,7 +1,7 @@
 import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import type { EntityChange } from '@weir/core/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/core/policy/policy-state.ts'
+import type { EntityChange } from '@weir/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { AuditLog } from '../audit-log.ts'
 import type { PolicyStore } from '../ports.ts'
 

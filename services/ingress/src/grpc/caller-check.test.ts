@@ -1,4 +1,4 @@
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'

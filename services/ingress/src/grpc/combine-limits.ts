@@ -1,5 +1,5 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { withoutReplaced } from '@weir/core/policy/resolve-limits.ts'
+import { withoutReplaced } from '@weir/policy/match/resolve-limits.ts'
 
 /** Values of attributes by their names. */
 export type Values = ReadonlyMap<string, string>

@@ -1,5 +1,5 @@
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, it } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
 import { readQuestion } from './read-question.ts'

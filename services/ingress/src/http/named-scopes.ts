@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 
 /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
 export type NamedValues = ReadonlyMap<string, string>

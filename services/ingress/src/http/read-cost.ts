@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import type { Route } from '@weir/core/policy/policy.ts'
+import type { Route } from '@weir/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { laxName } from './repeated-members.ts'
 

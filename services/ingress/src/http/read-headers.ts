@@ -1,4 +1,4 @@
-import type { Policy } from '@weir/core/policy/policy.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { namesOf } from './named-scopes.ts'
 import { withHyphens } from './withheld-headers.ts'

@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import { descriptorMethod } from '@weir/core/policy/match-descriptor.ts'
+import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 
 /** The methods that HTTP has, as Node lists them. */
 const methods: ReadonlySet<string> = new Set(METHODS)

@@ -1,5 +1,5 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
-import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Gate, Verdict } from '../gate.ts'

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Subject } from '@weir/core/policy/policy.ts'
+import type { Subject } from '@weir/policy/policy.ts'
 
 /** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
 export interface CallerRequest {

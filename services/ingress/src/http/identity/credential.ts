@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ApiKey, Policy } from '@weir/core/policy/policy.ts'
+import type { ApiKey, Policy } from '@weir/policy/policy.ts'
 import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import type { CredentialPlace } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'

@@ -1,4 +1,4 @@
-import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/core/policy/policy.ts'
+import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/policy/policy.ts'
 import { type AddressSet, compileAddresses } from './address-set.ts'
 import type { CredentialPlace } from './caller.ts'
 

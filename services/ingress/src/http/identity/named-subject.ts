@@ -1,6 +1,6 @@
-import { unlistedSubject } from '@weir/core/policy/named-subject.ts'
-import { noPlan, type Plan, type Policy, type Subject } from '@weir/core/policy/policy.ts'
-import { parseSubjectId } from '@weir/core/policy/policy-values.ts'
+import { unlistedSubject } from '@weir/policy/named-subject.ts'
+import { noPlan, type Plan, type Policy, type Subject } from '@weir/policy/policy.ts'
+import { parseSubjectId } from '@weir/policy/policy-values.ts'
 
 /** A caller that is only an address, as `addressScope` writes it. */
 export const anonymousSubject = (scope: string, plan: Plan): Subject => unlistedSubject(`ip:${scope}`, plan)

@@ -1,4 +1,4 @@
-import type { JwtIssuer } from '@weir/core/policy/policy.ts'
+import type { JwtIssuer } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'

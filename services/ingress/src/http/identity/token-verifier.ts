@@ -1,4 +1,4 @@
-import type { JwtIssuer } from '@weir/core/policy/policy.ts'
+import type { JwtIssuer } from '@weir/policy/policy.ts'
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { IdentityRules } from './identity-rules.ts'

@@ -1,5 +1,5 @@
-import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
-import type { Subject } from '@weir/core/policy/policy.ts'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { Subject } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/policy/boundary-cache.ts'
-import { requirePolicy } from '@weir/core/policy/require-policy.ts'
+import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
-import type { Route } from '@weir/core/policy/policy.ts'
+import type { Route } from '@weir/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Asker } from './check-asker.ts'

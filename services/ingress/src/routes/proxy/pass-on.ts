@@ -1,4 +1,4 @@
-import type { Route, Upstream } from '@weir/core/policy/policy.ts'
+import type { Route, Upstream } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Dispatcher } from 'undici'
 import type { Caller, CredentialPlace } from '../../http/identity/caller.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeOutcomeOpen, type OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { Upstream } from '@weir/core/policy/policy.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import type { OutcomeLog } from '../../ports.ts'
 import type { ChargedDecision } from '../../settle.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
-import type { Upstream } from '@weir/core/policy/policy.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
 import { badRequest, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 
 export { badRequest }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import type { Identity } from '@weir/core/policy/policy.ts'
+import type { Identity } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import { identityRules } from '../../http/identity/identity-rules.ts'

@@ -1,5 +1,5 @@
-import { unmatchedRoute } from '@weir/core/policy/match-route.ts'
-import type { Route, Subject } from '@weir/core/policy/policy.ts'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { Route, Subject } from '@weir/policy/policy.ts'
 import { degradedBy } from '../../exceeded.ts'
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
 import type { Gate } from '../../gate.ts'

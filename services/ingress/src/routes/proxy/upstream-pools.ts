@@ -1,4 +1,4 @@
-import type { Policy, Upstream } from '@weir/core/policy/policy.ts'
+import type { Policy, Upstream } from '@weir/policy/policy.ts'
 import { Pool } from 'undici'
 import { subjectShareDefault } from '../../fair-places.ts'
 import { UpstreamPlaces } from './upstream-places.ts'

@@ -1,0 +1,243 @@
+import { createDescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
+import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
+import { expect, test } from 'vitest'
+import { formatImportProblem } from './foreign-file.ts'
+import { type EnvoyImport, importEnvoy } from './import-envoy.ts'
+import { formatImportNote, importedJson, importedText } from './imported-policy.ts'
+
+type Imported = Extract<EnvoyImport, { kind: 'imported' }>
+
+function imported(...texts: string[]): Imported {
+  const result = importEnvoy(texts.map((text, at) => ({ name: `${at}.yaml`, text })))
+  if (result.kind === 'problems') throw new Error(result.problems.map(formatImportProblem).join('\n'))
+  return result
+}
+
+const parsed = ({ policy, notes }: Imported) => {
+  const result = parsePolicy(importedText(policy, notes), 'weir.yaml')
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
+  return result.policy
+}
+
+const notesOf = ({ notes }: Imported) => notes.map(({ line, kind, what }) => `${line} ${kind} ${what}`)
+
+const proxy = `
+domain: rl
+descriptors:
+- key: source
+  value: proxy
+  descriptors:
+  - key: target
+    rate_limit: { unit: day, requests_per_unit: 5 }
+  - key: target
+    value: v1/*
+    rate_limit: { unit: MINUTE, requests_per_unit: 0, name: api }
+    shadow_mode: true
+- key: open
+  rate_limit: { unlimited: true }
+- key: health
+  value: check
+- key: class
+  rate_limit: { unit: second, requests_per_unit: 9, replaces: [{ name: api }, { name: nobody }] }
+`
+
+test('a configuration becomes limits and routes that weir check takes', () => {
+  const result = imported(proxy)
+  expect(importedJson(result.policy)).toEqual({
+    version: 1,
+    limits: {
+      'rl.source.proxy.target': { algorithm: 'fixed_window', size: 5, window: '1d', by: ['attribute:target'] },
+      api: { algorithm: 'fixed_window', size: 0, window: '1m', by: ['attribute:target'], mode: 'shadow' },
+      'rl.class': { algorithm: 'fixed_window', size: 9, window: '1s', by: ['attribute:class'], replaces: ['api'] },
+    },
+    routes: [
+      { match: 'DESCRIPTOR /rl/source/proxy/target/v1%2F*', limits: ['api'] },
+      { match: 'DESCRIPTOR /rl/source/proxy/target/:target', limits: ['rl.source.proxy.target'] },
+      { match: 'DESCRIPTOR /rl/open/:open', limits: [] },
+      { match: 'DESCRIPTOR /rl/health/check', limits: [] },
+      { match: 'DESCRIPTOR /rl/class/:class', limits: ['rl.class'] },
+    ],
+  })
+  expect(parsed(result).routes).toHaveLength(5)
+  expect(notesOf(result)).toEqual([
+    expect.stringContaining('9 info target=v1/* is a beginning below another descriptor'),
+    '18 info no limit of the domain is named nobody, so nothing is replaced',
+  ])
+})
+
+test('the text says where each entry comes from, and begins with what could not be carried over', () => {
+  const result = imported(
+    'domain: d\ndescriptors:\n- key: a\n  odd: 1\n  rate_limit: { unit: hour, requests_per_unit: 2 }',
+  )
+  expect(
+    importedText(result.policy, result.notes),
+  ).toBe(`# 0.yaml:4  not carried over: odd: this key is not known here. Look it up in the documentation of the version you run, and write what it does into the policy.
+version: 1
+
+limits:
+  # 0.yaml:3
+  d.a: { algorithm: fixed_window, size: 2, window: 1h, by: ["attribute:a"] }
+
+routes:
+  # 0.yaml:3
+  - { match: "DESCRIPTOR /d/a/:a", limits: [d.a] }
+`)
+})
+
+test('a branch without a limit is not passed over for a more general one', () => {
+  const { policy } = imported(`
+domain: d
+descriptors:
+- key: a
+  rate_limit: { unit: hour, requests_per_unit: 2 }
+  descriptors:
+  - { key: b, rate_limit: { unit: hour, requests_per_unit: 3 } }
+- key: a
+  value: special
+  descriptors:
+  - { key: c, rate_limit: { unit: hour, requests_per_unit: 4 } }
+`)
+  expect(policy.routes.map(({ body }) => [body.match, body.limits])).toEqual([
+    ['DESCRIPTOR /d/a/special/c/:c', ['d.a.special.c']],
+    ['DESCRIPTOR /d/a/special', []],
+    ['DESCRIPTOR /d/a/special/b/:b', []],
+    ['DESCRIPTOR /d/a/:a', ['d.a']],
+    ['DESCRIPTOR /d/a/:a/b/:b', ['d.a.b']],
+  ])
+})
+
+test('a gap stands before no rule of the branch that it is in', () => {
+  const limit = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const { policy } = imported(`
+domain: d
+descriptors:
+- { key: a, descriptors: [{ key: b, value: z, descriptors: [{ key: c, ${limit} }] }] }
+- { key: a, value: x, descriptors: [{ key: b, descriptors: [{ key: c, value: y, ${limit} }] }] }
+`)
+  expect(policy.routes.map(({ body }) => [body.match, body.limits])).toEqual([
+    ['DESCRIPTOR /d/a/x/b/:b/c/y', ['d.a.x.b.c.y']],
+    ['DESCRIPTOR /d/a/x/b/:b/c/:c', []],
+    ['DESCRIPTOR /d/a/:a/b/z/c/:c', ['d.a.b.z.c']],
+  ])
+})
+
+test('names are unique and good, and the same for the same configuration', () => {
+  const one = `{ unit: hour, requests_per_unit: 1, name: twice }`
+  const result = imported(`
+domain: "a domain/with spaces"
+descriptors:
+- { key: k, value: "x y", rate_limit: ${one} }
+- { key: k, value: "x/y", rate_limit: ${one} }
+- { key: k, value: ${'z'.repeat(90)}, rate_limit: { unit: hour, requests_per_unit: 1, name: unlimited } }
+- { key: k, value: ${'z'.repeat(91)}, rate_limit: { unit: hour, requests_per_unit: 1, name: "not good" } }
+`)
+  const names = [...parsed(result).limits.keys()]
+  expect(names.slice(0, 2)).toEqual(['a-domain-with-spaces.k.x-y', 'a-domain-with-spaces.k.x-y-2'])
+  expect(new Set(names).size).toBe(4)
+  expect([...imported(proxy).policy.limits.keys()]).toEqual([...imported(proxy).policy.limits.keys()])
+})
+
+test('a limit that is replaced replaces none itself, and one that is unlimited still replaces', () => {
+  const result = imported(`
+domain: d
+descriptors:
+- { key: a, rate_limit: { unit: hour, requests_per_unit: 1, name: a } }
+- { key: b, rate_limit: { unit: hour, requests_per_unit: 1, name: b, replaces: [{ name: a }] } }
+- { key: c, rate_limit: { unlimited: true, replaces: [{ name: b }] } }
+`)
+  const { limits } = parsed(result)
+  expect([...limits.values()].map(({ name, size, replaces = [] }) => [name, size, replaces])).toEqual([
+    ['a', 1, []],
+    ['b', 1, []],
+    ['d.c', 9_000_000_000_000_000, ['b']],
+  ])
+  expect(notesOf(result)).toEqual([expect.stringContaining('5 changed d.c replaces this limit')])
+})
+
+test('what a policy cannot say is left out with its line and what to do', () => {
+  const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const nine = [...'abcdefghi'].reduceRight(
+    (inner, key) => `{ key: ${key}, ${inner === '' ? hour : `descriptors: [${inner}]`} }`,
+    '',
+  )
+  const result = imported(`
+domain: d
+descriptors:
+- { key: "key*", ${hour} }
+- { key: k, value: ${'x'.repeat(300)}, ${hour} }
+- { key: "a key", ${hour} }
+- ${nine}
+- { key: p, value: "a*", ${hour} }
+- { key: p, value: "ab*", ${hour} }
+- { key: q, ${hour}, descriptors: [{ key: q, ${hour} }] }
+- { key: s, value: "a*", share_threshold: true, detailed_metric: true, ${hour} }
+- { key: t, quota_mode: true, ${hour} }
+`)
+  expect(parsed(result).routes.map(({ template }) => template)).toEqual([
+    'DESCRIPTOR /d/p/a*',
+    'DESCRIPTOR /d/q/:q',
+    'DESCRIPTOR /d/q/:q/q/:q',
+    'DESCRIPTOR /d/s/a*',
+    'DESCRIPTOR /d/t/:t',
+  ])
+  expect(notesOf(result)).toEqual([
+    expect.stringMatching(/^4 lost key\*: a key that ends in/),
+    expect.stringMatching(/^5 lost .*no route can be written so/),
+    expect.stringMatching(/^6 lost the key "a key" cannot stand in `by`/),
+    expect.stringMatching(/^7 lost counts 9 keys apart/),
+    expect.stringMatching(/^9 info p=ab\* is never reached: p=a\*, line 8, stands before it/),
+    expect.stringMatching(/^11 info detailed_metric/),
+    expect.stringMatching(/^12 changed quota_mode became `mode: shadow`/),
+  ])
+  const twice = [...parsed(result).limits.values()].find(({ by }) => by.length === 2)
+  expect(twice?.by.map((part) => ('name' in part ? part.name : ''))).toEqual(['q', 'q#2'])
+  expect(parsed(result).limits.get('d.s.a_')?.by).toEqual([{ kind: 'global' }])
+  for (const note of result.notes)
+    expect(formatImportNote(note)).toMatch(
+      /^0\.yaml:\d+ {2}(?:not carried over|carried over otherwise|to know): .+\. [A-Z].+\.$/,
+    )
+})
+
+test('what the gRPC door refuses is left out with its line', () => {
+  const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
+  const deep = Array.from({ length: 17 }).reduce<string>(
+    (inner) => `{ key: a, value: b, ${inner === '' ? hour : `descriptors: [${inner}]`} }`,
+    '',
+  )
+  const result = imported(`
+domain: d
+descriptors:
+- ${deep}
+- { key: ${'k'.repeat(129)}, value: a, ${hour} }
+- { key: "a\\tb", value: a, ${hour} }
+`)
+  expect(result.policy.routes).toEqual([])
+  expect(notesOf(result)).toEqual([
+    expect.stringMatching(/^4 lost it is 17 descriptors deep/),
+    expect.stringMatching(/^5 lost "k+" has more than 128 characters/),
+    expect.stringMatching(/^6 lost "a\\tb" has .*a control character/),
+  ])
+  const domain = imported(`domain: ${'d'.repeat(129)}\ndescriptors: [{ key: a, value: b, ${hour} }]`)
+  expect(notesOf(domain)).toEqual([expect.stringMatching(/^2 lost "d+" has more than 128 characters/)])
+})
+
+test('files of one domain are one; the same descriptor in both is a problem that names both places', () => {
+  const a = 'domain: d\ndescriptors: [{ key: a, rate_limit: { unit: hour, requests_per_unit: 1 } }]'
+  const b = 'domain: d\ndescriptors: [{ key: b, rate_limit: { unit: hour, requests_per_unit: 1 } }]'
+  const merged = imported(a, b)
+  expect([...merged.policy.limits.keys()]).toEqual(['d.a', 'd.b'])
+  expect(notesOf(merged)).toEqual(['1 info domain d is in 0.yaml too; both are one, as with MERGE_DOMAIN_CONFIG=true'])
+  const twice = importEnvoy([
+    { name: 'a.yaml', text: a },
+    { name: 'b.yaml', text: a },
+  ])
+  expect(twice.kind === 'problems' && twice.problems.map(formatImportProblem)).toEqual([
+    'b.yaml:2  d a is there twice, first at a.yaml:2',
+  ])
+})
+
+test('an empty domain becomes an empty policy', () => {
+  const result = imported('domain: d')
+  expect(importedText(result.policy, result.notes)).toBe('# Everything could be carried over.\nversion: 1\n')
+  expect(createDescriptorMatcher(parsed(result).routes).knows('d')).toBe(false)
+})

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import { noRouteLimits, type Route } from '../policy.ts'
+import { parseMatch } from '../reader/read-routes.ts'
+import { createRouteMatcher, unmatchedRoute } from './match-route.ts'
+
+function routes(...templates: string[]): Route[] {
+  return templates.map((template) => {
+    const match = parseMatch(template)
+    if (match === undefined) throw new Error(`not a route: ${template}`)
+    return { ...match, cost: 1, costFrom: undefined, upstream: undefined, limits: noRouteLimits }
+  })
+}
+
+const table = routes(
+  'POST /v1/search',
+  'GET /v1/search',
+  '* /v1/*',
+  'GET /v1/users/:id',
+  'GET /v1/users/me',
+  '* /v1/users/:id/keys',
+  'DELETE /v1/users/:id/*',
+  '* /files/*',
+  'HEAD /status',
+  'GET /status',
+  'GET /',
+)
+
+test.each([
+  ['POST', '/v1/search', 'POST /v1/search'],
+  ['POST', '/v1/search/', 'POST /v1/search'],
+  ['HEAD', '/v1/search', 'GET /v1/search'],
+  ['HEAD', '/status', 'HEAD /status'],
+  ['PUT', '/v1/search', '* /v1/*'],
+  ['GET', '/v1/users/me', 'GET /v1/users/me'],
+  ['GET', '/v1/users/42', 'GET /v1/users/:id'],
+  ['GET', '/v1/users/', '* /v1/*'],
+  ['GET', '/v1/users//keys', '* /v1/*'],
+  ['PUT', '/v1/users/42', '* /v1/*'],
+  ['PUT', '/v1/users/me/keys', '* /v1/users/:id/keys'],
+  ['DELETE', '/v1/users/42/keys', '* /v1/users/:id/keys'],
+  ['DELETE', '/v1/users/42/keys/7', 'DELETE /v1/users/:id/*'],
+  ['DELETE', '/v1/users/42', 'DELETE /v1/users/:id/*'],
+  ['GET', '/files', '* /files/*'],
+  ['GET', '/files/', '* /files/*'],
+  ['GET', '/files/a/b', '* /files/*'],
+  ['GET', '/filesystem', undefined],
+  ['GET', '/', 'GET /'],
+  ['POST', '/', undefined],
+  ['GET', '/V1/search', undefined],
+  ['GET', '/status/x', undefined],
+  ['GET', '/__proto__', undefined],
+])('%s %s is the route %s', (method, path, template) => {
+  expect(createRouteMatcher(table)(method, path)?.template).toBe(template)
+})
+
+test('the order in which routes are written does not matter', () => {
+  const match = createRouteMatcher(table.toReversed())
+  expect(match('GET', '/v1/users/me')?.template).toBe('GET /v1/users/me')
+  expect(match('POST', '/v1/search')?.template).toBe('POST /v1/search')
+})
+
+test('a catch-all takes every path, the root included', () => {
+  const match = createRouteMatcher(routes('* /*'))
+  for (const path of ['/', '/a', '/a/b/', '//', '']) expect(match('GET', path)?.template).toBe('* /*')
+})
+
+test('a long hostile path costs no more than the table is deep', () => {
+  const match = createRouteMatcher(routes('GET /:a/:b/:c/x', 'GET /:a/b/:c/y', 'GET /a/:b/:c/z'))
+  for (let index = 0; index < 1_000; index += 1) expect(match('GET', '/a'.repeat(4_000))).toBeUndefined()
+})
+
+test('requests that match nothing share one template', () => {
+  expect(unmatchedRoute).toMatchObject({
+    template: '*',
+    cost: 1,
+    costFrom: undefined,
+    upstream: undefined,
+    limits: noRouteLimits,
+  })
+})

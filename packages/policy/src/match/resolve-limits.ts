@@ -1,0 +1,75 @@
+import { refuses } from '@weir/core/limits/exceeding.ts'
+import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
+import {
+  noOwnLimits,
+  noPlan,
+  noRouteLimits,
+  type OwnLimits,
+  type Plan,
+  type Policy,
+  type Route,
+  type Subject,
+} from '../policy.ts'
+
+/** Lists kept at most; one is 200 bytes. Few policies have a thousand. Beyond, the keeping starts again. */
+const listsMax = 100_000
+
+type Lists = Map<OwnLimits, Map<readonly Limit[], readonly Limit[]>>
+
+/**
+ * Gives the limits of a subject's request to a route: its plan's in the plan's order, then the route's, then those for
+ * all, each once and in the subject's own version if it has one. Equal plan, own versions and limits of the route give
+ * the same array, so that what is derived from it can be kept by its identity. What does not apply replaces nothing.
+ */
+export function createLimitResolver(
+  policy: Policy,
+  applies: (limit: Limit) => boolean = () => true,
+): (subject: Subject, route: Route) => readonly Limit[] {
+  const byPlan = new Map<Plan, Lists>()
+  let kept = 0
+  const limitsOf = (ofRoute: readonly Limit[], plan: Plan, own: OwnLimits) =>
+    withoutReplaced(metLimits(policy, plan, ofRoute, own).filter(applies))
+
+  const make = ({ id, plan, ownLimits }: Subject, route: Route): readonly Limit[] => {
+    const lists = byPlan.get(plan)
+    if (lists === undefined) throw new RangeError(`subject ${id} is of another policy: plan ${plan.name}`)
+    if (kept >= listsMax) {
+      for (const old of byPlan.values()) old.clear()
+      kept = 0
+    }
+    const list = limitsOf(route.limits, plan, ownLimits)
+    lists.set(ownLimits, (lists.get(ownLimits) ?? new Map()).set(route.limits, list))
+    kept += 1
+    return list
+  }
+
+  for (const plan of [noPlan, ...policy.plans.values()]) {
+    const list = limitsOf(noRouteLimits, plan, noOwnLimits)
+    byPlan.set(plan, new Map([[noOwnLimits, new Map([[noRouteLimits, list]])]]))
+  }
+  return function resolveLimits(subject, route) {
+    return byPlan.get(subject.plan)?.get(subject.ownLimits)?.get(route.limits) ?? make(subject, route)
+  }
+}
+
+function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: OwnLimits): readonly Limit[] {
+  const byName = new Map<string, Limit>()
+  for (const limit of [...plan.limits, ...ofRoute, ...policy.limitsForAll]) {
+    byName.set(limit.name, own.get(limit.name) ?? limit)
+  }
+  // parsePolicy has refused such a plan with its line; this holds for policies made in other ways.
+  if (byName.size > limitsPerDecisionMax) throw new RangeError(`plan ${plan.name} has ${byName.size} limits`)
+  return [...byName.values()]
+}
+
+/**
+ * Without the limits that others among them replace. One that refuses nobody (in shadow, or degrading)
+ * replaces only its like.
+ */
+export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
+  const namesOf = (replacing: readonly Limit[]) => new Set(replacing.flatMap(({ replaces }) => replaces ?? []))
+  const byAny = namesOf(limits)
+  if (byAny.size === 0) return limits
+  const byRefusing = namesOf(limits.filter(refuses))
+  return limits.filter((limit) => !(refuses(limit) ? byRefusing : byAny).has(limit.name))
+}

@@ -1,0 +1,129 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import { expect, test } from 'vitest'
+import type { Policy, Subject } from '../policy.ts'
+import { parsePolicy } from '../reader/parse-policy.ts'
+import { unmatchedRoute } from './match-route.ts'
+import { createLimitResolver } from './resolve-limits.ts'
+import { createUpstreamResolver } from './resolve-upstream.ts'
+
+const policy = parsed(`
+version: 1
+plans: { free: { limits: [day, ceiling, minute] }, none: { limits: [] } }
+limits:
+  minute: { algorithm: fixed_window, size: 1, window: 1m }
+  day: { algorithm: fixed_window, size: 1, period: day }
+  per-ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
+  ceiling: { algorithm: fixed_window, size: 1, window: 1m, by: [global], applies: all }
+routes: [ { match: GET /b, upstream: b } ]
+upstreams:
+  a: { url: "http://a", hosts: [a.example.com, "[::1]"] }
+  b: { url: "http://b", hosts: [] }
+  rest: { url: "http://rest" }
+subjects: { s: { plan: free }, t: { plan: free }, u: { plan: none } }
+`)
+
+function parsed(text: string): Policy {
+  const result = parsePolicy(text, 'weir.yaml')
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems))
+  return result.policy
+}
+
+function subject(id: string): Subject {
+  const found = policy.subjects.get(id)
+  if (found === undefined) throw new Error(`no subject ${id}`)
+  return found
+}
+
+test("a subject has its plan's limits in the plan's order, then those for all, none twice", () => {
+  const resolve = createLimitResolver(policy)
+  expect(resolve(subject('s'), unmatchedRoute).map(({ name }) => name)).toEqual(['day', 'ceiling', 'minute', 'per-ip'])
+  expect(resolve(subject('u'), unmatchedRoute).map(({ name }) => name)).toEqual(['per-ip', 'ceiling'])
+})
+
+test('subjects of one plan get the same array, so that headers are made once a plan', () => {
+  const resolve = createLimitResolver(policy)
+  expect(resolve(subject('s'), unmatchedRoute)).toBe(resolve(subject('t'), unmatchedRoute))
+})
+
+test("a route's limits come between the plan's and those for all, and each in the subject's own version", () => {
+  const policy = parsed(`
+version: 1
+limits:
+  minute: { algorithm: fixed_window, size: 1, window: 1m }
+  search: { algorithm: token_bucket, size: 1, window: 1s, by: [subject, route] }
+  ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
+plans: { free: { limits: [minute] } }
+routes: [ { match: GET /a, limits: [search, minute] }, { match: GET /b }, { match: GET /c, limits: [search, minute] } ]
+subjects:
+  s: { plan: free }
+  t: { plan: free, limits: { search: { size: 9 } } }
+  u: { plan: free, limits: { search: { size: 9 } } }
+`)
+  const resolve = createLimitResolver(policy)
+  const [s, t, u] = ['s', 't', 'u'].map((id) => policy.subjects.get(id))
+  const [a, b, c] = policy.routes
+  if (s === undefined || t === undefined || u === undefined) throw new Error('no subject')
+  if (a === undefined || b === undefined || c === undefined) throw new Error('no route')
+  const sizes = (limits: readonly Limit[]) => limits.map(({ name, size }) => [name, size])
+  expect(sizes(resolve(s, a))).toEqual([
+    ['minute', 1],
+    ['search', 1],
+    ['ip', 1],
+  ])
+  expect(sizes(resolve(t, a))[1]).toEqual(['search', 9])
+  expect(sizes(resolve(t, b))).toEqual([
+    ['minute', 1],
+    ['ip', 1],
+  ])
+  expect(resolve(t, a)).toBe(resolve(u, c))
+  expect(resolve(s, b)).toBe(resolve(s, unmatchedRoute))
+  expect(resolve(t, a)).not.toBe(resolve(s, a))
+})
+
+test('more limits than a decision may have are refused even where no parser has looked', () => {
+  const limit = policy.limits.get('day')
+  if (limit === undefined) throw new Error('no limit day')
+  const limits = Array.from({ length: 17 }, (_, index) => ({ ...limit, name: `l${index}` }))
+  const plan = { name: 'wide', limits }
+  expect(() => createLimitResolver({ ...policy, plans: new Map([['wide', plan]]) })).toThrow('plan wide has')
+})
+
+test.each([
+  ['a.example.com', 'a'],
+  ['A.Example.com:8080', 'a'],
+  ['a.example.com.', 'a'],
+  ['[::1]:80', 'a'],
+  ['[::1]', 'a'],
+  ['b', 'rest'],
+  ['x.a.example.com', 'rest'],
+  ['', 'rest'],
+])('host %j goes to %s', (host, name) => {
+  expect(createUpstreamResolver(policy)(host, undefined)?.name).toBe(name)
+})
+
+test("a route's own upstream comes before that of the host", () => {
+  expect(createUpstreamResolver(policy)('a.example.com', policy.routes[0])?.name).toBe('b')
+})
+
+test('without a catch-all an unknown host has no upstream', () => {
+  const upstreams = new Map([...policy.upstreams].filter(([name]) => name !== 'rest'))
+  expect(createUpstreamResolver({ upstreams })('other.example.com', undefined)).toBeUndefined()
+})
+
+test('a limit that is replaced does not apply where the one that replaces it does', () => {
+  const policy = parsed(`
+version: 1
+limits:
+  read: { algorithm: fixed_window, size: 5, window: 1m }
+  write: { algorithm: fixed_window, size: 2, window: 1m }
+  export: { algorithm: fixed_window, size: 50, window: 1m, replaces: [read, write] }
+plans: { free: { limits: [read, write] } }
+routes: [ { match: GET /export, limits: [export] } ]
+subjects: { s: { plan: free } }
+`)
+  const [found, exporting] = [policy.subjects.get('s'), policy.routes[0]]
+  if (found === undefined || exporting === undefined) throw new Error('not in the policy')
+  const resolve = createLimitResolver(policy)
+  expect(resolve(found, exporting).map(({ name }) => name)).toEqual(['export'])
+  expect(resolve(found, unmatchedRoute).map(({ name }) => name)).toEqual(['read', 'write'])
+})

@@ -1,0 +1,243 @@
+import type { AlertType } from '@weir/core/alerts/alert-types.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+
+/** What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new Policy. */
+export interface Policy {
+  readonly plans: ReadonlyMap<string, Plan>
+  readonly limits: ReadonlyMap<string, Limit>
+  /** Limits with `applies: all`, in the policy's order. */
+  readonly limitsForAll: readonly Limit[]
+  readonly routes: readonly Route[]
+  readonly upstreams: ReadonlyMap<string, Upstream>
+  readonly subjects: SubjectLookup
+  /** By lower-case hex SHA-256 of the whole key. */
+  readonly keys: Lookup<ApiKey>
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  readonly watches: ReadonlyMap<string, Watch>
+  readonly identity: Identity
+  /** Tokens of people and programs that work with Weir itself, by lower-case hex SHA-256. */
+  readonly tokens: Lookup<Token>
+}
+
+/** What is asked of a map that may hold a million entries and make each only when it is asked for. A Map is one. */
+export interface Lookup<T> {
+  readonly size: number
+  get(key: string): T | undefined
+  keys(): Iterable<string>
+  values(): Iterable<T>
+}
+
+/** Subjects by id. A Map is one. */
+export interface SubjectLookup extends Lookup<Subject> {
+  /** Every set of own limits that some subject has now, without asking a million subjects; see `ownLimitSetsOf`. */
+  ownLimitSets?(): Iterable<OwnLimits>
+}
+
+/** Every set of own limits that some subject has now; some may come twice. */
+export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable<OwnLimits> {
+  return subjects.ownLimitSets?.() ?? new Set(Array.from(subjects.values(), ({ ownLimits }) => ownLimits))
+}
+
+export interface Plan {
+  readonly name: string
+  readonly limits: readonly Limit[]
+}
+
+/** Of whoever has no plan: only limits of routes and those that apply to all hold them. No plan of the policy has this name. */
+export const noPlan: Plan = { name: '', limits: [] }
+
+/** A method and path pattern with what a request to it costs. */
+export interface Route {
+  /** `*` or upper case. */
+  readonly method: string
+  /** find-my-way's syntax: `/v1/search`, `/v1/users/:id`, `/files/*`. */
+  readonly path: string
+  /** What records and scopes name it by: `METHOD /path`, as written. */
+  readonly template: string
+  /** Units per request; a non-negative safe integer. 1 where `costFrom` says it. */
+  readonly cost: number
+  /** Where each request says what it costs; undefined for those that all cost the same. */
+  readonly costFrom: CostSource | undefined
+  /** Name of the upstream, or undefined for the one that the host selects. */
+  readonly upstream: string | undefined
+  /** Apply to its requests on top of the plan's. Routes with equal limits have the same array. */
+  readonly limits: readonly Limit[]
+  /** For so long its decisions can be settled; absent if they cannot, unless a check asks for it. */
+  readonly settleMs?: number
+  /** Most units that a decision can be settled to; absent for the capacity of the largest of its limits. */
+  readonly settleMax?: number
+  /** Statuses of the upstream's answer, or of ours in its place, that give back what the request was charged. */
+  readonly refundOn?: readonly number[]
+}
+
+/** A part of a request that says how many units it consumes. */
+export type CostSource =
+  | { readonly kind: 'header'; readonly name: string }
+  | { readonly kind: 'query'; readonly name: string }
+  /** JSON Pointer (RFC 6901) to an array, whose length counts, or to a whole number. */
+  | { readonly kind: 'json'; readonly pointer: string }
+
+/** What a route without limits of its own has. */
+export const noRouteLimits: readonly Limit[] = []
+
+export interface Upstream {
+  readonly name: string
+  /** Origin, without a path: `http://127.0.0.1:9000`. */
+  readonly url: string
+  /** Host names it answers for, lower case; `*` for any. */
+  readonly hosts: readonly string[]
+  /** It counts as gone when it sends nothing for so long. */
+  readonly timeoutMs: number
+}
+
+export interface Subject {
+  readonly id: string
+  readonly plan: Plan
+  readonly timeZone: string
+  readonly anchor: number
+  /** Subjects with equal ones have the same map. */
+  readonly ownLimits: OwnLimits
+}
+
+/** A subject's own versions of limits, by name: the same limits under the same Redis keys, with other settings. */
+export type OwnLimits = ReadonlyMap<string, Limit>
+
+/** What a subject without limits of its own has. */
+export const noOwnLimits: OwnLimits = new Map()
+
+/** A credential of a subject. The key itself is nowhere. */
+export interface ApiKey {
+  /** Names the key in records: the policy's `id`, else the first 12 hex digits of the hash. */
+  readonly id: string
+  readonly sha256: string
+  readonly subject: Subject
+  /** From then on it is nobody's, in milliseconds since the epoch; undefined for never. */
+  readonly expiresAtMs: number | undefined
+}
+
+/** How callers are told apart. The order is fixed: key, JWT, trusted header, address. */
+export interface Identity {
+  /** Headers that may carry a key, lower case, in the order they are looked at; of `authorization` its Bearer token. */
+  readonly keyHeaders: readonly string[]
+  /** Query parameter that may carry a key; undefined, as it is unless asked for: addresses end up in logs. */
+  readonly keyQuery: string | undefined
+  readonly jwt: readonly JwtIssuer[]
+  readonly trustedHeaders: TrustedHeaders | undefined
+  /** CIDRs of the proxies in front, whose word on the caller's address and on the original request is taken. */
+  readonly trustedProxies: readonly string[]
+  /** Of callers without any credential, who are the subject `ip:ADDRESS` then; undefined where they are refused. */
+  readonly anonymousPlan: Plan | undefined
+  /** Of subjects that the policy does not have and a token names at the check API or over gRPC; undefined refuses them. */
+  readonly unknownPlan: Plan | undefined
+}
+
+/** Who signs tokens of callers, and what their claims mean. */
+export interface JwtIssuer {
+  readonly issuer: string
+  readonly jwksUrl: string
+  /** Required of a token if given. */
+  readonly audience: string | undefined
+  /** Names of RFC 7518 and RFC 8037; never `none`, never symmetric ones. */
+  readonly algorithms: readonly string[]
+  readonly subjectClaim: string
+  readonly planClaim: string | undefined
+  /** Of subjects that the policy does not have and whose token names no plan of it; undefined refuses them. */
+  readonly plan: Plan | undefined
+  /** Allows a JWKS at a loopback or private address. */
+  readonly allowPrivate: boolean
+}
+
+/** Headers in which proxies that have authenticated the caller name it. */
+export interface TrustedHeaders {
+  /** CIDRs of peers that are believed. */
+  readonly from: readonly string[]
+  /** Names of headers, lower case. */
+  readonly subject: string
+  readonly planHeader: string | undefined
+  /** As in JwtIssuer. */
+  readonly plan: Plan | undefined
+}
+
+export const defaultIdentity: Identity = {
+  keyHeaders: ['authorization', 'x-api-key'],
+  keyQuery: undefined,
+  jwt: [],
+  trustedHeaders: undefined,
+  trustedProxies: [],
+  anonymousPlan: undefined,
+  unknownPlan: undefined,
+}
+
+/** What a token of Weir's own doors may do. `admin` may do everything, tokens included. */
+export const tokenScopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin'] as const
+export type TokenScope = (typeof tokenScopes)[number]
+
+/** A credential for the check API of any subject, and for the admin API. The token itself is nowhere. */
+export interface Token {
+  readonly name: string
+  readonly sha256: string
+  readonly scopes: readonly TokenScope[]
+}
+
+/** Alerts that tell of a sudden change, found by asking ClickHouse again and again. */
+export const watchedAlerts = ['weir.denied_rate.high', 'weir.allowed.dropped'] as const satisfies readonly AlertType[]
+
+/** What makes a change of refused, or of accepted requests a sudden one: a window beside the twelve before it. */
+export interface Watch {
+  readonly name: string
+  readonly alert: (typeof watchedAlerts)[number]
+  /** Each subject's requests by themselves, or those of all together. */
+  readonly per: 'subject' | 'all'
+  /** Whole minutes. */
+  readonly windowMs: number
+  /** So many times as much, or as little, as usual. */
+  readonly factor: number
+  /** Fewer, in the window or where they are missed usually, tell of nothing. */
+  readonly least: number
+  /** Not raised again for so long. */
+  readonly cooldownMs: number
+}
+
+/** Which alerts an endpoint gets. What is absent is not asked about. */
+export interface AlertChoice {
+  readonly types?: readonly AlertType[]
+  readonly limits?: readonly string[]
+  readonly subjects?: readonly string[]
+  /** Of quotas, from this percentage on. */
+  readonly percent?: number
+}
+
+/** What all endpoints have. */
+interface AnyEndpoint {
+  readonly name: string
+  readonly only: AlertChoice
+  /** What is to go there waits until it is not paused any more, for as long as alerts are tried at all. */
+  readonly isPaused: boolean
+}
+
+/** Gets alerts as signed webhooks. */
+export interface WebhookEndpoint extends AnyEndpoint {
+  readonly type: 'webhook'
+  readonly url: string
+  /** The environment variable that holds the `whsec_…` secret. */
+  readonly secretEnv: string
+  /** Allows loopback and private addresses; off by default against request forgery. */
+  readonly allowPrivate: boolean
+}
+
+/** A channel of Slack, or of whatever takes Slack's incoming webhooks. */
+export interface SlackEndpoint extends AnyEndpoint {
+  readonly type: 'slack'
+  /** The environment variable that holds the URL, which is a secret. */
+  readonly urlEnv: string
+  readonly allowPrivate: boolean
+}
+
+export interface EmailEndpoint extends AnyEndpoint {
+  readonly type: 'email'
+  /** Never empty. */
+  readonly to: readonly string[]
+}
+
+/** Where alerts go. */
+export type Endpoint = WebhookEndpoint | SlackEndpoint | EmailEndpoint

@@ -1,0 +1,50 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import { type Fields, windowMsMax } from './limit-settings.ts'
+import type { Place, PolicyReader } from './policy-reader.ts'
+
+/** Two cells are weighted by whole numbers below 2^53: window in milliseconds × units, see lua/algorithms/sliding-window.lua. */
+const slidingWindowMsMax = 86_400_000
+/** The log keeps 8 bytes for every unit: 80 kB a subject, and a change of size rewrites them in one step. */
+const slidingLogSizeMax = 10_000
+/** The bucket's time is kept as a fraction with the size as its denominator, in 32 bits and with products below 2^53. */
+const tokenBucketUnitsMax = 90_000_000
+
+const dayMs = 86_400_000
+const inDays = (ms: number) => `${ms / dayMs}d`
+
+/**
+ * Whether the limit is one that its algorithm decides exactly; adds a problem with the reason if it is not. `fields` are
+ * what was written of it; what is wrong by its default is told at `place`.
+ */
+export function isWithinBounds(reader: PolicyReader, place: Place, fields: Fields, limit: Limit): boolean {
+  const refuse = (key: string, message: string): false => {
+    const field = fields.get(key)
+    if (field === undefined) reader.problemAtKey(place, `${key}: ${message}`)
+    else reader.problem(field, message)
+    return false
+  }
+  const { algorithm, size, capacity, span, lease } = limit
+  // Nobody leases from what admits nothing; a subject's own size may be 0.
+  if (lease > size && size > 0)
+    return refuse('lease', `must be at most the size, ${size}: a process cannot hold more than there is`)
+  if (algorithm === 'sliding_window' && span.kind === 'window' && span.ms > slidingWindowMsMax) {
+    const reason = 'its two cells could not be weighted exactly beyond'
+    return refuse('window', `a sliding_window is at most ${inDays(slidingWindowMsMax)} long: ${reason}`)
+  }
+  if (algorithm === 'sliding_log' && size > slidingLogSizeMax) {
+    return refuse('size', `a sliding_log has at most ${slidingLogSizeMax} units: it keeps the time of every single one`)
+  }
+  if (algorithm !== 'token_bucket' || span.kind !== 'window') return true
+  const reason = 'its clock counts in fractions of that fineness'
+  if (size > tokenBucketUnitsMax) {
+    return refuse('size', `a token_bucket has a size of at most ${tokenBucketUnitsMax}: ${reason}`)
+  }
+  if (capacity > tokenBucketUnitsMax) {
+    return refuse('burst', `a token_bucket has a burst of at most ${tokenBucketUnitsMax}: ${reason}`)
+  }
+  if (BigInt(capacity) * BigInt(span.ms) > BigInt(size) * BigInt(windowMsMax)) {
+    const most = Math.floor(Number((BigInt(size) * BigInt(windowMsMax)) / BigInt(span.ms)))
+    return refuse('burst', `must be at most ${most}: an empty bucket must be full again within ${inDays(windowMsMax)}`)
+  }
+  return true
+}

@@ -1,0 +1,143 @@
+import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
+import type { PolicyProblem } from '../policy-problem.ts'
+import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import { readEndpoints } from './read-endpoints.ts'
+import { readIdentity } from './read-identity.ts'
+import { readLimits } from './read-limits.ts'
+import { readPlans } from './read-plans.ts'
+import { keepRoutes, type RouteReferences, readRoutes } from './read-routes.ts'
+import { readSubjects } from './read-subjects.ts'
+import { readTokens } from './read-tokens.ts'
+import { readUpstreams } from './read-upstreams.ts'
+import { readWatches } from './read-watches.ts'
+import { TextReader } from './text-reader.ts'
+import { type PolicyValue, ValueReader } from './value-reader.ts'
+import { WordingReader } from './wording-reader.ts'
+
+export { formatProblem, type PolicyProblem } from '../policy-problem.ts'
+
+export type ParsedPolicy =
+  /** `written`: names and values of a section as JSON has them, with nothing filled in; of a list by number. */
+  | {
+      readonly kind: 'policy'
+      readonly policy: Policy
+      readonly written: (section: string) => readonly (readonly [name: string, value: unknown])[]
+    }
+  | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
+
+const sections = [
+  ...['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'watches', 'identity', 'tokens'],
+]
+
+/**
+ * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and checked,
+ * or all its problems come back at once, in the order of the file; `fileName` is only for their text.
+ */
+export function parsePolicy(text: string, fileName: string): ParsedPolicy {
+  return parseEdited(text, fileName, emptyPolicy)
+}
+
+/** As `parsePolicy`; limits and plans that are as they were in `before` are the same objects. */
+export function parseEdited(text: string, fileName: string, before: Policy): ParsedPolicy {
+  const reader = new TextReader(fileName)
+  const root = reader.open(text)
+  const policy = root === undefined ? undefined : readPolicy(reader, root, before, {})
+  const { problems } = reader
+  if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
+  const written = reader.map(root, 'a policy')
+  const entries = (section: string) => {
+    const place = written?.get(section)
+    return place === undefined ? [] : reader.written(place)
+  }
+  return { kind: 'policy', policy, written: entries }
+}
+
+/**
+ * As `parseEdited`, of what the text would say; undefined when something is wrong with it. Sections that are kept say
+ * what they said in `before`, and are not in `value`.
+ */
+export function readEdited(
+  value: PolicyValue,
+  before: Policy,
+  kept: { readonly upstreams: boolean; readonly routes: boolean },
+): Policy | undefined {
+  const reader = new ValueReader()
+  const policy = readPolicy(reader, reader.open(value), before, {
+    upstreams: kept.upstreams ? before.upstreams : undefined,
+    routes: kept.routes ? (known) => keepRoutes(reader, before.routes, known) : undefined,
+  })
+  return reader.isRight ? policy : undefined
+}
+
+/** What `readEdited` finds wrong, in words, and the paths of entities by the number that stands for a line in them. */
+export function wordProblems(value: PolicyValue, before: Policy) {
+  const reader = new WordingReader()
+  readPolicy(reader, reader.open(value), before, {})
+  return { problems: reader.problems, entities: reader.entities }
+}
+
+interface Kept {
+  readonly upstreams?: Policy['upstreams'] | undefined
+  readonly routes?: ((known: RouteReferences) => readonly Route[]) | undefined
+}
+
+/** Nobody and nothing: what is in force before there is a policy. */
+export const emptyPolicy: Policy = {
+  ...{ plans: new Map(), limits: new Map(), limitsForAll: [], routes: [], upstreams: new Map() },
+  ...{
+    subjects: new Map(),
+    keys: new Map(),
+    endpoints: new Map(),
+    watches: new Map(),
+    identity: defaultIdentity,
+    tokens: new Map(),
+  },
+}
+
+function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kept): Policy | undefined {
+  const fields = reader.fields(root, 'a policy', sections, ['version'])
+  if (fields === undefined) return undefined
+  const version = fields.get('version')
+  if (version !== undefined && reader.scalar(version) !== 1)
+    reader.problem(version, 'must be 1, the only version there is')
+  // A section that is empty, say because all of it is commented out, is as good as one left out.
+  const section = <T>(name: string, read: (field: Field) => T, none: T): T => {
+    const field = fields.get(name)
+    return field === undefined || reader.isEmpty(field) ? none : read(field)
+  }
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
+  const plans = section('plans', (field) => readPlans(reader, field, limits, before.plans), new Map())
+  const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
+  const known = { upstreams, limits, plans }
+  const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
+  const none = { subjects: new Map(), keys: new Map() }
+  const { subjects, keys } = section(
+    'subjects',
+    (field) => readSubjects(reader, field, { plans, limits, routes }),
+    none,
+  )
+  const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
+  const watches = section('watches', (field) => readWatches(reader, field), new Map())
+  const identity = section('identity', (field) => readIdentity(reader, field, plans), defaultIdentity)
+  const tokens = section('tokens', (field) => readTokens(reader, field), new Map<string, Token>())
+  const whole = present(limits)
+  return {
+    plans: present(plans),
+    limits: whole,
+    limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
+    routes,
+    upstreams: kept.upstreams ?? present(upstreams),
+    subjects,
+    keys,
+    endpoints,
+    watches,
+    identity,
+    tokens,
+  }
+}
+
+function present<T>(entries: ReadonlyMap<string, T | undefined>): ReadonlyMap<string, T> {
+  const found = new Map<string, T>()
+  for (const [name, value] of entries) if (value !== undefined) found.set(name, value)
+  return found
+}

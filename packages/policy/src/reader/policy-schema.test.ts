@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { parsePolicy } from './parse-policy.ts'
+
+const fileOf = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
+const validate = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true }).compile(
+  JSON.parse(fileOf('docs/weir.schema.json')),
+)
+
+/** What an editor with the schema says of a text. */
+function faultsOf(text: string): readonly string[] {
+  const isRight = validate(parse(text, { logLevel: 'error' }))
+  return isRight ? [] : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
+
+test('editors find the schema by the first line of the shipped policy, and take the policy for right', () => {
+  const text = fileOf('weir.yaml')
+  expect(text.split('\n')[0]).toBe('# yaml-language-server: $schema=docs/weir.schema.json')
+  expect(faultsOf(text)).toEqual([])
+})
+
+/** Examples in the pages, those of a whole section as a policy without the others. */
+const pages = ['policy.md', 'limits.md', 'identity.md']
+const examples = pages.flatMap((page) => {
+  const blocks = fileOf(`docs/${page}`).split('```yaml\n').slice(1)
+  return blocks.map((block, at) => [`${page} ${at + 1}`, block.split('```')[0] ?? ''] as const)
+})
+
+test.each(examples)('the example %s is right by the schema', (_, text) => {
+  const whole = /^version:/m.test(text) ? text : `version: 1\n${text}`
+  expect(faultsOf(whole)).toEqual([])
+})
+
+const cases = fileOf('packages/policy/src/reader/bad-policies.txt')
+  .split(/^=== /m)
+  .slice(1)
+  .map((block) => {
+    const [name = '', ...lines] = block.split('\n')
+    return { name, text: lines.filter((line) => !line.startsWith('! ')).join('\n') }
+  })
+
+/** What a schema cannot say: it sees values, not the text they come from, and never two places at once. */
+const beyondSchema = [
+  // The text.
+  ...['a tag', 'an alias'],
+  // Names that must be somewhere else.
+  ...['an unknown limit', 'an unknown plan', 'an unknown upstream'],
+  // What must not be in two places.
+  ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
+  ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],
+  // How long durations are, and what the limit of an own version is.
+  ...[
+    'blocks too short and too long',
+    'settling for too long',
+    'watches over too short or too long a time',
+    'an own version beyond what its algorithm decides',
+  ],
+]
+
+test('the schema refuses every bad policy, but for those that need more than a schema', () => {
+  const passed = cases.filter(({ text }) => {
+    try {
+      return faultsOf(text).length === 0
+    } catch {
+      return false
+    }
+  })
+  expect(passed.map(({ name }) => name).toSorted()).toEqual(beyondSchema.toSorted())
+})
+
+test('what the parser takes, the schema takes', () => {
+  const names = readdirSync(new URL('.', import.meta.url)).filter((name) => name.endsWith('.test.ts'))
+  const texts = names.flatMap((name) => [
+    ...fileOf(`packages/policy/src/reader/${name}`).matchAll(/`(\nversion: 1\n[^`$]*)`/g),
+  ])
+  const right = texts.map(([, text = '']) => text).filter((text) => parsePolicy(text, 'test').kind === 'policy')
+  expect(right.length).toBeGreaterThan(2)
+  for (const text of right) expect([text, ...faultsOf(text)]).toEqual([text])
+})

@@ -1,0 +1,55 @@
+import type { PolicyFault } from '../entities.ts'
+import type { Policy } from '../policy.ts'
+import { liveKeys, liveSubjects, type SettingsOf } from './live-lookups.ts'
+import { bodyOfShape, type PackedIdentities, type Shape } from './packed-identities.ts'
+import { createSettingsReader } from './subject-settings.ts'
+
+/** Definitions as the decisions need them, with whoever is subject to them now. */
+export interface CompiledPolicy {
+  readonly policy: Policy
+  readonly subjects: SubjectRules
+}
+
+/** What the definitions make of what subjects say of themselves. */
+export interface SubjectRules {
+  readonly read: ReturnType<typeof createSettingsReader>
+  readonly settingsOf: SettingsOf
+  /** Why subjects of the shape cannot be; empty for most. */
+  faultsOf(shape: Shape): readonly PolicyFault[]
+}
+
+/** For definitions without subjects and keys. */
+export function createSubjectRules(definitions: Policy): SubjectRules {
+  const read = createSettingsReader(definitions)
+  /** Shapes nobody has any more are forgotten by themselves. */
+  const known = new WeakMap<Shape, ReturnType<typeof read>>()
+  const of = (shape: Shape) => {
+    const before = known.get(shape)
+    if (before !== undefined) return before
+    const found = read(bodyOfShape(shape))
+    known.set(shape, found)
+    return found
+  }
+  return {
+    read,
+    settingsOf: (shape) => {
+      const found = of(shape)
+      return found.kind === 'settings' ? found.settings : undefined
+    },
+    faultsOf: (shape) => {
+      const found = of(shape)
+      return found.kind === 'problems' ? found.problems : []
+    },
+  }
+}
+
+/** The policy of these definitions over identities that change below it. */
+export function compiledPolicy(
+  definitions: Policy,
+  subjects: SubjectRules,
+  identities: () => PackedIdentities,
+): CompiledPolicy {
+  const { settingsOf } = subjects
+  const live = { subjects: liveSubjects(identities, settingsOf), keys: liveKeys(identities, settingsOf) }
+  return { policy: { ...definitions, ...live }, subjects }
+}

@@ -1,0 +1,134 @@
+import { canonicalJson, type Entity, type EntityOrigin, type JsonObject } from '../entities.ts'
+import { defaultKeyId } from '../reader/read-keys.ts'
+import { keyBody } from './entities-of.ts'
+
+/** What many subjects say of themselves in the same words: kept once for all of them. */
+export interface Shape {
+  /** Canonical JSON of the body. */
+  readonly text: string
+  readonly origin: EntityOrigin
+  /** Subjects that have it. */
+  count: number
+}
+
+/** A subject as it is kept. */
+export interface PackedSubject {
+  readonly id: string
+  /** Undefined only while a bulk is loaded: its keys came before it. */
+  shape: Shape | undefined
+  /** SHA-256 of its keys; nearly always one, which then needs no list. */
+  keys: string | readonly string[] | undefined
+}
+
+/** A key as it is kept, by its SHA-256. */
+export interface PackedKey {
+  readonly subject: PackedSubject
+  /** Undefined for the one that its hash gives it. */
+  readonly id: string | undefined
+  readonly expiresAtMs: number | undefined
+  readonly origin: EntityOrigin
+}
+
+export interface NewKey {
+  readonly subject: string
+  readonly id: string
+  readonly expiresAtMs: number | undefined
+  readonly origin: EntityOrigin
+}
+
+/** Bodies remembered word for word; beyond, the remembering starts again. */
+const recentMax = 10_000
+
+/**
+ * Subjects and keys, packed: some 400 bytes for a subject with a key, of which Maps and the texts of ids and hashes are
+ * nearly all. Checks nothing: what is put here fits.
+ */
+export class PackedIdentities {
+  readonly subjects = new Map<string, PackedSubject>()
+  readonly keys = new Map<string, PackedKey>()
+  /** SHA-256 by id. */
+  readonly keyIds = new Map<string, string>()
+  readonly shapes = new Map<string, Shape>()
+  readonly #recent = { file: new Map<string, Shape>(), admin: new Map<string, Shape>() }
+
+  putSubject(id: string, origin: EntityOrigin, body: JsonObject): void {
+    const shape = this.#shapeOf(origin, body)
+    // First in, then out: it may be the same one, which must not be forgotten in between.
+    shape.count += 1
+    const known = this.subjects.get(id)
+    this.#leave(known?.shape)
+    if (known === undefined) this.subjects.set(id, { id, shape, keys: undefined })
+    else known.shape = shape
+  }
+
+  /** It has no keys any more. */
+  deleteSubject(id: string): void {
+    this.#leave(this.subjects.get(id)?.shape)
+    this.subjects.delete(id)
+  }
+
+  /** For a subject that is to come too, in a bulk. */
+  putKey(sha256: string, { subject, id, expiresAtMs, origin }: NewKey): void {
+    this.deleteKey(sha256)
+    const owner = this.subjects.get(subject) ?? { id: subject, shape: undefined, keys: undefined }
+    if (owner.keys === undefined) this.subjects.set(subject, owner)
+    owner.keys = owner.keys === undefined ? sha256 : [...keyList(owner), sha256]
+    const given = id === defaultKeyId(sha256) ? undefined : id
+    this.keys.set(sha256, { subject: owner, id: given, expiresAtMs, origin })
+    this.keyIds.set(id, sha256)
+  }
+
+  deleteKey(sha256: string): void {
+    const key = this.keys.get(sha256)
+    if (key === undefined) return
+    const rest = keyList(key.subject).filter((one) => one !== sha256)
+    key.subject.keys = rest.length > 1 ? rest : rest[0]
+    this.keys.delete(sha256)
+    const id = keyIdOf(sha256, key)
+    if (this.keyIds.get(id) === sha256) this.keyIds.delete(id)
+  }
+
+  subjectEntity(id: string): Entity | undefined {
+    const shape = this.subjects.get(id)?.shape
+    if (shape === undefined) return undefined
+    return { kind: 'subject', name: id, origin: shape.origin, position: undefined, body: bodyOfShape(shape) }
+  }
+
+  keyEntity(sha256: string): Entity | undefined {
+    const key = this.keys.get(sha256)
+    if (key === undefined) return undefined
+    const { subject, expiresAtMs, origin } = key
+    const body = keyBody({ subject: subject.id, id: keyIdOf(sha256, key), expiresAtMs })
+    return { kind: 'key', name: sha256, origin, position: undefined, body }
+  }
+
+  /** Most bodies were seen before word for word: then nothing needs to be put in order. */
+  #shapeOf(origin: EntityOrigin, body: JsonObject): Shape {
+    const words = JSON.stringify(body)
+    const recent = this.#recent[origin].get(words)
+    if (recent !== undefined && recent.count > 0) return recent
+    const text = canonicalJson(body)
+    const name = `${origin} ${text}`
+    const shape = this.shapes.get(name) ?? { text, origin, count: 0 }
+    this.shapes.set(name, shape)
+    if (this.#recent[origin].size >= recentMax) this.#recent[origin].clear()
+    this.#recent[origin].set(words, shape)
+    return shape
+  }
+
+  #leave(shape: Shape | undefined): void {
+    if (shape === undefined) return
+    shape.count -= 1
+    if (shape.count === 0) this.shapes.delete(`${shape.origin} ${shape.text}`)
+  }
+}
+
+export const keyIdOf = (sha256: string, { id }: PackedKey): string => id ?? defaultKeyId(sha256)
+
+export function keyList({ keys }: PackedSubject): readonly string[] {
+  if (keys === undefined) return []
+  return typeof keys === 'string' ? [keys] : keys
+}
+
+/** The text is JSON of an object: this file made it. */
+export const bodyOfShape = ({ text }: Shape): JsonObject => JSON.parse(text) as JsonObject
