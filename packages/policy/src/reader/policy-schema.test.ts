@@ -71,9 +71,10 @@ test('the schema refuses every bad policy, but for those that need more than a s
 })
 
 test('what the parser takes, the schema takes', () => {
-  const names = readdirSync(new URL('.', import.meta.url)).filter((name) => name.endsWith('.test.ts'))
-  const texts = names.flatMap((name) => [
-    ...fileOf(`packages/policy/src/reader/${name}`).matchAll(/`(\nversion: 1\n[^`$]*)`/g),
+  const names = readdirSync(new URL('..', import.meta.url), { recursive: true, encoding: 'utf8' })
+  const tests = names.filter((name) => name.endsWith('.test.ts'))
+  const texts = tests.flatMap((name) => [
+    ...fileOf(`packages/policy/src/${name}`).matchAll(/`(\nversion: 1\n[^`$]*)`/g),
   ])
   const right = texts.map(([, text = '']) => text).filter((text) => parsePolicy(text, 'test').kind === 'policy')
   expect(right.length).toBeGreaterThan(2)
