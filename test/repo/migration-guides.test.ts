@@ -67,9 +67,9 @@ describe.each(Object.keys(declared))('the guide from %s', (name) => {
 test('weir check accepts every policy of the guides', () => {
   expect(policies.length).toBeGreaterThanOrEqual(7)
   const said: string[] = []
-  const say = (line: string) => void said.push(line)
-  const around = { environment: {}, cwd: root, print: () => {}, say, signal: AbortSignal.abort() }
-  const refused = policies.filter((path) => !check({ policy: join(root, path), json: false }, around).ok)
+  const report = (line: string) => void said.push(line)
+  const context = { environment: {}, cwd: root, print: () => {}, report, signal: AbortSignal.abort() }
+  const refused = policies.filter((path) => !check({ policy: join(root, path), json: false }, context).ok)
   expect([refused, said]).toEqual([[], []])
 })
 

@@ -1,6 +1,6 @@
 /* What `./weir test` and `./weir bench` run: the repository's own scripts, which no installation of Weir needs. */
 import { parseArgs } from 'node:util'
-import { openSurroundings, reportFailure } from '@weir/cli/open-surroundings.ts'
+import { openCommandContext, reportFailure } from '@weir/cli/command-context.ts'
 import { WeirError } from '@weir/core/errors.ts'
 
 const usage = `Usage: weir test [TIER...]
@@ -9,7 +9,7 @@ const usage = `Usage: weir test [TIER...]
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them`
 
-const around = openSurroundings(process.env)
+const context = openCommandContext(process.env)
 
 function invalid(message: string): never {
   throw new WeirError('CONFIG_INVALID', message)
@@ -34,23 +34,23 @@ function readCall() {
 async function run(): Promise<number> {
   const { command, words, rounds = '5', json = false, help } = readCall()
   if (help) {
-    around.print(usage)
+    context.print(usage)
     return 0
   }
   if (command === 'test') {
     if (json) invalid(`test has no option --json\n${usage}`)
-    return (await (await import('./run-tiers.ts')).runTiers(words, around)) ? 0 : 1
+    return (await (await import('./run-tiers.ts')).runTiers(words, context)) ? 0 : 1
   }
   if (!/^[1-9]\d?$|^100$/.test(rounds)) invalid('--rounds must be a whole number from 1 to 100.')
   if (words.length > 1) invalid(`bench takes one name\n${usage}`)
-  await (await import('./run-bench.ts')).runBench(words[0], { rounds: Number(rounds), json }, around)
+  await (await import('./run-bench.ts')).runBench(words[0], { rounds: Number(rounds), json }, context)
   return 0
 }
 
 try {
   process.exitCode = await run()
 } catch (error) {
-  process.exitCode = reportFailure(error, around)
+  process.exitCode = reportFailure(error, context)
 }
 // What a bench opened may not keep the process.
 process.exit()

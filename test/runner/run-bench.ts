@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
-import { inProject, type Surroundings } from '@weir/cli/project.ts'
+import type { CommandContext } from '@weir/cli/command-context.ts'
+import { inProject } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type BenchOptions, type BenchReport, formatReport } from '../bench/report.ts'
 
@@ -20,13 +21,13 @@ const names = () =>
 export async function runBench(
   name: string | undefined,
   options: Pick<BenchOptions, 'rounds'> & { readonly json: boolean },
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
-  if (name === undefined) return around.print(names().join('\n'))
+  if (name === undefined) return context.print(names().join('\n'))
   if (!names().includes(name)) {
     throw new WeirError('CONFIG_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
   }
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
-  const report = await module.run({ ...options, progress: around.say })
-  around.print(options.json ? JSON.stringify(report) : formatReport(report))
+  const report = await module.run({ ...options, progress: context.report })
+  context.print(options.json ? JSON.stringify(report) : formatReport(report))
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { inProject, projectRoot, type Surroundings } from '@weir/cli/project.ts'
+import type { CommandContext } from '@weir/cli/command-context.ts'
+import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
 
 /** In the order in which a failure is cheapest to find. */
@@ -70,18 +71,18 @@ function countsOf({ report }: Step, exitCode: number): Counts {
   return exitCode !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
 }
 
-function runStep({ command: [program, ...args] }: Step, around: Surroundings): Promise<number> {
+function runStep({ command: [program, ...args] }: Step, context: CommandContext): Promise<number> {
   return new Promise((resolve) => {
-    const env = { ...around.environment, FORCE_COLOR: around.environment.FORCE_COLOR } as NodeJS.ProcessEnv
+    const env = { ...context.environment, FORCE_COLOR: context.environment.FORCE_COLOR } as NodeJS.ProcessEnv
     const child = spawn(program, args, { cwd: projectRoot, stdio: ['ignore', 'inherit', 'inherit'], env })
-    around.signal.addEventListener('abort', () => child.kill('SIGTERM'), { once: true })
+    context.signal.addEventListener('abort', () => child.kill('SIGTERM'), { once: true })
     child.once('error', () => resolve(127))
     child.once('exit', (code) => resolve(code ?? 1))
   })
 }
 
 /** Runs the tiers one after another, all of them even if one fails, and ends with the sum. */
-export async function runTiers(words: readonly string[], around: Surroundings): Promise<boolean> {
+export async function runTiers(words: readonly string[], context: CommandContext): Promise<boolean> {
   const steps = stepsFor(words)
   rmSync(inProject('.weir', 'tests'), { recursive: true, force: true })
   mkdirSync(inProject('.weir', 'tests'), { recursive: true })
@@ -89,10 +90,10 @@ export async function runTiers(words: readonly string[], around: Surroundings): 
   let passed = 0
   let failed = 0
   for (const step of steps) {
-    if (around.signal.aborted) break
-    around.say(`${step.name} …`)
+    if (context.signal.aborted) break
+    context.report(`${step.name} …`)
     const startedAt = performance.now()
-    const counts = countsOf(step, await runStep(step, around))
+    const counts = countsOf(step, await runStep(step, context))
     passed += counts.passed
     failed += counts.failed
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1)
@@ -100,6 +101,6 @@ export async function runTiers(words: readonly string[], around: Surroundings): 
       `  ${step.name.padEnd(16)} ${String(counts.passed).padStart(5)} passed ${String(counts.failed).padStart(3)} failed ${seconds.padStart(7)} s`,
     )
   }
-  around.print(['', ...lines, '', `${passed} passed, ${failed} failed`].join('\n'))
-  return failed === 0 && !around.signal.aborted
+  context.print(['', ...lines, '', `${passed} passed, ${failed} failed`].join('\n'))
+  return failed === 0 && !context.signal.aborted
 }

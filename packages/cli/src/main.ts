@@ -1,19 +1,19 @@
 import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { openCommandContext, reportFailure } from './command-context.ts'
 import { kafkaFrom } from './kafka-from.ts'
-import { openSurroundings, reportFailure } from './open-surroundings.ts'
 import { inProject } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
 const ingressMax = 64
 
-const around = openSurroundings(process.env)
+const context = openCommandContext(process.env)
 
 /** Of a command that could not do its work. */
 let exitCodeOfTrouble = 1
 
-const inCwd = (path: string) => resolve(around.cwd, path)
+const inCwd = (path: string) => resolve(context.cwd, path)
 
 const wholeNumber = (min: number, max: number) => (value: string) => {
   const number = Number(value)
@@ -46,7 +46,7 @@ program
   .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
   .option('--json', 'print one line of JSON when all is ready', false)
   .option('--watch', 'restart a service when its sources change', false)
-  .action(async (options) => (await import('./commands/up.ts')).up(options, around))
+  .action(async (options) => (await import('./commands/up.ts')).up(options, context))
 
 program
   .command('check')
@@ -63,7 +63,7 @@ program
   .option('--json', 'print {ok, problems}', false)
   .action(async (options) => {
     const { check } = await import('./commands/check.ts')
-    if (!check(options, around).ok) process.exitCode = 2
+    if (!check(options, context).ok) process.exitCode = 2
   })
 
 program
@@ -75,7 +75,7 @@ program
   .option('--shadow', 'make limits that count and report, and refuse nothing', false)
   .option('--json', 'print {policy, notes}', false)
   .action(async (files: string[], options) => {
-    if (!(await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, around).isWhole) {
+    if (!(await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, context).isWhole) {
       process.exitCode = 2
     }
   })
@@ -93,7 +93,7 @@ const aboutLimits = (command: Command) =>
 aboutLimits(program.command('explain'))
   .description('Say which limits a request meets, why, and how they stand.')
   .requiredOption('--route <request>', 'method and path, such as "POST /v1/search"')
-  .action(async (options) => (await import('./commands/explain.ts')).explain(options, around))
+  .action(async (options) => (await import('./commands/explain.ts')).explain(options, context))
 
 const limits = program.command('limits').description('Look at the limits of a subject, or let it begin anew.')
 const limitsCommand = (name: string, what: string) =>
@@ -102,13 +102,13 @@ const limitsCommand = (name: string, what: string) =>
     .option('--route <request>', 'only what counts for this request: method and path')
     .option('--limit <name>', 'only this limit')
 limitsCommand('peek', 'Show how its limits stand.').action(async (options) =>
-  (await import('./commands/limits.ts')).peekLimits(options, around),
+  (await import('./commands/limits.ts')).peekLimits(options, context),
 )
 limitsCommand('reset', 'Forget what was counted, and lift blocks.').action(async (options) =>
-  (await import('./commands/limits.ts')).resetLimits(options, around),
+  (await import('./commands/limits.ts')).resetLimits(options, context),
 )
 limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (options) =>
-  (await import('./commands/limits.ts')).unblockLimits(options, around),
+  (await import('./commands/limits.ts')).unblockLimits(options, context),
 )
 
 /** Commands about the policy in force speak to the console: of WEIR_CONSOLE_URL, else of the `weir up` on the data directory. */
@@ -120,18 +120,18 @@ withFile(program.command('apply'))
   .description('Put a policy file in force. What the admin API has made stays.')
   .option('--dry-run', 'only say what would change', false)
   .option('--if-changed', 'only if it is not the file that was applied last', false)
-  .action(async (options) => (await import('./commands/policy.ts')).applyPolicy(options, around))
+  .action(async (options) => (await import('./commands/policy.ts')).applyPolicy(options, context))
 
 withFile(program.command('diff'))
   .description('Say what applying a policy file would change: exit code 0 for nothing, 1 for something, 2 for trouble.')
   .action(async (options) => {
     exitCodeOfTrouble = 2
-    if ((await (await import('./commands/policy.ts')).diffPolicy(options, around)).differs) process.exitCode = 1
+    if ((await (await import('./commands/policy.ts')).diffPolicy(options, context)).differs) process.exitCode = 1
   })
 
 byConsole(program.command('export'))
   .description('Print the policy in force, as a file that says the same.')
-  .action(async (options) => (await import('./commands/policy.ts')).exportPolicy(options, around))
+  .action(async (options) => (await import('./commands/policy.ts')).exportPolicy(options, context))
 
 const keys = program.command('keys').description('Make, exchange and end the keys of subjects.')
 byConsole(keys.command('create'))
@@ -139,22 +139,22 @@ byConsole(keys.command('create'))
   .argument('<subject>')
   .option('--id <id>', 'what records name it by')
   .option('--expires <time>', 'when it ends, such as 2030-01-31T00:00:00Z')
-  .action(async (subject: string, options) => (await import('./commands/keys.ts')).createKey(subject, options, around))
+  .action(async (subject: string, options) => (await import('./commands/keys.ts')).createKey(subject, options, context))
 byConsole(keys.command('rotate'))
   .description('Make a key in place of another, which goes on for a while.')
   .argument('<id>')
   .option('--overlap <duration>', 'how long the old key goes on; 0s for not at all', '24h')
   .option('--new-id <id>', 'what records name the new one by')
   .option('--expires <time>', 'when the new one ends')
-  .action(async (id: string, options) => (await import('./commands/keys.ts')).rotateKey(id, options, around))
+  .action(async (id: string, options) => (await import('./commands/keys.ts')).rotateKey(id, options, context))
 byConsole(keys.command('revoke'))
   .description('End a key: it is refused everywhere within a second.')
   .argument('<id>')
-  .action(async (id: string, options) => (await import('./commands/keys.ts')).revokeKey(id, options, around))
+  .action(async (id: string, options) => (await import('./commands/keys.ts')).revokeKey(id, options, context))
 byConsole(keys.command('list'))
   .description('List keys; never the keys themselves.')
   .option('--subject <id>', 'only its keys')
-  .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, around))
+  .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
 program
   .command('audit')
@@ -169,7 +169,7 @@ program
   .option('--json', 'print JSON', false)
   .action(async (options) => {
     exitCodeOfTrouble = 2
-    if (!(await (await import('./commands/audit.ts')).audit(options, around)).isClean) process.exitCode = 1
+    if (!(await (await import('./commands/audit.ts')).audit(options, context)).isClean) process.exitCode = 1
   })
 
 const dlq = program.command('dlq').description('Look at records that could not be read, and bring them back.')
@@ -185,14 +185,14 @@ const ofOneLetter = (command: Command) =>
     .requiredOption('--partition <n>', 'that it was in', wholeNumber(0, 65_535))
     .requiredOption('--offset <n>', 'that it had', wholeNumber(0, Number.MAX_SAFE_INTEGER))
 dlqCommand('ls', 'List them, with the reasons.').action(async (options) =>
-  (await import('./commands/dlq.ts')).listDeadLetters(options, around),
+  (await import('./commands/dlq.ts')).listDeadLetters(options, context),
 )
 ofOneLetter(dlqCommand('show', 'Print one as it came.')).action(async (options) =>
-  (await import('./commands/dlq.ts')).showDeadLetter(options, around),
+  (await import('./commands/dlq.ts')).showDeadLetter(options, context),
 )
 ofOneLetter(dlqCommand('replay', 'Bring one back as a record, which counts once.'))
   .addOption(new Option('--value <file>', 'what to bring back in its place: the record, mended').argParser(inCwd))
-  .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, around))
+  .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, context))
 
 const alerts = program.command('alerts').description('Look at alerts and what became of them, and deliver them again.')
 const ofAlerts = (command: Command) =>
@@ -204,11 +204,11 @@ const ofAlerts = (command: Command) =>
 ofAlerts(byConsole(alerts.command('ls')))
   .description('List alerts, newest first, with the last outcome at each endpoint.')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 50)
-  .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, around))
+  .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, context))
 byConsole(alerts.command('show'))
   .description('Show an alert with every attempt to deliver it.')
   .argument('<id>')
-  .action(async (id: string, options) => (await import('./commands/alerts.ts')).showAlert(id, options, around))
+  .action(async (id: string, options) => (await import('./commands/alerts.ts')).showAlert(id, options, context))
 ofAlerts(byConsole(alerts.command('redeliver')))
   .description('Deliver an alert once more; without one all since --from that was given up or dropped.')
   .argument('[id]')
@@ -216,7 +216,7 @@ ofAlerts(byConsole(alerts.command('redeliver')))
   .action(async (id: string | undefined, options) => {
     if (id === undefined && options.from === undefined)
       throw new WeirError('CONFIG_INVALID', 'Which? Name an alert, or a time with --from.')
-    await (await import('./commands/alerts.ts')).redeliver(id, options, around)
+    await (await import('./commands/alerts.ts')).redeliver(id, options, context)
   })
 byConsole(alerts.command('test-endpoint'))
   .description(
@@ -224,7 +224,7 @@ byConsole(alerts.command('test-endpoint'))
   )
   .argument('<name>')
   .action(async (name: string, options) => {
-    if (!(await (await import('./commands/alerts.ts')).testEndpoint(name, options, around))) process.exitCode = 1
+    if (!(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context))) process.exitCode = 1
   })
 
 program
@@ -233,7 +233,7 @@ program
   .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
   .addOption(dataOption())
   .option('--json', 'print JSON', false)
-  .action(async (options) => (await import('./commands/restore-quotas.ts')).restoreQuotas(options, around))
+  .action(async (options) => (await import('./commands/restore-quotas.ts')).restoreQuotas(options, context))
 
 /** Commands about journals look into WEIR_JOURNAL_DIR, else into that of the `weir up` on the data directory. */
 const journal = program.command('journal').description('Look at what stands on disk and is not in Kafka yet.')
@@ -245,17 +245,17 @@ const journalCommand = (name: string, what: string) =>
     .addOption(dataOption())
     .option('--json', 'print JSON', false)
 journalCommand('ls', 'List journals: whose they are, and what in them waits.').action(async (options) =>
-  (await import('./commands/journal.ts')).listJournals(options, around),
+  (await import('./commands/journal.ts')).listJournals(options, context),
 )
 journalCommand('verify', 'Read all of them: exit code 1 if something is damaged or missing.').action(
   async (options) => {
-    if (!(await (await import('./commands/journal.ts')).verifyJournals(options, around))) process.exitCode = 1
+    if (!(await (await import('./commands/journal.ts')).verifyJournals(options, context))) process.exitCode = 1
   },
 )
 journalCommand('drain', 'Send the journals of dead processes to Kafka; exit code 1 if some are left.')
   .option('--wait <seconds>', 'at most', wholeNumber(1, 86_400), 60)
   .action(async (options) => {
-    if (!(await (await import('./commands/journal.ts')).drainJournals(options, around))) process.exitCode = 1
+    if (!(await (await import('./commands/journal.ts')).drainJournals(options, context))) process.exitCode = 1
   })
 
 const metering = program.command('metering').description('Mend where metering reads on.')
@@ -271,8 +271,8 @@ metering
   .option('--outcomes', 'of weir.outcomes.v1, not of weir.decisions.v1', false)
   .action(async (options) => {
     const { findClickhouse } = await import('./find-clickhouse.ts')
-    const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouse: findClickhouse(around.environment) }
-    await (await import('./commands/metering.ts')).seekMetering(options, servers, around.print)
+    const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouse: findClickhouse(context.environment) }
+    await (await import('./commands/metering.ts')).seekMetering(options, servers, context.print)
   })
 
 program
@@ -280,7 +280,7 @@ program
   .description('Create the topics in the Kafka of WEIR_KAFKA_BROKERS.')
   .action(async () => {
     const { createTopics } = await import('./commands/topics.ts')
-    await createTopics(kafkaFrom(process.env, 'weir-topics'), around.say)
+    await createTopics(kafkaFrom(process.env, 'weir-topics'), context.report)
   })
 
 program
@@ -289,13 +289,13 @@ program
   .action(async () => {
     const { applyMigrations } = await import('./commands/migrate.ts')
     const { findClickhouse } = await import('./find-clickhouse.ts')
-    await applyMigrations(findClickhouse(around.environment), around.say)
+    await applyMigrations(findClickhouse(context.environment), context.report)
   })
 
 try {
   await program.parseAsync()
 } catch (error) {
-  process.exitCode = reportFailure(error, around, exitCodeOfTrouble)
+  process.exitCode = reportFailure(error, context, exitCodeOfTrouble)
 }
 // Nothing that a command opened may keep the process; what it had to wait for, it has waited for.
 process.exit()

@@ -1,5 +1,5 @@
+import type { CommandContext } from '@weir/cli/command-context.ts'
 import { listAlerts, redeliver, showAlert, testEndpoint } from '@weir/cli/commands/alerts.ts'
-import type { Surroundings } from '@weir/cli/project.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AlertingStack, openAlertingStack } from '../../support/alerting/open-alerting.ts'
@@ -20,25 +20,25 @@ afterAll(async () => {
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 60_000) =>
   expect(await waitUntil(condition, { deadlineMs, everyMs: 50 })).toBe(true)
 
-/** A command's surroundings, with what it printed and said. */
-function around() {
+/** A command's context, with what it printed and said. */
+function commandContext() {
   const printed: string[] = []
   const said: string[] = []
-  const surroundings: Surroundings = {
+  const context: CommandContext = {
     environment: admin.environment,
     cwd: '/',
-    say: (line) => void said.push(line),
+    report: (line) => void said.push(line),
     print: (text) => void printed.push(text),
     signal: new AbortController().signal,
   }
-  return { surroundings, printed, said }
+  return { context, printed, said }
 }
 const options = { data: '/nowhere', json: true }
 
 const idsAt = (path: string) => stack.received.flatMap((one) => (one.path === path ? [one.headers['webhook-id']] : []))
 const outcomes = async (subject: string) => {
-  const { surroundings, printed } = around()
-  await listAlerts({ ...options, subject, limit: 10 }, surroundings)
+  const { context, printed } = commandContext()
+  await listAlerts({ ...options, subject, limit: 10 }, context)
   const [alert] = JSON.parse(printed[0] ?? '[]')
   return { id: String(alert?.id ?? ''), deliveries: alert?.deliveries ?? {} }
 }
@@ -52,39 +52,39 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   await until(async () => (await outcomes('second')).deliveries.gone === 'dropped')
   const { id } = await outcomes('second')
 
-  const shown = around()
-  await showAlert(id, { ...options, json: false }, shown.surroundings)
+  const shown = commandContext()
+  await showAlert(id, { ...options, json: false }, shown.context)
   expect(shown.printed.join('\n')).toMatch(/weir\.quota\.reached {2}second {2}day: 80 %, 800 of 1000/)
   expect(shown.printed.join('\n')).toMatch(/gone +0 +dropped[\s\S]*disabled since/)
 
-  const refused = around()
-  expect(await testEndpoint('gone', { ...options, json: false }, refused.surroundings)).toBe(false)
+  const refused = commandContext()
+  expect(await testEndpoint('gone', { ...options, json: false }, refused.context)).toBe(false)
   expect(refused.said.at(-1)).toContain('gone did not take it: answered 410')
   stack.answer('/gone', (out) => out.writeHead(200).end())
-  const taken = around()
-  expect(await testEndpoint('gone', { ...options, json: false }, taken.surroundings)).toBe(true)
+  const taken = commandContext()
+  expect(await testEndpoint('gone', { ...options, json: false }, taken.context)).toBe(true)
 
-  const bulk = around()
+  const bulk = commandContext()
   await redeliver(
     undefined,
     { ...options, from: startedAt, endpoint: 'gone', type: 'weir.quota.reached' },
-    bulk.surroundings,
+    bulk.context,
   )
   expect(JSON.parse(bulk.printed[0] ?? '')).toEqual({ requested: 2 })
   await until(async () => (await outcomes('second')).deliveries.gone === 'delivered')
   await until(async () => (await outcomes('first')).deliveries.gone === 'delivered')
 
   const before = idsAt('/ops').filter((one) => one === id).length
-  await redeliver(id, { ...options, endpoint: 'ops' }, around().surroundings)
+  await redeliver(id, { ...options, endpoint: 'ops' }, commandContext().context)
   await until(() => idsAt('/ops').filter((one) => one === id).length === before + 1)
   expect(before).toBe(1)
 }, 180_000)
 
 test('what nobody knows is told', async () => {
   const nobody = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
-  await expect(showAlert(nobody, options, around().surroundings)).rejects.toThrow(`no alert "${nobody}"`)
-  await expect(redeliver(nobody, options, around().surroundings)).rejects.toThrow('no alert')
-  await expect(testEndpoint('opps', options, around().surroundings)).rejects.toThrow('no endpoint "opps"')
+  await expect(showAlert(nobody, options, commandContext().context)).rejects.toThrow(`no alert "${nobody}"`)
+  await expect(redeliver(nobody, options, commandContext().context)).rejects.toThrow('no alert')
+  await expect(testEndpoint('opps', options, commandContext().context)).rejects.toThrow('no endpoint "opps"')
   const { id } = await outcomes('second')
-  await expect(redeliver(id, { ...options, endpoint: 'opps' }, around().surroundings)).rejects.toThrow('no endpoint')
+  await expect(redeliver(id, { ...options, endpoint: 'opps' }, commandContext().context)).rejects.toThrow('no endpoint')
 })

@@ -1,4 +1,4 @@
-import { KeptPart, type Part, type PartSurroundings } from '@weir/cli/up/kept-part.ts'
+import { KeptPart, type Part, type ProcessContext } from '@weir/cli/up/kept-part.ts'
 
 /**
  * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started with more
@@ -6,14 +6,14 @@ import { KeptPart, type Part, type PartSurroundings } from '@weir/cli/up/kept-pa
  */
 export class StackPart {
   readonly base: Part
-  readonly #around: PartSurroundings
+  readonly #context: ProcessContext
   #kept: KeptPart
   #next: Readonly<Record<string, string>>[] = []
 
-  constructor(base: Part, around: PartSurroundings) {
+  constructor(base: Part, context: ProcessContext) {
     this.base = base
-    this.#around = around
-    this.#kept = new KeptPart(this.#part(), around)
+    this.#context = context
+    this.#kept = new KeptPart(this.#part(), context)
   }
 
   get pid(): number | undefined {
@@ -40,7 +40,7 @@ export class StackPart {
   }
 
   async release(signal: AbortSignal): Promise<void> {
-    this.#kept = new KeptPart(this.#part(), this.#around)
+    this.#kept = new KeptPart(this.#part(), this.#context)
     await this.#kept.start(signal)
   }
 

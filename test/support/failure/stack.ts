@@ -88,9 +88,9 @@ async function planStack(options: StackOptions) {
   options.onDir?.(dir)
   const data = openDataDir(dir)
   const said: string[] = []
-  const say = (line: string) => void said.push(`${new Date().toISOString()} ${line}`)
+  const report = (line: string) => void said.push(`${new Date().toISOString()} ${line}`)
   const ports = await choosePorts('auto', new Set())
-  const servers = await planServers({ environment, dir, ports, progress: say })
+  const servers = await planServers({ environment, dir, ports, progress: report })
   const origins = { upstream: `http://127.0.0.1:${ports.upstream}`, receiver: `http://127.0.0.1:${ports.receiver}` }
   const policy = effectivePolicy(options.policy ?? failurePolicy(), { secrets: data.secrets, ...origins })
   const policyFile = join(dir, 'policy.yaml')
@@ -108,33 +108,33 @@ async function planStack(options: StackOptions) {
   const kafka = kafkaFrom(withKafka, 'failure-suite')
   /** What a command of that name has. */
   const as = (name: string) => ({ ...withKafka, ...options.environmentOf?.(name) })
-  return { dir, environment, data, said, say, ports, servers, kafka, as, policy, opsPorts, demo, services, more }
+  return { dir, environment, data, said, report, ports, servers, kafka, as, policy, opsPorts, demo, services, more }
 }
 
 type Plan = Awaited<ReturnType<typeof planStack>>
 
 /** In the order of `./weir up`: whoever is needed is there first. */
 async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise<void>): Promise<void> {
-  const { servers, say, ports, data, policy, demo, services, more } = plan
+  const { servers, report, ports, data, policy, demo, services, more } = plan
   await start(servers.parts)
-  await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), say)
-  await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), say)
+  await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), report)
+  await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), report)
   const isConsole = ({ name }: Part) => name === 'console'
   await start([...demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }
-  await putPolicyInForce({ console, policy, before: undefined, say })
+  await putPolicyInForce({ console, policy, before: undefined, report })
   await start([...services.filter((part) => !isConsole(part)), ...more.map(({ part }) => part)])
 }
 
 /** Starts all of it on free ports and empty data. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const plan = await planStack(options)
-  const { dir, environment, data, said, say, ports, servers, opsPorts } = plan
+  const { dir, environment, data, said, report, ports, servers, opsPorts } = plan
   const stopping = new AbortController()
   const parts = new Map<string, StackPart>()
   const start = async (base: Part) => {
     const logFile = join(dir, 'logs', `${base.name}.log`)
-    const part = new StackPart(base, { logFile, environment, say, onPid: () => undefined })
+    const part = new StackPart(base, { logFile, environment, report, onPid: () => undefined })
     parts.set(base.name, part)
     await part.start(stopping.signal)
   }

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { CommandContext } from '@weir/cli/command-context.ts'
 import { audit } from '@weir/cli/commands/audit.ts'
 import { listDeadLetters, replayDeadLetter } from '@weir/cli/commands/dlq.ts'
 import { drainJournals } from '@weir/cli/commands/journal.ts'
 import { seekMetering } from '@weir/cli/commands/metering.ts'
 import { createTopics } from '@weir/cli/commands/topics.ts'
 import { kafkaFrom } from '@weir/cli/kafka-from.ts'
-import type { Surroundings } from '@weir/cli/project.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeOutcomeOpen } from '@weir/contracts/outcome.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { decisionInput } from '../audit/decisions.ts'
 import type { SecuredWeir } from './secured-weir.ts'
 
-type Command = (around: Surroundings) => Promise<unknown>
+type Command = (context: CommandContext) => Promise<unknown>
 
 const options = { data: '/nowhere', json: true }
 
@@ -34,15 +34,15 @@ export async function openCommands(weir: SecuredWeir) {
 
   const replay =
     (topic: string): Command =>
-    async (around) => {
+    async (context) => {
       const listed: string[] = []
-      await listDeadLetters({ ...options, topic }, { ...around, print: (text) => void listed.push(text) })
+      await listDeadLetters({ ...options, topic }, { ...context, print: (text) => void listed.push(text) })
       const at = taken.get(topic) ?? 0
       taken.set(topic, at + 1)
       const { partition, offset } = JSON.parse(listed[0] ?? '{}').letters[at]
       const value = join(dir, topic)
       await writeFile(value, `${repaired[topic]}}`)
-      await replayDeadLetter({ ...options, topic, partition, offset, value }, around)
+      await replayDeadLetter({ ...options, topic, partition, offset, value }, context)
     }
   const seek =
     (outcomes: boolean): Command =>
@@ -54,16 +54,16 @@ export async function openCommands(weir: SecuredWeir) {
       return seekMetering({ partition: 0, to: 'clickhouse', outcomes }, servers, print)
     }
   /** Each time there is a topic to be made, which nothing uses any more. */
-  const makeTopics: Command = async ({ environment, say }) => {
+  const makeTopics: Command = async ({ environment, report }) => {
     const known = await weir.kafka.admin.listTopics()
     if (known.includes(topics.alertsDeadLetters))
       await weir.kafka.admin.deleteTopics({ topics: [topics.alertsDeadLetters] })
-    await createTopics(kafkaFrom(environment, 'weir-topics'), say)
+    await createTopics(kafkaFrom(environment, 'weir-topics'), report)
   }
   const commands: Readonly<Record<string, readonly Command[]>> = {
-    'weir-audit': [(around) => audit({ ...options, repair: false }, around)],
-    'weir-dlq': [(around) => listDeadLetters(options, around), replay(topics.decisions), replay(topics.outcomes)],
-    'weir-journal-drain': [(around) => drainJournals({ ...options, json: false, wait: 5 }, around)],
+    'weir-audit': [(context) => audit({ ...options, repair: false }, context)],
+    'weir-dlq': [(context) => listDeadLetters(options, context), replay(topics.decisions), replay(topics.outcomes)],
+    'weir-journal-drain': [(context) => drainJournals({ ...options, json: false, wait: 5 }, context)],
     'weir-metering-seek': [seek(false), seek(true)],
     'weir-topics': [makeTopics],
   }
@@ -73,17 +73,17 @@ export async function openCommands(weir: SecuredWeir) {
     async run(user: string) {
       let text = ''
       let isDone = true
-      const say = (line: string) => {
+      const report = (line: string) => {
         text += `${line}\n`
       }
       const { signal } = new AbortController()
-      const around = { environment: weir.environmentOf(user), cwd: '/', say, print: say, signal }
+      const context = { environment: weir.environmentOf(user), cwd: '/', report, print: report, signal }
       for (const command of commands[user] ?? []) {
         try {
-          if ((await command(around)) === false) isDone = false
+          if ((await command(context)) === false) isDone = false
         } catch (error) {
           isDone = false
-          say(String(error))
+          report(String(error))
         }
       }
       return { isDone, text }

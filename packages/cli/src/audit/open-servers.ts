@@ -4,11 +4,11 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { CommandContext } from '../command-context.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { findClickhouse, isClickhouseGiven } from '../find-clickhouse.ts'
 import { kafkaFrom, localKafka } from '../kafka-from.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
-import type { Surroundings } from '../project.ts'
 
 /** Sums over months of everybody's rows; a person waits for them. */
 const requestMs = 600_000
@@ -21,7 +21,7 @@ const notThere = (what: string, variable: string, dataDir: string) =>
 
 /** Runs `use` with the ClickHouse of the environment, else of the `weir up` on the data directory. */
 export async function withClickhouse<T>(
-  { environment }: Surroundings,
+  { environment }: CommandContext,
   dataDir: string,
   use: (client: ClickHouseClient) => Promise<T>,
 ): Promise<T> {
@@ -38,7 +38,7 @@ export async function withClickhouse<T>(
 }
 
 /** How to reach the Kafka of the environment, else of the `weir up` on the data directory. */
-export function findKafka({ environment }: Surroundings, dataDir: string): KafkaOptions {
+export function findKafka({ environment }: CommandContext, dataDir: string): KafkaOptions {
   if (environment.WEIR_KAFKA_BROKERS) return kafkaFrom(environment, 'weir-audit')
   const [address, username, password] = (['kafka', 'kafkaUsername', 'kafkaPassword'] as const).map((name) =>
     readStateFile(dataDir, name),
@@ -54,11 +54,11 @@ const connectedMs = 3_000
 
 /** Runs `use` with the servers of the Redis that decides, of a Cluster all masters. */
 export const withQuotaServers = <T>(
-  around: Surroundings,
+  context: CommandContext,
   dataDir: string,
   use: (servers: QuotaServers) => Promise<T>,
 ): Promise<T> =>
-  withLimiter(around, dataDir, async (connection) => {
+  withLimiter(context, dataDir, async (connection) => {
     const all = () => mastersOf(connection)
     await waitUntil(() => all().every(({ status }) => status === 'ready'), { deadlineMs: connectedMs })
     return use({ serverOf: serverFinder(connection), all })

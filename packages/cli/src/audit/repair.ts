@@ -19,22 +19,22 @@ export async function repair(
   ports: AuditPorts,
   found: AuditResult,
   span: Span,
-  say: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<void> {
   const { clickhouse, servers, policy, nowMs, pause } = ports
   // 1. Raw rows from Kafka. A crash after it leaves rollups that have them twice, or as they should be: step 2 looks.
   for (const missing of found.missing) {
     const { inserted, refused, why } = await insertMissing(clickhouse, missing)
     const where = `${missing.metered.topic}, partition ${missing.partition}`
-    if (inserted > 0) say(`inserted ${inserted} rows again from ${where}`)
-    if (refused > 0) say(`${where}: ClickHouse refuses ${refused} records (${why})`)
+    if (inserted > 0) report(`inserted ${inserted} rows again from ${where}`)
+    if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`)
   }
   // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that lack rows: the next audit finds them.
   for (let times = 1; times <= rebuildsMax; times += 1) {
     const { differences } = await auditRollups(clickhouse, span, nowMs(), pause)
     for (const { rollup, difference } of differences) {
       await rebuildRollup(clickhouse, rollup, hourSpan(difference))
-      say(`made ${rollup.table} anew for the hour from ${new Date(difference.hourMs).toISOString()}`)
+      report(`made ${rollup.table} anew for the hour from ${new Date(difference.hourMs).toISOString()}`)
     }
     if (differences.length === 0) break
   }
@@ -42,5 +42,6 @@ export async function repair(
   const { summable } = quotasOf(policy)
   const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
   const raised = (await createQuotaCounts(servers).raise(floors)).filter(({ outcome }) => outcome === 'raised')
-  if (raised.length > 0) say(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`)
+  if (raised.length > 0)
+    report(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`)
 }

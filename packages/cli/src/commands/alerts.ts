@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ListedDelivery } from '@weir/clickhouse/delivery-queries.ts'
+import type { CommandContext } from '../command-context.ts'
 import { askConsole, type ConsoleAddress, requireConsole } from '../console/console-client.ts'
-import type { Surroundings } from '../project.ts'
 import { textTable } from '../text-table.ts'
 
 interface AlertOptions {
@@ -50,23 +50,23 @@ function inWords({ type, data }: Alert): string {
 /** Alerts, newest first. */
 export async function listAlerts(
   options: AlertOptions & Filter & { readonly limit: number },
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(around.environment, options.data)
+  const address = requireConsole(context.environment, options.data)
   const { subject, type, from, to, limit } = options
   const query = new URLSearchParams({ ...given({ subject, type, from, to }), limit: String(limit) })
   const { body } = await askConsole<Page>(address, { path: `/v1/alerts?${query}` })
   if (options.json) {
-    around.print(JSON.stringify(body.items))
+    context.print(JSON.stringify(body.items))
     return
   }
   const rows = body.items.map((alert) => {
     const endpoints = Object.entries(alert.deliveries).map(([endpoint, outcome]) => `${endpoint} ${outcome}`)
     return [alert.time, alert.subject, alert.type, inWords(alert), endpoints.join(', ') || alert.state, alert.id]
   })
-  if (rows.length === 0) around.say('There are no alerts.')
-  else around.print(textTable([['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID'], ...rows]))
-  if (body.next !== null) around.say(`there are more: ask for them with --to ${body.items.at(-1)?.time}`)
+  if (rows.length === 0) context.report('There are no alerts.')
+  else context.print(textTable([['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID'], ...rows]))
+  if (body.next !== null) context.report(`there are more: ask for them with --to ${body.items.at(-1)?.time}`)
 }
 
 const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
@@ -76,36 +76,36 @@ const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
   ])
 
 /** One alert, and what became of it. */
-export async function showAlert(id: string, options: AlertOptions, around: Surroundings): Promise<void> {
-  const address = requireConsole(around.environment, options.data)
+export async function showAlert(id: string, options: AlertOptions, context: CommandContext): Promise<void> {
+  const address = requireConsole(context.environment, options.data)
   const { body } = await askConsole<Alert & { readonly deliveries: readonly ListedDelivery[] }>(address, {
     path: `/v1/alerts/${inPath(id)}`,
   })
   if (options.json) {
-    around.print(JSON.stringify(body))
+    context.print(JSON.stringify(body))
     return
   }
-  around.print(`${body.time}  ${body.type}  ${body.subject}  ${inWords(body)}  (${body.state})\n`)
+  context.print(`${body.time}  ${body.type}  ${body.subject}  ${inWords(body)}  (${body.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
-  if (body.deliveries.length === 0) around.say('It has no deliveries.')
-  else around.print(textTable([head, ...deliveryRows(body.deliveries)]))
+  if (body.deliveries.length === 0) context.report('It has no deliveries.')
+  else context.print(textTable([head, ...deliveryRows(body.deliveries)]))
 }
 
 /** Delivers one alert once more, or all that was given up or dropped in some time. */
 export async function redeliver(
   id: string | undefined,
   options: AlertOptions & Filter & { readonly endpoint?: string },
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(around.environment, options.data)
+  const address = requireConsole(context.environment, options.data)
   const { subject, type, from, to, endpoint } = options
   const request =
     id === undefined
       ? { path: '/v1/deliveries/redeliver', body: given({ subject, type, from, to, endpoint }) }
       : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: given({ endpoint }) }
   const { body } = await askConsole<{ readonly requested: number }>(address, { method: 'POST', ...request })
-  if (options.json) around.print(JSON.stringify(body))
-  else around.say(`${body.requested} deliveries begin anew; weir alerts show tells how they go`)
+  if (options.json) context.print(JSON.stringify(body))
+  else context.report(`${body.requested} deliveries begin anew; weir alerts show tells how they go`)
 }
 
 async function waitForTest(
@@ -126,18 +126,18 @@ async function waitForTest(
 }
 
 /** Sends an endpoint a test and tells how it went: false if it did not take it. */
-export async function testEndpoint(name: string, options: AlertOptions, around: Surroundings): Promise<boolean> {
-  const address = requireConsole(around.environment, options.data)
+export async function testEndpoint(name: string, options: AlertOptions, context: CommandContext): Promise<boolean> {
+  const address = requireConsole(context.environment, options.data)
   const { body } = await askConsole<{ readonly id: string }>(address, {
     method: 'POST',
     path: `/v1/endpoints/${inPath(name)}/test`,
   })
-  around.say(`a test is on its way to ${name}: alert ${body.id}`)
-  const attempt = await waitForTest(address, body.id, around.signal)
+  context.report(`a test is on its way to ${name}: alert ${body.id}`)
+  const attempt = await waitForTest(address, body.id, context.signal)
   const isGood = attempt?.outcome === 'delivered'
-  if (options.json) around.print(JSON.stringify({ id: body.id, attempt: attempt ?? null }))
-  else if (attempt === undefined) around.say('nothing is known of it yet: is alerting running?')
-  else if (isGood) around.say(`${name} took it: ${attempt.status} after ${attempt.ms} ms`)
-  else around.say(`${name} did not take it: ${attempt.error}`)
+  if (options.json) context.print(JSON.stringify({ id: body.id, attempt: attempt ?? null }))
+  else if (attempt === undefined) context.report('nothing is known of it yet: is alerting running?')
+  else if (isGood) context.report(`${name} took it: ${attempt.status} after ${attempt.ms} ms`)
+  else context.report(`${name} did not take it: ${attempt.error}`)
   return isGood
 }

@@ -4,8 +4,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.ts'
 import { findKafka, withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
 import { repair } from '../audit/repair.ts'
+import type { CommandContext } from '../command-context.ts'
 import { findDefinitions } from '../limits/find-policy.ts'
-import type { Surroundings } from '../project.ts'
 import { textTable } from '../text-table.ts'
 
 export interface AuditOptions {
@@ -40,16 +40,16 @@ function spanOf({ from, to }: AuditOptions, nowMs: number): Span {
   throw new WeirError('CONFIG_INVALID', '--from must be before --to')
 }
 
-function print({ findings, above, compared }: AuditResult, around: Surroundings): void {
-  around.say(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
+function print({ findings, above, compared }: AuditResult, context: CommandContext): void {
+  context.report(`compared ${compared.offsets} offsets of Kafka and ${compared.counts} counts of quotas`)
   if (above.counts > 0) {
     const what = `${above.counts} counts of Redis are above the records, by ${above.units} units in all`
-    around.say(
+    context.report(
       `${what}, as a process leaves them that is killed between charge and record (weir limits reset begins one anew)`,
     )
   }
   if (findings.length === 0) {
-    around.say('nothing differs')
+    context.report('nothing differs')
     return
   }
   const head = ['CHECK', 'WHAT', 'WHERE', 'EXPECTED', 'FOUND', 'NOTE']
@@ -61,43 +61,43 @@ function print({ findings, above, compared }: AuditResult, around: Surroundings)
     found,
     note,
   ])
-  around.print(textTable([head, ...rows]))
+  context.print(textTable([head, ...rows]))
 }
 
 /** Looks, mends if asked to, and looks again. Resolves to whether nothing differs, or is left after mending. */
-async function run(options: AuditOptions, around: Surroundings, ports: AuditPorts, span: Span): Promise<boolean> {
+async function run(options: AuditOptions, context: CommandContext, ports: AuditPorts, span: Span): Promise<boolean> {
   const first = await auditAll(ports, span)
-  if (!options.json) print(first, around)
+  if (!options.json) print(first, context)
   if (!options.repair || first.findings.length === 0) {
     if (options.json)
-      around.print(JSON.stringify({ findings: first.findings, above: first.above, compared: first.compared }))
+      context.print(JSON.stringify({ findings: first.findings, above: first.above, compared: first.compared }))
     return first.findings.length === 0
   }
   const repaired: string[] = []
   await repair(ports, first, span, (line) => {
     repaired.push(line)
-    around.say(line)
+    context.report(line)
   })
   const left = await auditAll(ports, span)
   if (options.json) {
     const { findings, above, compared } = left
-    around.print(JSON.stringify({ findings: first.findings, repaired, left: findings, above, compared }))
+    context.print(JSON.stringify({ findings: first.findings, repaired, left: findings, above, compared }))
   } else {
-    around.say(left.findings.length === 0 ? 'all of it is mended' : 'what is left:')
-    if (left.findings.length > 0) print(left, around)
+    context.report(left.findings.length === 0 ? 'all of it is mended' : 'what is left:')
+    if (left.findings.length > 0) print(left, context)
   }
   return left.findings.length === 0
 }
 
 /** `weir audit`: whether raw rows, rollups, Kafka and Redis say the same. */
-export async function audit(options: AuditOptions, around: Surroundings): Promise<{ readonly isClean: boolean }> {
+export async function audit(options: AuditOptions, context: CommandContext): Promise<{ readonly isClean: boolean }> {
   const span = spanOf(options, Date.now())
-  const { policy } = await findDefinitions(options, around)
-  const kafka = findKafka(around, options.data)
-  const pause = () => delay(pauseMs, undefined, { signal: around.signal })
-  const isClean = await withClickhouse(around, options.data, (clickhouse) =>
-    withQuotaServers(around, options.data, (servers) =>
-      run(options, around, { clickhouse, kafka, servers, policy, nowMs: Date.now, pause }, span),
+  const { policy } = await findDefinitions(options, context)
+  const kafka = findKafka(context, options.data)
+  const pause = () => delay(pauseMs, undefined, { signal: context.signal })
+  const isClean = await withClickhouse(context, options.data, (clickhouse) =>
+    withQuotaServers(context, options.data, (servers) =>
+      run(options, context, { clickhouse, kafka, servers, policy, nowMs: Date.now, pause }, span),
     ),
   )
   return { isClean }

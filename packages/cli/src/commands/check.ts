@@ -7,7 +7,7 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { formatProblem } from '@weir/policy/policy-problem.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { checkConfig, type Environment, type Variables } from '@weir/runtime/read-config.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
 
 const services: Readonly<Record<string, Variables>> = {
@@ -79,10 +79,13 @@ export interface CheckResult {
  * Tries the policy, and the environment as far as it is set up for services, without starting or opening anything. An
  * environment without any WEIR_ address is that of `weir up`, which fills them in itself. With `service` it is that of one service alone.
  */
-export function check(options: { policy: string; json: boolean; service?: string }, around: Surroundings): CheckResult {
+export function check(
+  options: { policy: string; json: boolean; service?: string },
+  context: CommandContext,
+): CheckResult {
   const parsed = parsePolicy(readPolicyFile(options.policy), options.policy)
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
-  const { environment } = around
+  const { environment } = context
   const { service } = options
   const isGiven = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some(
     (name) => environment[name] || environment[`${name}_FILE`],
@@ -91,14 +94,14 @@ export function check(options: { policy: string; json: boolean; service?: string
   const wrong = isSetUp ? environmentProblems(environment, service === undefined ? undefined : [service]) : []
   const problems = [...policyProblems, ...wrong]
   const result = { ok: problems.length === 0, problems }
-  if (options.json) around.print(JSON.stringify(result))
+  if (options.json) context.print(JSON.stringify(result))
   else if (parsed.kind === 'policy' && result.ok) {
-    around.print(`${options.policy}: ${policySummary(parsed.policy)}`)
-    around.print(
+    context.print(`${options.policy}: ${policySummary(parsed.policy)}`)
+    context.print(
       isSetUp
         ? `environment: right for ${service ?? 'all four services'}`
         : 'environment: no servers named; ./weir up runs its own',
     )
-  } else for (const problem of problems) around.say(problem)
+  } else for (const problem of problems) context.report(problem)
   return result
 }

@@ -8,7 +8,7 @@ import { type LetteredTopic, letteredTopics, type MeteredTopic, meteredTopics } 
 import { findKafka, withClickhouse } from '../audit/open-servers.ts'
 import { type DeadLetter, readDeadLetters } from '../audit/read-dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 import { textTable } from '../text-table.ts'
 
 interface DlqOptions {
@@ -37,8 +37,8 @@ function topicsOf<T extends LetteredTopic>({ topic }: DlqOptions, known: readonl
 }
 
 /** What could not be read, with the reason. */
-export async function listDeadLetters(options: DlqOptions, around: Surroundings): Promise<void> {
-  const kafka = findKafka(around, options.data)
+export async function listDeadLetters(options: DlqOptions, context: CommandContext): Promise<void> {
+  const kafka = findKafka(context, options.data)
   const listed: { topic: string; partition: number; offset: number; bytes: number; reason: string }[] = []
   let count = 0
   for (const { deadLetters } of topicsOf(options, letteredTopics)) {
@@ -48,10 +48,10 @@ export async function listDeadLetters(options: DlqOptions, around: Surroundings)
     })
   }
   if (options.json) {
-    around.print(JSON.stringify({ count, letters: listed }))
+    context.print(JSON.stringify({ count, letters: listed }))
     return
   }
-  around.say(count === 0 ? 'no dead letters' : `${count} dead ${count === 1 ? 'letter' : 'letters'}`)
+  context.report(count === 0 ? 'no dead letters' : `${count} dead ${count === 1 ? 'letter' : 'letters'}`)
   if (count === 0) return
   const rows = listed.map((one) => [
     one.topic,
@@ -60,16 +60,16 @@ export async function listDeadLetters(options: DlqOptions, around: Surroundings)
     String(one.bytes),
     one.reason,
   ])
-  around.print(textTable([['TOPIC', 'PARTITION', 'OFFSET', 'BYTES', 'WHY'], ...rows]))
-  if (count > listed.length) around.say(`the first ${listed.length} are listed`)
+  context.print(textTable([['TOPIC', 'PARTITION', 'OFFSET', 'BYTES', 'WHY'], ...rows]))
+  if (count > listed.length) context.report(`the first ${listed.length} are listed`)
 }
 
-async function find<T extends LetteredTopic>(options: LetterOptions, known: readonly T[], around: Surroundings) {
+async function find<T extends LetteredTopic>(options: LetterOptions, known: readonly T[], context: CommandContext) {
   const [of] = topicsOf(options, known)
   if (of === undefined) throw new Error('no topic has dead letters')
   const { partition, offset } = options
   let found: DeadLetter | undefined
-  await readDeadLetters(findKafka(around, options.data), of.deadLetters, (letter) => {
+  await readDeadLetters(findKafka(context, options.data), of.deadLetters, (letter) => {
     if (letter.partition === partition && letter.offset === offset) found = letter
   })
   if (found !== undefined) return { of, letter: found }
@@ -78,11 +78,11 @@ async function find<T extends LetteredTopic>(options: LetterOptions, known: read
 }
 
 /** A dead letter's own bytes. */
-export async function showDeadLetter(options: LetterOptions, around: Surroundings): Promise<void> {
-  const { letter } = await find(options, letteredTopics, around)
+export async function showDeadLetter(options: LetterOptions, context: CommandContext): Promise<void> {
+  const { letter } = await find(options, letteredTopics, context)
   const text = letter.value?.toString('utf8') ?? ''
-  around.say(letter.reason)
-  around.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
+  context.report(letter.reason)
+  context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
 }
 
 function readMended(file: string | undefined): Buffer | undefined {
@@ -95,22 +95,22 @@ function readMended(file: string | undefined): Buffer | undefined {
 }
 
 /** Sends it, unless it was metered before, and waits until it is. */
-async function send(replay: Replay, metered: MeteredTopic, data: string, around: Surroundings): Promise<boolean> {
+async function send(replay: Replay, metered: MeteredTopic, data: string, context: CommandContext): Promise<boolean> {
   const { topic, table } = metered
-  return withClickhouse(around, data, async (client) => {
+  return withClickhouse(context, data, async (client) => {
     const isRow = async () => {
       const query = `SELECT count() > 0 AS there FROM ${table} WHERE journal = {journal:UUID}`
       const answer = await client.query({ query, query_params: { journal: replay.journal }, format: 'JSONEachRow' })
       return (await answer.json<{ there: number }>()).some(({ there }) => Number(there) > 0)
     }
     if (await isRow()) throw new WeirError('REPLAY_REFUSED', 'This dead letter was replayed before: it is counted')
-    const sender = createRecordSender(findKafka(around, data))
+    const sender = createRecordSender(findKafka(context, data))
     try {
       await sender.send(topic, [{ key: replay.key, value: replay.value }])
     } finally {
       await sender.close()
     }
-    return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250, signal: around.signal })) === true
+    return (await waitUntil(isRow, { deadlineMs: meteredDeadlineMs, everyMs: 250, signal: context.signal })) === true
   })
 }
 
@@ -120,19 +120,19 @@ async function send(replay: Replay, metered: MeteredTopic, data: string, around:
  */
 export async function replayDeadLetter(
   options: LetterOptions & { readonly value?: string },
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<void> {
   // An alert that cannot be read is nobody's to mend: Weir writes none.
-  const { of: metered, letter } = await find(options, meteredTopics, around)
-  const desk = openPartitionDesk(findKafka(around, options.data), metered.groupId)
+  const { of: metered, letter } = await find(options, meteredTopics, context)
+  const desk = openPartitionDesk(findKafka(context, options.data), metered.groupId)
   const { topicId } = await askFacts(desk, letter.topic, letter.partition).finally(() => desk.close())
   const planned = planReplay(letter, topicId, readMended(options.value))
   if (planned.kind === 'refused') {
     const how = 'Mend the text that weir dlq show prints, and give it with --value FILE'
     throw new WeirError('REPLAY_REFUSED', `It is still no record: ${planned.why}. ${how}`)
   }
-  const isMetered = await send(planned.replay, metered, options.data, around)
+  const isMetered = await send(planned.replay, metered, options.data, context)
   const { id }: { id?: unknown } = JSON.parse(planned.replay.value)
-  if (options.json) around.print(JSON.stringify({ id, journal: planned.replay.journal, metered: isMetered }))
-  else around.say(`replayed as ${id}: ${isMetered ? 'it is counted' : 'metering has not inserted it yet'}`)
+  if (options.json) context.print(JSON.stringify({ id, journal: planned.replay.journal, metered: isMetered }))
+  else context.report(`replayed as ${id}: ${isMetered ? 'it is counted' : 'metering has not inserted it yet'}`)
 }

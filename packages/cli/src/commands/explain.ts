@@ -1,9 +1,9 @@
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
+import type { CommandContext } from '../command-context.ts'
 import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
 import { type LimitReport, reportLimits } from '../limits/limit-report.ts'
 import { durationText, limitTable } from '../limits/limit-table.ts'
 import { withLimitAdmin } from '../limits/open-limit-admin.ts'
-import type { Surroundings } from '../project.ts'
 
 /** What a request would get now: null where that takes to know more of it than was named. */
 interface Outlook {
@@ -39,18 +39,18 @@ function headline({ subject, route }: AskedLimits, cost: number): string {
 }
 
 /** Which limits a request meets, why, and how they stand. Changes nothing. */
-export async function explain(options: LimitOptions, around: Surroundings): Promise<void> {
-  const asked = await askLimits(options, around)
+export async function explain(options: LimitOptions, context: CommandContext): Promise<void> {
+  const asked = await askLimits(options, context)
   const cost = asked.route?.cost ?? 1
-  const limits = await withLimitAdmin(around, options.data, (admin) => reportLimits(admin, asked, cost))
+  const limits = await withLimitAdmin(context, options.data, (admin) => reportLimits(admin, asked, cost))
   const outlook = outlookOf(limits)
   if (options.json) {
     const { id, plan, timeZone, anchor } = asked.subject
     const route = asked.route?.template ?? '*'
     const head = { subject: id, plan: plan.name, time_zone: timeZone, anchor, route, cost }
-    around.print(JSON.stringify({ ...head, ...outlook, limits }))
+    context.print(JSON.stringify({ ...head, ...outlook, limits }))
     return
   }
   const table = limits.length === 0 ? 'No limit applies.' : limitTable(limits)
-  around.print([headline(asked, cost), '', table, '', outlookText(outlook)].join('\n'))
+  context.print([headline(asked, cost), '', table, '', outlookText(outlook)].join('\n'))
 }

@@ -14,11 +14,11 @@ function run(texts: readonly string[], { json = false, shadow = false } = {}) {
     return join(cwd, `${at}.yaml`)
   })
   const [printed, said]: [string[], string[]] = [[], []]
-  const around = { environment: {}, cwd, signal: AbortSignal.any([]) }
+  const context = { environment: {}, cwd, signal: AbortSignal.any([]) }
   const { isWhole } = importFromEnvoy(
     files,
     { json, shadow },
-    { ...around, print: (text) => printed.push(text), say: (line) => said.push(line) },
+    { ...context, print: (text) => printed.push(text), report: (line) => said.push(line) },
   )
   return { printed: printed.join('\n'), said, isWhole }
 }
@@ -69,8 +69,8 @@ test('a file that is no configuration, or not there, is refused with every probl
   expect(() => run(['domain: d\ndescriptors:\n- {}\n- {}'])).toThrow(
     /no configuration of envoyproxy\/ratelimit\.\n {2}0\.yaml:3 .*\n {2}0\.yaml:4 /,
   )
-  const around = { environment: {}, cwd: '/', signal: AbortSignal.any([]), print: () => {}, say: () => {} }
-  expect(() => importFromEnvoy(['/there/is/none.yaml'], { json: false, shadow: false }, around)).toThrow(
+  const context = { environment: {}, cwd: '/', signal: AbortSignal.any([]), print: () => {}, report: () => {} }
+  expect(() => importFromEnvoy(['/there/is/none.yaml'], { json: false, shadow: false }, context)).toThrow(
     'there is no such file',
   )
 })

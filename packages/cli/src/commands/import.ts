@@ -4,7 +4,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { formatImportProblem } from '@weir/import/foreign-file.ts'
 import { importEnvoy } from '@weir/import/import-envoy.ts'
 import { formatImportNote, importedJson, importedText, inShadow } from '@weir/import/imported-policy.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 
 interface ImportOptions {
   readonly json: boolean
@@ -36,9 +36,9 @@ function shortName(cwd: string, file: string): string {
 export function importFromEnvoy(
   files: readonly string[],
   { json, shadow }: ImportOptions,
-  around: Surroundings,
+  context: CommandContext,
 ): { readonly isWhole: boolean } {
-  const named = files.map((file) => ({ name: shortName(around.cwd, file), text: readText(file) }))
+  const named = files.map((file) => ({ name: shortName(context.cwd, file), text: readText(file) }))
   const result = importEnvoy(named)
   if (result.kind === 'problems') {
     const problems = result.problems.map((problem) => `\n  ${formatImportProblem(problem)}`)
@@ -47,10 +47,10 @@ export function importFromEnvoy(
   const { notes } = result
   const policy = shadow ? inShadow(result.policy) : result.policy
   if (json) {
-    around.print(JSON.stringify({ policy: importedJson(policy), notes }))
+    context.print(JSON.stringify({ policy: importedJson(policy), notes }))
   } else {
-    for (const note of notes) around.say(formatImportNote(note))
-    around.print(importedText(policy, notes).trimEnd())
+    for (const note of notes) context.report(formatImportNote(note))
+    context.print(importedText(policy, notes).trimEnd())
   }
   return { isWhole: notes.every(({ kind }) => kind !== 'lost') }
 }

@@ -4,7 +4,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { drainDead } from '@weir/kafka/journal/drain-dead.ts'
 import { inspectJournals, type JournalReport } from '@weir/kafka/journal/inspect.ts'
 import { findKafka } from '../audit/open-servers.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 import { textTable } from '../text-table.ts'
 
 export interface JournalCommandOptions {
@@ -14,7 +14,7 @@ export interface JournalCommandOptions {
   readonly json: boolean
 }
 
-function findBase({ dir, data }: JournalCommandOptions, { environment }: Surroundings): string {
+function findBase({ dir, data }: JournalCommandOptions, { environment }: CommandContext): string {
   const base = dir ?? (environment.WEIR_JOURNAL_DIR || join(data, 'journal'))
   if (existsSync(base)) return base
   throw new WeirError(
@@ -32,14 +32,14 @@ const isSound = ({ damage, holes, problem }: JournalReport) =>
   damage.length === 0 && holes.length === 0 && problem === undefined
 
 /** What journals there are, whose, and what in them waits for Kafka. */
-export async function listJournals(options: JournalCommandOptions, around: Surroundings): Promise<void> {
-  const reports = await inspectJournals(findBase(options, around))
+export async function listJournals(options: JournalCommandOptions, context: CommandContext): Promise<void> {
+  const reports = await inspectJournals(findBase(options, context))
   if (options.json) {
-    around.print(JSON.stringify(reports))
+    context.print(JSON.stringify(reports))
     return
   }
   if (reports.length === 0) {
-    around.say('no journals: nothing runs here, and nothing waits')
+    context.report('no journals: nothing runs here, and nothing waits')
     return
   }
   const head = ['JOURNAL', 'WAITING', 'OLDEST', 'BYTES', 'STATE']
@@ -50,7 +50,7 @@ export async function listJournals(options: JournalCommandOptions, around: Surro
     String(report.bytes),
     isSound(report) ? stateOf(report) : `${stateOf(report)}; not sound: see weir journal verify`,
   ])
-  around.print(textTable([head, ...rows]))
+  context.print(textTable([head, ...rows]))
 }
 
 function troublesOf({ journal, damage, holes, problem }: JournalReport): string[] {
@@ -67,14 +67,14 @@ function troublesOf({ journal, damage, holes, problem }: JournalReport): string[
 }
 
 /** Reads every frame of every journal. Resolves to whether all can be read and no number is missing. */
-export async function verifyJournals(options: JournalCommandOptions, around: Surroundings): Promise<boolean> {
-  const reports = await inspectJournals(findBase(options, around))
+export async function verifyJournals(options: JournalCommandOptions, context: CommandContext): Promise<boolean> {
+  const reports = await inspectJournals(findBase(options, context))
   const isAllSound = reports.every(isSound)
-  if (options.json) around.print(JSON.stringify({ ok: isAllSound, journals: reports }))
+  if (options.json) context.print(JSON.stringify({ ok: isAllSound, journals: reports }))
   else {
-    for (const trouble of reports.flatMap(troublesOf)) around.print(trouble)
+    for (const trouble of reports.flatMap(troublesOf)) context.print(trouble)
     const waiting = reports.reduce((sum, report) => sum + report.waiting, 0)
-    around.say(
+    context.report(
       `read ${reports.length} journals with ${waiting} records that wait: ${isAllSound ? 'all are sound' : 'not all are sound'}`,
     )
   }
@@ -84,23 +84,23 @@ export async function verifyJournals(options: JournalCommandOptions, around: Sur
 /** Takes over the journals of dead processes and sends them to Kafka. Resolves to whether all of it is there. */
 export async function drainJournals(
   options: JournalCommandOptions & { readonly wait: number },
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<boolean> {
-  const base = findBase(options, around)
+  const base = findBase(options, context)
   const { left, sent, why } = await drainDead({
-    ...findKafka(around, options.data),
+    ...findKafka(context, options.data),
     base,
     clientId: 'weir-journal',
     deadlineMs: options.wait * 1_000,
-    signal: around.signal,
+    signal: context.signal,
   })
-  if (options.json) around.print(JSON.stringify({ sent, left }))
+  if (options.json) context.print(JSON.stringify({ sent, left }))
   else if (left === 0)
-    around.say(
+    context.report(
       sent === 0 ? 'no journal of a dead process waits' : `sent ${sent} journals of dead processes to their end`,
     )
   else
-    around.say(
+    context.report(
       `${left} journals still wait: ${why || 'is Kafka there?'} They are kept; the next ingress, or this command, goes on.`,
     )
   return left === 0

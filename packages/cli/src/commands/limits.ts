@@ -1,35 +1,35 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/change-limits.ts'
+import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
 import { reportLimits } from '../limits/limit-report.ts'
 import { limitTable } from '../limits/limit-table.ts'
 import { withLimitAdmin } from '../limits/open-limit-admin.ts'
-import type { Surroundings } from '../project.ts'
 
 /** How the limits of a subject stand. Changes nothing. */
-export async function peekLimits(options: LimitOptions, around: Surroundings): Promise<void> {
-  const asked = await askLimits(options, around)
-  const limits = await withLimitAdmin(around, options.data, (admin) => reportLimits(admin, asked, 1))
-  if (options.json) around.print(JSON.stringify({ subject: asked.subject.id, limits }))
-  else around.print(limits.length === 0 ? 'No limit applies.' : limitTable(limits))
+export async function peekLimits(options: LimitOptions, context: CommandContext): Promise<void> {
+  const asked = await askLimits(options, context)
+  const limits = await withLimitAdmin(context, options.data, (admin) => reportLimits(admin, asked, 1))
+  if (options.json) context.print(JSON.stringify({ subject: asked.subject.id, limits }))
+  else context.print(limits.length === 0 ? 'No limit applies.' : limitTable(limits))
 }
 
-function say({ subject, changed, left }: ChangedLimits, verb: string, around: Surroundings): void {
+function printChanges({ subject, changed, left }: ChangedLimits, verb: string, context: CommandContext): void {
   for (const { name, keys } of changed)
-    around.print(`${verb} ${name} of ${subject}: ${keys} ${keys === 1 ? 'key' : 'keys'} removed`)
-  for (const { name, because } of left) around.print(`left ${name} as it is: it ${because}`)
+    context.print(`${verb} ${name} of ${subject}: ${keys} ${keys === 1 ? 'key' : 'keys'} removed`)
+  for (const { name, because } of left) context.print(`left ${name} as it is: it ${because}`)
 }
 
 /** An unblocked limit keeps its count: so that nobody wonders why the next request is blocked again. */
-function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, around: Surroundings): void {
+function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, context: CommandContext): void {
   const { ip, keyId, route } = options
   const scope = Object.entries({ ip, 'key-id': keyId, route: route === undefined ? undefined : JSON.stringify(route) })
   const asked = scope.map(([flag, value]) => (value === undefined ? '' : ` --${flag} ${value}`)).join('')
   for (const { name, used_up } of changed) {
     if (!(used_up > 0)) continue
     const reset = `weir limits reset --subject ${subject} --limit ${name}${asked}`
-    around.say(
+    context.report(
       `${name} of ${subject} is used up: the next request is refused, and blocks again. "${reset}" forgets its count.`,
     )
   }
@@ -38,10 +38,10 @@ function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, a
 /** By the console, whose audit has it; undefined where none can be reached, or a policy file was named. */
 async function changeByConsole(
   { subject, limit, ip, keyId, route, policy, data }: LimitOptions,
-  around: Surroundings,
+  context: CommandContext,
   change: LimitChange,
 ): Promise<ChangedLimits | undefined> {
-  const address = policy === undefined ? findConsole(around.environment, data) : undefined
+  const address = policy === undefined ? findConsole(context.environment, data) : undefined
   if (address === undefined) return undefined
   const path = `/v1/subjects/${encodeURIComponent(subject)}/limits/${change}`
   try {
@@ -49,31 +49,35 @@ async function changeByConsole(
     return (await askConsole<ChangedLimits>(address, asked)).body
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
-    around.say(error.message)
+    context.report(error.message)
     return undefined
   }
 }
 
-async function changeInRedis(options: LimitOptions, around: Surroundings, change: LimitChange): Promise<ChangedLimits> {
-  const asked = await askLimits(options, around)
-  const result = await withLimitAdmin(around, options.data, (admin) => changeLimits(admin, asked, options, change))
-  around.say(
+async function changeInRedis(
+  options: LimitOptions,
+  context: CommandContext,
+  change: LimitChange,
+): Promise<ChangedLimits> {
+  const asked = await askLimits(options, context)
+  const result = await withLimitAdmin(context, options.data, (admin) => changeLimits(admin, asked, options, change))
+  context.report(
     'Done in Redis itself: no audit has it, and processes hold to refusals that they remember for two seconds.',
   )
   return result
 }
 
-async function run(options: LimitOptions, around: Surroundings, verb: string, change: LimitChange): Promise<void> {
-  const result = (await changeByConsole(options, around, change)) ?? (await changeInRedis(options, around, change))
-  if (options.json) around.print(JSON.stringify(result))
-  else say(result, verb, around)
-  sayUsedUp(result, options, around)
+async function run(options: LimitOptions, context: CommandContext, verb: string, change: LimitChange): Promise<void> {
+  const result = (await changeByConsole(options, context, change)) ?? (await changeInRedis(options, context, change))
+  if (options.json) context.print(JSON.stringify(result))
+  else printChanges(result, verb, context)
+  sayUsedUp(result, options, context)
 }
 
 /** Forgets what was counted, blocks included. */
-export const resetLimits = (options: LimitOptions, around: Surroundings): Promise<void> =>
-  run(options, around, 'reset', 'reset')
+export const resetLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
+  run(options, context, 'reset', 'reset')
 
 /** Lets in who was shut out; what was counted stays counted. */
-export const unblockLimits = (options: LimitOptions, around: Surroundings): Promise<void> =>
-  run(options, around, 'unblocked', 'unblock')
+export const unblockLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
+  run(options, context, 'unblocked', 'unblock')

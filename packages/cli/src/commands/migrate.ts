@@ -6,14 +6,14 @@ import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'
 
 /** Brings ClickHouse's tables to this version, and says what it did. */
-export async function applyMigrations(server: ClickhouseServer, say: (line: string) => void): Promise<void> {
+export async function applyMigrations(server: ClickhouseServer, report: (line: string) => void): Promise<void> {
   const client = connectClickhouse(server, 'weir-migrate')
   try {
     const missing = await clickhouseMissing(client)
     if (missing !== undefined) throw new WeirError('CLICKHOUSE_UNAVAILABLE', `Migrating: ${missing}`)
     const migrations = await readMigrations(inProject('infra/clickhouse/migrations'))
     const applied = await migrate(client, migrations).catch(throwRefusal(client))
-    say(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
+    report(applied.length === 0 ? 'tables are up to date' : `tables: applied ${applied.join(', ')}`)
   } finally {
     await client.close()
   }

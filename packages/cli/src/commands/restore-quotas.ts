@@ -3,8 +3,8 @@ import { quotasOf } from '@weir/core/audit/quota.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 import { withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
+import type { CommandContext } from '../command-context.ts'
 import { findDefinitions } from '../limits/find-policy.ts'
-import type { Surroundings } from '../project.ts'
 import { textTable } from '../text-table.ts'
 
 export interface RestoreOptions {
@@ -20,13 +20,13 @@ const shownMax = 50
  * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in it. Lowers
  * none, and may be repeated.
  */
-export async function restoreQuotas(options: RestoreOptions, around: Surroundings): Promise<void> {
-  const { policy, from } = await findDefinitions(options, around)
+export async function restoreQuotas(options: RestoreOptions, context: CommandContext): Promise<void> {
+  const { policy, from } = await findDefinitions(options, context)
   const { summable, unsummable } = quotasOf(policy)
-  around.say(`quotas ${from}`)
-  const restored = await withClickhouse(around, options.data, async (clickhouse) => {
+  context.report(`quotas ${from}`)
+  const restored = await withClickhouse(context, options.data, async (clickhouse) => {
     const floors = quotaFloors(await askQuotaUses(clickhouse, summable, Date.now()), summable)
-    return withQuotaServers(around, options.data, async (servers) => {
+    return withQuotaServers(context, options.data, async (servers) => {
       const counts = await createQuotaCounts(servers).raise(floors)
       return floors.flatMap((floor, at) => {
         const count = counts[at]
@@ -36,17 +36,17 @@ export async function restoreQuotas(options: RestoreOptions, around: Surrounding
   })
   const raised = restored.filter(({ outcome }) => outcome === 'raised')
   const other = restored.filter(({ outcome }) => outcome === 'other')
-  for (const { name, because } of unsummable) around.say(`left ${name} as it is: it ${because}`)
-  for (const { key } of other) around.say(`left ${key} as it is: another period is being counted there`)
+  for (const { name, because } of unsummable) context.report(`left ${name} as it is: it ${because}`)
+  for (const { key } of other) context.report(`left ${key} as it is: another period is being counted there`)
   if (options.json) {
-    around.print(JSON.stringify({ counts: restored.length, raised: raised.map(wireOf), left: unsummable }))
+    context.print(JSON.stringify({ counts: restored.length, raised: raised.map(wireOf), left: unsummable }))
     return
   }
-  around.say(`${restored.length} counts looked at, ${raised.length} raised`)
+  context.report(`${restored.length} counts looked at, ${raised.length} raised`)
   if (raised.length === 0) return
   const rows = raised.slice(0, shownMax).map(({ key, before, now }) => [key, String(before), String(now)])
   const more = raised.length > shownMax ? [[`… and ${raised.length - shownMax} more`, '', '']] : []
-  around.print(textTable([['KEY', 'WAS', 'IS'], ...rows, ...more]))
+  context.print(textTable([['KEY', 'WAS', 'IS'], ...rows, ...more]))
 }
 
 const wireOf = (raised: { readonly key: string; readonly before: number; readonly now: number }) => ({

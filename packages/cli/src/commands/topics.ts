@@ -3,10 +3,10 @@ import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 
 /** Creates the topics of infra/kafka/topics.json that are missing, and names what is otherwise than it says there. */
-export async function createTopics(kafka: KafkaOptions, say: (line: string) => void): Promise<void> {
-  const report = await ensureTopics(kafka, await readTopics())
-  say(report.created.length === 0 ? 'topics are there' : `topics: created ${report.created.join(', ')}`)
-  for (const { topic, what, wanted, found } of report.differences) {
-    say(`topic ${topic}: ${what} is ${found}, and infra/kafka/topics.json says ${wanted}`)
+export async function createTopics(kafka: KafkaOptions, report: (line: string) => void): Promise<void> {
+  const changes = await ensureTopics(kafka, await readTopics())
+  report(changes.created.length === 0 ? 'topics are there' : `topics: created ${changes.created.join(', ')}`)
+  for (const { topic, what, wanted, found } of changes.differences) {
+    report(`topic ${topic}: ${what} is ${found}, and infra/kafka/topics.json says ${wanted}`)
   }
 }

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import type { CommandContext } from '../command-context.ts'
 import { hasDocker } from '../docker.ts'
 import { findClickhouse } from '../find-clickhouse.ts'
 import { kafkaFrom } from '../kafka-from.ts'
-import type { Surroundings } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
 import { openDataDir } from '../up/data-dir.ts'
 import { effectivePolicy } from '../up/effective-policy.ts'
@@ -42,8 +42,8 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
  * Starts everything and keeps it running until the signal; whatever fails on the way up stops all that was started. The
  * order: what can be wrong without anything running is checked first.
  */
-export async function up(options: UpOptions, around: Surroundings): Promise<void> {
-  const { environment, say, signal } = around
+export async function up(options: UpOptions, context: CommandContext): Promise<void> {
+  const { environment, report, signal } = context
   process.umask(0o077) // inherited by all that is started: files of the servers are the owner's alone, too
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
@@ -52,7 +52,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))
-  const servers = await planServers({ environment, dir: data.dir, ports, progress: say })
+  const servers = await planServers({ environment, dir: data.dir, ports, progress: report })
   const policyFile = join(data.dir, 'policy.yaml')
   const before = existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined
   const demo = effectivePolicy(policyText, {
@@ -67,16 +67,16 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
   const supervisor = createSupervisor({
     logDir: join(data.dir, 'logs'),
     environment,
-    say,
+    report,
     onPid: () => data.writeState(line()),
   })
   let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {
-    if (servers.parts.length > 0) say(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
+    if (servers.parts.length > 0) report(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
     relay = await servers.openRelay()
     await supervisor.start(servers.parts, signal)
-    await createTopics(kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics'), say)
-    await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), say)
+    await createTopics(kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics'), report)
+    await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), report)
     const parts = {
       environment,
       data,
@@ -86,7 +86,7 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
       watch: options.watch,
       opsPorts,
     }
-    say('starting console, ingress, metering, alerting and the demo …')
+    report('starting console, ingress, metering, alerting and the demo …')
     const services = serviceParts(parts)
     const isConsole = ({ name }: Part) => name === 'console'
     await supervisor.start([...demoParts(parts), ...services.filter(isConsole)], signal)
@@ -95,20 +95,20 @@ export async function up(options: UpOptions, around: Surroundings): Promise<void
       console: { url: line().console, token: data.secrets.adminToken },
       policy: demo,
       before,
-      say,
+      report,
     })
     await supervisor.start(
       services.filter((part) => !isConsole(part)),
       signal,
     )
     data.writeState(line())
-    around.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
+    context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-    say('stopping …')
+    report('stopping …')
   } finally {
     relay?.close()
     await stopInOrder(supervisor)
     data.release()
   }
-  say(`stopped. The data stays in ${data.dir}`)
+  report(`stopped. The data stays in ${data.dir}`)
 }

@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 import { readStateFile } from './read-state-file.ts'
 
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
@@ -27,14 +27,14 @@ const tokenVariables = {
 }
 
 /** The console's address by the environment, else by the `weir up` on the data directory; undefined for neither. */
-export function findConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress | undefined {
+export function findConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress | undefined {
   const url = environment.WEIR_CONSOLE_URL || readStateFile(dataDir, 'console')
   const token = readConfig(tokenVariables, environment).token.text || readStateFile(dataDir, 'adminToken')
   return url === undefined || token === undefined ? undefined : { url, token }
 }
 
 /** As `findConsole`, where nothing goes without one. */
-export function requireConsole(environment: Surroundings['environment'], dataDir: string): ConsoleAddress {
+export function requireConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress {
   const found = findConsole(environment, dataDir)
   if (found === undefined) {
     const isMissing = (name: string) => !environment[name] && !environment[`${name}_FILE`]

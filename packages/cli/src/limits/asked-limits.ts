@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import type { Surroundings } from '../project.ts'
+import type { CommandContext } from '../command-context.ts'
 import { findPolicy } from './find-policy.ts'
 
 /** What the commands about limits are asked, as typed. */
@@ -13,8 +13,8 @@ export interface LimitOptions extends LimitQuestion {
 }
 
 /** Finds in the policy what was asked; a CONFIG_INVALID that says what is wrong otherwise. */
-export async function askLimits(options: LimitOptions, around: Surroundings): Promise<AskedLimits> {
-  const { policy, from } = await findPolicy(options, around)
+export async function askLimits(options: LimitOptions, context: CommandContext): Promise<AskedLimits> {
+  const { policy, from } = await findPolicy(options, context)
   const found = findAskedLimits(policy, options, addressScope)
   if (found.kind === 'found') return found.asked
   const what = found.kind === 'unknown' ? `${found.message} (${from})` : `--${found.field} ${found.message}`

@@ -23,8 +23,8 @@ test('A token that may not see hashes is enough to explain and to look at limits
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
   const ignore = () => undefined
   const environment = { WEIR_CONSOLE_URL: url, WEIR_ADMIN_TOKEN: 'a reader' }
-  const around = { environment, cwd: '', print: ignore, say: ignore, signal: new AbortController().signal }
-  const found = await findPolicy({ subject: 'acme', data: '', json: false }, around)
+  const context = { environment, cwd: '', print: ignore, report: ignore, signal: new AbortController().signal }
+  const found = await findPolicy({ subject: 'acme', data: '', json: false }, context)
   expect(found.policy.subjects.get('acme')?.plan.name).toBe('free')
-  expect([...(await findDefinitions({ data: '' }, around)).policy.plans.keys()]).toEqual(['free'])
+  expect([...(await findDefinitions({ data: '' }, context)).policy.plans.keys()]).toEqual(['free'])
 })

@@ -1,8 +1,9 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
-import { inProject, type Surroundings } from '../project.ts'
+import { inProject } from '../project.ts'
 import { readPolicyFile } from '../read-policy-file.ts'
 import type { LimitOptions } from './asked-limits.ts'
 
@@ -20,11 +21,11 @@ const ofFile = (file: string): FoundPolicy => ({
 /** As `findPolicy`, without any subject: what plans, limits and routes there are. */
 export async function findDefinitions(
   { policy: file, data }: Pick<LimitOptions, 'policy' | 'data'>,
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<FoundPolicy> {
   if (file !== undefined) return ofFile(file)
-  const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
-  const address = findConsole(around.environment, data)
+  const usual = context.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
+  const address = findConsole(context.environment, data)
   if (address === undefined) return ofFile(usual)
   const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy' })
   // Subjects may be a million, and more than a file may hold.
@@ -49,20 +50,20 @@ function readAnswer({ tokens: _, subjects = {}, ...rest }: WrittenPolicy, url: s
  */
 export async function findPolicy(
   { policy: file, data, subject }: LimitOptions,
-  around: Surroundings,
+  context: CommandContext,
 ): Promise<FoundPolicy> {
   if (file !== undefined) return ofFile(file)
-  const usual = around.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
-  const address = findConsole(around.environment, data)
+  const usual = context.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
+  const address = findConsole(context.environment, data)
   if (address === undefined) return ofFile(usual)
   try {
     const path = `/v1/policy?subject=${encodeURIComponent(subject)}`
     const { body } = await askConsole<WrittenPolicy>(address, { path })
-    around.say(`by the policy in force, from the console at ${address.url}`)
+    context.report(`by the policy in force, from the console at ${address.url}`)
     return { policy: readAnswer(body, address.url), from: `by the console at ${address.url}` }
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
-    around.say(`by the policy ${usual}; ${error.message}`)
+    context.report(`by the policy ${usual}; ${error.message}`)
     return ofFile(usual)
   }
 }

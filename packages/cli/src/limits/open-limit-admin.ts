@@ -5,15 +5,15 @@ import { isRedisFault, redisUnavailable, serverFinder } from '@weir/redis/limit-
 import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { CommandContext } from '../command-context.ts'
 import { readStateFile } from '../console/read-state-file.ts'
-import type { Surroundings } from '../project.ts'
 
 /** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
 const readyDeadlineMs = 3_000
 
 const variables = redisVariables({ about: '', fallback: '', kinds: ['single', 'sentinel', 'cluster'] })
 
-function readRedisConfig(environment: Surroundings['environment'], dataDir: string) {
+function readRedisConfig(environment: CommandContext['environment'], dataDir: string) {
   const config = readConfig(variables, environment)
   if (config.redisUrl.text !== '') return config
   const text = readStateFile(dataDir, 'redis')
@@ -26,18 +26,18 @@ function readRedisConfig(environment: Surroundings['environment'], dataDir: stri
 
 /** Runs `use` with a connection to the Redis that decides, which is closed afterwards. */
 export const withLimitAdmin = <T>(
-  around: Surroundings,
+  context: CommandContext,
   dataDir: string,
   use: (admin: LimitAdmin) => Promise<T>,
-): Promise<T> => withLimiter(around, dataDir, (connection) => use(createLimitAdmin(serverFinder(connection))))
+): Promise<T> => withLimiter(context, dataDir, (connection) => use(createLimitAdmin(serverFinder(connection))))
 
 /** As `withLimitAdmin`, for what works with the connection itself. */
 export async function withLimiter<T>(
-  around: Surroundings,
+  context: CommandContext,
   dataDir: string,
   use: (connection: ReturnType<typeof connectLimiter>) => Promise<T>,
 ): Promise<T> {
-  const config = readRedisConfig(around.environment, dataDir)
+  const config = readRedisConfig(context.environment, dataDir)
   let last = `no answer within ${readyDeadlineMs / 1_000} s`
   const connection = connectLimiter(config.redisUrl, {
     tls: config,
@@ -47,7 +47,7 @@ export async function withLimiter<T>(
     },
   })
   try {
-    const isReady = () => around.signal.aborted || connection.status === 'ready'
+    const isReady = () => context.signal.aborted || connection.status === 'ready'
     if ((await waitUntil(isReady, { deadlineMs: readyDeadlineMs })) !== true) throw redisUnavailable(last)
     return await use(connection)
   } catch (error) {

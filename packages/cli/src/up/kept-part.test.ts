@@ -16,7 +16,7 @@ it('what a part is given goes before a variable of the environment, and before a
       ...{ ready: async () => readFileSync(logFile, 'utf8') !== '', startDeadlineMs: 60_000 },
     },
     {
-      ...{ logFile, say: () => undefined, onPid: () => undefined },
+      ...{ logFile, report: () => undefined, onPid: () => undefined },
       environment: { PATH: process.env.PATH, GIVEN: 'yours', GIVEN_FILE: '/a', OTHER_FILE: '/b' },
     },
   )

@@ -18,12 +18,12 @@ export interface Part {
 }
 
 /** What a kept part has of its surroundings. */
-export interface PartSurroundings {
+export interface ProcessContext {
   readonly logFile: string
   /** What every part inherits, so that its own variables can be set from outside. */
   readonly environment: Environment
   /** One line for the person at the terminal. */
-  readonly say: (line: string) => void
+  readonly report: (line: string) => void
   /** Its pid is another now. */
   readonly onPid: () => void
 }
@@ -54,16 +54,16 @@ function setAsideLongLog(file: string): void {
  */
 export class KeptPart {
   readonly part: Part
-  readonly #around: PartSurroundings
+  readonly #context: ProcessContext
   #child: ChildProcess | undefined
   #startedAtMs = 0
   #restartDelayMs = restartDelayFirstMs
   #timer: NodeJS.Timeout | undefined
   #state: 'starting' | 'settled' | 'stopped' = 'starting'
 
-  constructor(part: Part, around: PartSurroundings) {
+  constructor(part: Part, context: ProcessContext) {
     this.part = part
-    this.#around = around
+    this.#context = context
   }
 
   /** Undefined while no process of it runs. */
@@ -82,7 +82,7 @@ export class KeptPart {
     )
     if (answer !== 'ready') {
       const what = answer === 'dead' ? 'ended while starting' : `was not ready after ${startDeadlineMs / 1_000} s`
-      const { logFile } = this.#around
+      const { logFile } = this.#context
       const tail = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-8).join('\n  ')
       throw new WeirError('PART_NOT_STARTED', `${name} ${what}. The end of ${logFile}:\n  ${tail}`)
     }
@@ -99,7 +99,7 @@ export class KeptPart {
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     child.kill('SIGTERM')
     const kill = setTimeout(() => {
-      this.#around.say(`${this.part.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
+      this.#context.report(`${this.part.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
       child.kill('SIGKILL')
     }, stopDeadlineMs)
     await ended
@@ -107,7 +107,7 @@ export class KeptPart {
   }
 
   #spawn(): void {
-    const { logFile, environment } = this.#around
+    const { logFile, environment } = this.#context
     setAsideLongLog(logFile)
     const log = openSync(logFile, 'a')
     const { env: own, command, cwd } = this.part // once: in tests each start has an environment of its own
@@ -127,8 +127,8 @@ export class KeptPart {
     const livedMs = performance.now() - this.#startedAtMs
     const longer = Math.min(this.#restartDelayMs * 2, restartDelayMaxMs)
     this.#restartDelayMs = livedMs > restartForgivenMs ? restartDelayFirstMs : longer
-    const { say, logFile, onPid } = this.#around
-    say(`${this.part.name} ended (${how}); starting it again in ${this.#restartDelayMs} ms. Log: ${logFile}`)
+    const { report, logFile, onPid } = this.#context
+    report(`${this.part.name} ended (${how}); starting it again in ${this.#restartDelayMs} ms. Log: ${logFile}`)
     this.#timer = setTimeout(() => {
       this.#spawn()
       onPid()

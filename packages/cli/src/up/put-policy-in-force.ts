@@ -10,7 +10,7 @@ export interface PolicyToApply {
   readonly policy: EffectivePolicy
   /** The effective text of the last time; undefined for the first. */
   readonly before: string | undefined
-  readonly say: (line: string) => void
+  readonly report: (line: string) => void
 }
 
 /** Where the demo's own addresses stand, which differ from one start to the next. */
@@ -24,14 +24,14 @@ const demoParts = [
  * survives a restart, and what was edited in the file is taken over. Of the same file only the demo's addresses are
  * brought up to date, where nobody has written others.
  */
-export async function putPolicyInForce({ console, policy, before, say }: PolicyToApply): Promise<void> {
+export async function putPolicyInForce({ console, policy, before, report }: PolicyToApply): Promise<void> {
   const path = `/v1/policy?if_changed=true&revision=${policy.revision}`
   const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: policy.text })
   if (change !== undefined) {
-    say(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
+    report(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
     return
   }
-  say('the policy is the one applied last; edits by the admin API stay')
+  report('the policy is the one applied last; edits by the admin API stay')
   if (before === undefined || before === policy.text) return
   const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
   for (const [section, name] of demoParts) {

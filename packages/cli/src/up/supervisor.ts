@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { KeptPart, type Part, type PartSurroundings } from './kept-part.ts'
+import { KeptPart, type Part, type ProcessContext } from './kept-part.ts'
 
 export interface Supervisor {
   /** Starts parts side by side and waits until all are ready; throws if one of them cannot. */
@@ -11,7 +11,7 @@ export interface Supervisor {
 }
 
 /** Keeps the parts of `weir up` running, each with a log of its own. */
-export function createSupervisor(options: { readonly logDir: string } & Omit<PartSurroundings, 'logFile'>): Supervisor {
+export function createSupervisor(options: { readonly logDir: string } & Omit<ProcessContext, 'logFile'>): Supervisor {
   const kept = new Map<string, KeptPart>()
   return {
     async start(parts, signal) {

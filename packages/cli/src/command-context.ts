@@ -1,5 +1,16 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { Surroundings } from './project.ts'
+
+/** What a command has of its process. */
+export interface CommandContext {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  /** Writes a line for people to standard error, so that standard output stays for results. */
+  readonly report: (line: string) => void
+  /** Writes the result of the command to standard output. */
+  readonly print: (text: string) => void
+  /** Aborted by SIGTERM, SIGINT, or the end of the npm that started the command. */
+  readonly signal: AbortSignal
+}
 
 /** npm does not hand on its own death: a command that npm started ends when its parent has become another. */
 function stopWithNpm(stop: () => void): void {
@@ -9,7 +20,7 @@ function stopWithNpm(stop: () => void): void {
 }
 
 /** Opens what a command has of this process: its environment, folder and output, and a signal for its end. */
-export function openSurroundings(environment: NodeJS.ProcessEnv): Surroundings {
+export function openCommandContext(environment: NodeJS.ProcessEnv): CommandContext {
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop.abort())
   if (environment.npm_lifecycle_event !== undefined) stopWithNpm(() => stop.abort())
@@ -17,17 +28,17 @@ export function openSurroundings(environment: NodeJS.ProcessEnv): Surroundings {
     environment,
     // npm and the launcher may be called from elsewhere than the folder in which the person typed.
     cwd: environment.INIT_CWD ?? process.cwd(),
-    say: (line) => process.stderr.write(`weir: ${line}\n`),
+    report: (line) => process.stderr.write(`weir: ${line}\n`),
     print: (text) => process.stdout.write(`${text}\n`),
     signal: stop.signal,
   }
 }
 
 /** Reports why a command failed and returns its exit code. A bug is thrown on, for its stack. */
-export function reportFailure(error: unknown, around: Surroundings, exitCodeOfTrouble = 1): number {
+export function reportFailure(error: unknown, context: CommandContext, exitCodeOfTrouble = 1): number {
   const isOperating = error instanceof WeirError
-  if (around.signal.aborted) around.say('stopped while starting')
-  else if (isOperating) around.say(`${error.message} [${error.code}]`)
+  if (context.signal.aborted) context.report('stopped while starting')
+  else if (isOperating) context.report(`${error.message} [${error.code}]`)
   else throw error
   return isOperating && error.code.endsWith('_INVALID') ? 2 : exitCodeOfTrouble
 }
