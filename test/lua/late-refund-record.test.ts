@@ -4,7 +4,6 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
-import { createLateRefunds } from '@weir/ingress/late-refunds.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
@@ -33,8 +32,7 @@ async function open(identity: string, around: Around) {
     `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
     'weir.yaml',
   )
-  const lateRefunds = createLateRefunds()
-  const store = createRedisLimitStore({ redis, ...common, onLateRefund: lateRefunds.refunded })
+  const store = createRedisLimitStore({ redis, ...common })
   const log = createMemoryDecisionLog()
   const logger = createLogger('test', 'silent')
   const { api, proxy } = await buildApps(
@@ -42,7 +40,7 @@ async function open(identity: string, around: Around) {
       policy: createLivePolicy(policy),
       identifier: createIdentifier({ clock: systemClock, log: logger }),
       outcomes: { append: () => true },
-      ...{ store: around(store), log, clock: systemClock, lateRefunds },
+      ...{ store: around(store), log, clock: systemClock },
     },
     logger,
     () => sha256('root'),

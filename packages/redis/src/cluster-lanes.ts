@@ -118,6 +118,7 @@ export class ClusterLanes {
   ): Promise<Decision> {
     const isGone = done.some(isUnavailable)
     if (isGone && unavailableDecision(request, 'unknown').allowed) return unavailableDecision(request, chargedBy(done))
+    const lateRefund = firstLateRefund(done)
     const charged = done.filter(({ decision }) => decision.charged === 'yes')
     const startedMs = performance.now()
     const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
@@ -131,7 +132,7 @@ export class ClusterLanes {
     const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =
       areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'
-    if (isGone) return unavailableDecision(request, outcome)
+    if (isGone) return { ...unavailableDecision(request, outcome), ...lateRefund }
     // A part that was not reached is as it was when it was looked at; the subject's always was, unless another refused before.
     const homeLook = !done.some(({ part }) => part === home) ? await this.#lookAt([home], arrivedMs) : []
     if (homeLook.some(isUnavailable)) return unavailableDecision(request, outcome)
@@ -176,6 +177,12 @@ export class ClusterLanes {
 const hasBlock = ({ mode, blockMs }: Limit) => mode === 'enforce' && blockMs > 0
 
 const isUnavailable = ({ decision }: Pick<PartDecision, 'decision'>) => decision.reason === 'unavailable'
+
+/** The first refund of a part: the record then says that the charge is gone. */
+function firstLateRefund(done: readonly PartDecision[]): Pick<Decision, 'lateRefund'> {
+  const refunds = done.flatMap(({ decision }) => decision.lateRefund ?? [])
+  return refunds.length === 0 ? {} : { lateRefund: Promise.race(refunds) }
+}
 
 function chargedBy(done: readonly PartDecision[]): Charged {
   return done.every(({ decision }) => decision.charged === 'no') ? 'no' : 'unknown'

@@ -26,6 +26,8 @@ export interface DecideTask extends TaskTimes {
   readonly kind: 'decide'
   readonly request: LimitRequest
   readonly resolve: (decision: Decision) => void
+  /** Set when the request was denied at its deadline: settles `Decision.lateRefund`. */
+  onLateRefund?: () => void
 }
 
 export interface RefundTask extends TaskTimes {
@@ -42,8 +44,6 @@ export interface LaneOptions {
   readonly deadlineMs: number
   readonly counts: StoreCounts
   readonly parts: () => CallParts
-  /** What a late reply had charged its turned-away client was given back. */
-  readonly onLateRefund?: ((request: LimitRequest) => void) | undefined
 }
 
 /** One call under way. `isGivenUp`: its requests were answered without it, because it took too long. */
@@ -214,15 +214,13 @@ export class Lane {
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
       if (task.kind === 'refund' || outcome === undefined || !('charged' in outcome)) continue
-      const { request } = task
-      // Under an idempotency key the charge stands for the next attempt, which will be admitted by it.
-      const isOwed = outcome.charged === 'yes' && request.idempotency === undefined
-      if (isOwed && !unavailableDecision(request, 'unknown').allowed) this.#owe(request, outcome)
+      const { request, onLateRefund } = task
+      if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#owe(request, outcome, onLateRefund)
     }
     if (this.#owed.length > 0) this.#target.whenBack(() => this.#payBack())
   }
 
-  #owe(request: LimitRequest, charge: Charge): void {
+  #owe(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
     if (this.#isClosed || this.#owed.length >= owedMax) {
       this.#counts.lateRefundsLost += 1
       return
@@ -230,7 +228,7 @@ export class Lane {
     const resolve = (isRefunded: boolean) => {
       if (isRefunded) {
         this.#counts.lateRefunds += 1
-        this.#options.onLateRefund?.(request)
+        onLateRefund()
       } else this.#counts.lateRefundsLost += 1
     }
     const reject = () => resolve(false)
@@ -271,7 +269,7 @@ export class Lane {
     call.isGivenUp = true
     this.#call = undefined
     this.#target.onOverdue()
-    this.#answerAll(call.tasks, 'unknown')
+    for (const task of call.tasks) this.#answer(task, 'unknown', true)
     this.#answerWaiting()
     this.#goOn()
   }
@@ -286,13 +284,24 @@ export class Lane {
     for (const task of tasks) this.#answer(task, charged)
   }
 
-  /** Without Redis. A refund is not tried again: whether it was made would have to be known. */
-  #answer(task: Task, charged: Charged): void {
-    if (task.kind === 'refund') task.resolve(false)
-    else {
-      this.#counts.unavailable += 1
-      task.resolve(unavailableDecision(task.request, charged))
+  /**
+   * Without Redis. A refund is not tried again: whether it was made would have to be known. A request whose reply may come late gets what
+   * that charged refunded if it is denied here; but under an idempotency key the charge stands for the next attempt, which it admits.
+   */
+  #answer(task: Task, charged: Charged, mayReplyLate = false): void {
+    if (task.kind === 'refund') {
+      task.resolve(false)
+      return
     }
+    this.#counts.unavailable += 1
+    const decision = unavailableDecision(task.request, charged)
+    if (!mayReplyLate || decision.allowed || task.request.idempotency !== undefined) {
+      task.resolve(decision)
+      return
+    }
+    const { promise: lateRefund, resolve } = Promise.withResolvers<void>()
+    task.onLateRefund = resolve
+    task.resolve({ ...decision, lateRefund })
   }
 }
 

@@ -32,8 +32,6 @@ export interface RedisLimitStoreOptions {
   readonly markersMax?: number
   /** A test's time for the script; undefined for Redis's clock. */
   readonly now?: () => number | undefined
-  /** The charge of a decision that was given as unavailable, and refused, was given back after all. */
-  readonly onLateRefund?: ((request: LimitRequest) => void) | undefined
 }
 
 export interface RedisLimitStore extends LimitStore {
@@ -112,14 +110,13 @@ class ScriptLimitStore implements RedisLimitStore {
     deadlineMs = deadlineMsDefault,
     markersMax = markersMaxDefault,
     now,
-    onLateRefund,
   }: RedisLimitStoreOptions) {
     this.#markersMax = markersMax
     this.#clock = clock
     this.#now = now ?? (() => undefined)
     this.#boundaries = boundaries
     boundaries('day', 'UTC', 1, clock.nowMs()) // the first use takes longer than a request's deadline
-    const options: LaneOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts(), onLateRefund }
+    const options: LaneOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts() }
     this.#servers = redis instanceof Redis ? oneServer(redis, options) : manyServers(redis, options)
     const { all } = this.#servers
     this.checkHealth = createHealthCheck({ redis, servers: all, refused: () => this.#counts.refused, clock })

@@ -55,7 +55,6 @@ export async function buildApps(
     settlements: ports.settlements ?? noSettlements,
     telling: ports.telling ?? noTelling,
   })
-  ports.lateRefunds?.tellTo((unsure) => settling.recordLateRefund(unsure))
   const reverse = createProxy({ ...ports, settling }, gate, logger, { tls: tls.proxy })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)

@@ -15,7 +15,6 @@ import { limitToWaitFor, limitWaitedFor, waitForRoom } from './delay/patience.ts
 import { createDenials, type Denials } from './denials.ts'
 import { createExceeded, type ExceededCounts } from './exceeded.ts'
 import type { NamedValues } from './http/named-scopes.ts'
-import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
 import { denialOf, strangerOf } from './recorded.ts'
@@ -104,7 +103,6 @@ export interface GateParts {
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with all that correct records. */
   readonly corrections?: Corrections | undefined
-  readonly lateRefunds?: LateRefunds | undefined
   /** Given by tests. */
   readonly delays?: DelayQueues | undefined
 }
@@ -165,9 +163,10 @@ class DecidingGate implements Gate {
       const limit = mayWait ? limitToWaitFor(decision, limits, ask.waitMs) : undefined
       if (limit !== undefined) return this.#decideLater(ask, limits, limit, { ask, request, kept, decision })
       this.#exceeded.note(decision, limits)
-      return decision.charged === 'unknown'
-        ? this.#refuseUnsure(ask, request, decision)
-        : this.#recording.refuse(denialOf(ask, decision), limits, decision)
+      const { lateRefund } = decision
+      return lateRefund === undefined
+        ? this.#recording.refuse(denialOf(ask, decision), limits, decision)
+        : this.#refuseUnsure(ask, limits, decision, lateRefund)
     }
     if (decision.deniedBy !== '') this.#exceeded.note(decision, limits)
     const tsMs = kept?.tsMs ?? clock.nowMs()
@@ -206,12 +205,19 @@ class DecidingGate implements Gate {
     return this.#recording.unrecorded(limits, decision, isBack ? 'no' : decision.charged)
   }
 
-  /** Should a late reply turn out to have charged it, the store gives that back, and the record is corrected. */
-  async #refuseUnsure(ask: Ask, request: LimitRequest, decision: Decision): Promise<Verdict> {
-    const { clock, lateRefunds } = this.#parts
-    const tsMs = clock.nowMs()
-    const verdict = await this.#recording.refuse(denialOf(ask, decision), request.limits, decision)
-    if (verdict.id !== undefined) lateRefunds?.note({ id: verdict.id, about: aboutOf(ask, tsMs), request })
+  /** Should a late reply show a charge, the store refunds it, and the record is corrected: no usage changes by that. */
+  async #refuseUnsure(
+    ask: Ask,
+    limits: readonly Limit[],
+    decision: Decision,
+    lateRefund: Promise<void>,
+  ): Promise<Verdict> {
+    const about = aboutOf(ask, this.#parts.clock.nowMs())
+    const verdict = await this.#recording.refuse(denialOf(ask, decision), limits, decision)
+    const { id: decisionId } = verdict
+    if (decisionId === undefined) return verdict
+    const correction = { decisionId, subject: ask.subject.id, about, adjustment: 0, charged: 'no', limits: [] } as const
+    void lateRefund.then(() => this.#corrections.record(correction))
     return verdict
   }
 

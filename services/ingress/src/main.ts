@@ -20,7 +20,6 @@ import { ingressVariables } from './config.ts'
 import { registerCorrections } from './correction-metrics.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
-import { createLateRefunds } from './late-refunds.ts'
 import { registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
@@ -49,8 +48,7 @@ await startService(
       periodBoundaries: createBoundaryCache(),
       deadlineMs: config.decisionDeadlineMs,
     }
-    const lateRefunds = createLateRefunds()
-    const own = { redis, ...common, onLateRefund: lateRefunds.refunded, markersMax: config.markersPerSubject }
+    const own = { redis, ...common, markersMax: config.markersPerSubject }
     const store = await run.own('limits', createRedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
@@ -83,7 +81,7 @@ await startService(
           admissions,
           onJournalFull: config.onJournalFull,
         },
-        ...{ settlements, telling, lateRefunds, crash, pauses: createPauses({ redis, onFault: notPaused }) },
+        ...{ settlements, telling, crash, pauses: createPauses({ redis, onFault: notPaused }) },
         dialect: config.rateLimitHeaders,
         costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },

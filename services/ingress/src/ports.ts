@@ -7,7 +7,6 @@ import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Admissions } from './admissions.ts'
 import type { Identifier } from './http/identify.ts'
-import type { LateRefunds } from './late-refunds.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
 import type { Telling } from './written-corrections.ts'
@@ -37,8 +36,6 @@ export interface Ports {
   readonly pauses?: Pauses | undefined
   /** Tells the same Redis, where that did not hear at once that a correction is written; without it, only a repeat does. */
   readonly telling?: Telling | undefined
-  /** The one that the store tells of late refunds. */
-  readonly lateRefunds?: LateRefunds | undefined
   readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined

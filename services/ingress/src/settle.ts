@@ -42,8 +42,6 @@ export interface Settling {
   settle(settlement: Settlement): Promise<SettleAnswer>
   /** For a request that the upstream failed. Repeated only where the journal did not take it: what a process leaves undone when it dies stays charged. */
   giveBack(charged: ChargedDecision): Promise<void>
-  /** Records that the charge of a decision which turned its client away was given back: no usage changes by it. */
-  recordLateRefund(charged: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void
   readonly counters: CorrectionCounters
 }
 
@@ -182,11 +180,6 @@ class SettlingService implements Settling {
     const isBack = isCharged && (await this.#parts.store.refund(request, decision))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
     this.#corrections.record({ decisionId: id, subject, about, adjustment: -request.cost, charged, limits: [] })
-  }
-
-  recordLateRefund({ id, about, request }: Pick<ChargedDecision, 'id' | 'about' | 'request'>): void {
-    const { subject } = request.scope
-    this.#corrections.record({ decisionId: id, subject, about, adjustment: 0, charged: 'no', limits: [] })
   }
 }
 

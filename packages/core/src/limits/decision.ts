@@ -49,6 +49,11 @@ export interface Decision {
   readonly limits: readonly LimitState[]
   /** A refusal that may come thousands of times a second: one from memory, without asking anybody, or for too many markers. */
   readonly isRemembered?: boolean
+  /**
+   * Of a denial because Redis did not answer in time: resolves once the late reply showed a charge and that charge was
+   * refunded. Where nothing was charged, or no reply comes, it stays pending for ever, so nothing may wait for it.
+   */
+  readonly lateRefund?: Promise<void>
 }
 
 /** The fields of a decision that nothing is known about: nothing was charged, and no count was read. */

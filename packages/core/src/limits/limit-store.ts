@@ -14,8 +14,6 @@ export interface ScopeValues {
 
 export interface LimitRequest {
   readonly scope: ScopeValues
-  /** The scope that was asked for, where it is counted under another one. */
-  readonly askedScope?: ScopeValues
   /** Units this request consumes; a non-negative safe integer. */
   readonly cost: number
   /** Look, but charge nothing. */

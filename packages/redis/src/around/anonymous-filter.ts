@@ -68,7 +68,7 @@ class FilteringStore implements AnonymousFilter {
     const { route, method } = request.scope
     const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
     const limits = request.isApart === true ? together(request.limits) : request.limits
-    const shared = { ...request, limits, isApart: false, scope, askedScope: request.scope, idempotency: undefined }
+    const shared = { ...request, limits, isApart: false, scope, idempotency: undefined }
     this.#shared.set(request, shared)
     return this.#inner.decide(shared)
   }
