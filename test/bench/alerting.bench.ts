@@ -1,6 +1,6 @@
-import { createPolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
+import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { openAlertingStack } from '../support/alerting/open-alerting.ts'
 import { changesOf, wholeChange } from '../support/policy-topic.ts'

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => stack?.close())
 
 /** Where orders of effects are written. */
-const folders = ['services', 'packages/kafka/src/journal']
+const folders = ['services', 'packages/journal/src']
 
 /** Every `crash('step')` of the sources. */
 function stepsInSources(): string[] {

@@ -6,10 +6,10 @@ import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/cont
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
-import { openPolicyFeed, type PolicyFeed, type PolicyFeedOptions } from '@weir/kafka/policy/policy-feed.ts'
-import { createPolicyWriter, type PolicyWriter } from '@weir/kafka/policy/policy-writer.ts'
 import { type EntityChange, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
+import { openPolicyFeed, type PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
+import { createPolicyWriter, type PolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { onTestFinished } from 'vitest'
 
 /** A policy with one limit of this size, of which subject `acme` may use everything. */

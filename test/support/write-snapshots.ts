@@ -1,6 +1,6 @@
-import { writeSnapshot } from '@weir/kafka/policy/snapshot-file.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import { createPolicyState } from '@weir/policy/state/policy-state.ts'
+import { writeSnapshot } from '@weir/policy-feed/snapshot-file.ts'
 
 // Writes one snapshot after the other to the path it is given, each of another number of subjects, until it is killed.
 

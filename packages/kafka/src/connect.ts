@@ -1,8 +1,8 @@
 import type { Kafka, LogEntry, RetryOptions } from 'kafkajs'
-import { kafkajs } from './kafkajs-fixes.ts'
 import { mechanismOf } from './log-in.ts'
 import { socketFactory } from './open-socket.ts'
 import type { KafkaSecurity } from './security.ts'
+import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** The part of a pino logger that this package writes to: fields first, then the event's name. */
 export interface KafkaLog {

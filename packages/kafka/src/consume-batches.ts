@@ -3,11 +3,11 @@ import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafka
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
 import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
-import { isMemberCurrent, refuseJumps } from './kafkajs-fixes.ts'
 import { openPartitionDesk, type PartitionDesk } from './partition-facts.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
+import { isMemberCurrent, refuseJumps } from './wire/kafkajs-fixes.ts'
 
 export type { ConsumerStatus } from './consumer-status.ts'
 export type { ConsumedRecord, RecordBatch } from './record-batch.ts'

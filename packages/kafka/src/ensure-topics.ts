@@ -3,8 +3,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { Admin } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { isDenied, isTransient, kafkaFault } from './kafka-errors.ts'
-import { kafkajs } from './kafkajs-fixes.ts'
 import type { TopicSpec } from './topics-file.ts'
+import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** Something about an existing topic that is not as topics.json says. Nothing is changed by itself. */
 export interface TopicDifference {

@@ -1,5 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
-import { kafkajs } from './kafkajs-fixes.ts'
+import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** Answers by which the group says that this member, or its generation, is not in it any more. */
 const lostTypes = new Set(['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID'])

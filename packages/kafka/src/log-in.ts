@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import { readSecret } from '@weir/runtime/secret.ts'
 import type { AuthenticationProviderArgs, Authenticator, Mechanism } from 'kafkajs'
-import { kafkajs, loginFault } from './kafkajs-fixes.ts'
 import { tokensOf } from './oauth-tokens.ts'
 import type { KafkaSecurity, OauthLogin, PasswordLogin } from './security.ts'
+import { kafkajs, loginFault } from './wire/kafkajs-fixes.ts'
 
 const requireCjs = createRequire(import.meta.url)
 

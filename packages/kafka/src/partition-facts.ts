@@ -1,8 +1,8 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
-import { type Cluster, createCluster, findLeader } from './raw-cluster.ts'
-import { fetchTopicId } from './topic-id.ts'
+import { type Cluster, createCluster, findLeader } from './wire/raw-cluster.ts'
+import { fetchTopicId } from './wire/topic-id.ts'
 
 /** What a group has committed for a partition. */
 export interface Committed {

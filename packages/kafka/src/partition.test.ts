@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { kafkajs } from './kafkajs-fixes.ts'
 import { partitionOf } from './partition.ts'
+import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 const theirs = kafkajs.Partitioners.DefaultPartitioner()
 

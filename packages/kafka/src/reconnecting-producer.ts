@@ -1,7 +1,7 @@
 import type { Message, Producer, RecordMetadata } from 'kafkajs'
 import { createClient, type KafkaOptions, requestTimeoutMs } from './connect.ts'
 import { isDenied, reasonOf } from './kafka-errors.ts'
-import { kafkajs } from './kafkajs-fixes.ts'
+import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** Something that sends to Kafka now and then: whether it may is known only then. */
 export interface Deniable {

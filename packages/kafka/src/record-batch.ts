@@ -2,9 +2,9 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { EachBatchPayload, KafkaMessage } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
-import { FetchedRecord } from './fetched-record.ts'
 import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
-import { isStillAssigned, kafkajs } from './kafkajs-fixes.ts'
+import { FetchedRecord } from './wire/fetched-record.ts'
+import { isStillAssigned, kafkajs } from './wire/kafkajs-fixes.ts'
 
 export interface ConsumedRecord {
   readonly offset: string

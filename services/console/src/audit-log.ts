@@ -1,4 +1,4 @@
-import type { AuditRecord } from '@weir/kafka/policy/policy-feed.ts'
+import type { AuditRecord } from '@weir/policy-feed/policy-feed.ts'
 
 /** Changes that are kept, here and in the topic: years of edits by hand, and about 5 MB in memory. */
 const changesMax = 10_000

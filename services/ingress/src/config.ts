@@ -1,6 +1,6 @@
 import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { policyAgeVariables, policySourceVariables } from '@weir/kafka/policy/policy-variables.ts'
+import { policyAgeVariables, policySourceVariables } from '@weir/policy-feed/policy-variables.ts'
 import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'

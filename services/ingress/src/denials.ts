@@ -1,7 +1,7 @@
 import { type DecisionInput, encodeDecisionOpen, encodeSumOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import type { OpenSum } from '@weir/kafka/record-log.ts'
+import type { OpenSum } from '@weir/journal/record-log.ts'
 import type { DecisionLog } from './ports.ts'
 
 /*

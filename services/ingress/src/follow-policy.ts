@@ -1,5 +1,5 @@
-import type { PolicyFeed } from '@weir/kafka/policy/policy-feed.ts'
-import { isStale, type StaleRule } from '@weir/kafka/policy/service-policy.ts'
+import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
+import { isStale, type StaleRule } from '@weir/policy-feed/service-policy.ts'
 import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
 import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 

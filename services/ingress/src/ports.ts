@@ -1,7 +1,7 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
-import type { RecordLog } from '@weir/kafka/record-log.ts'
+import type { RecordLog } from '@weir/journal/record-log.ts'
 import type { Pauses } from '@weir/redis/pauses.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { WrittenCorrection } from '@weir/kafka/journal/find-corrections.ts'
+import type { WrittenCorrection } from '@weir/journal/find-corrections.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
 
 /** Longer than the longest journal's corrections, and those of this process beside them; a correction is some 100 bytes. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { topics } from '@weir/contracts/topics.ts'
-import { openJournal } from '@weir/kafka/journal/open-journal.ts'
+import { openJournal } from '@weir/journal/open-journal.ts'
 import { parseTopics, topicsFile } from '@weir/kafka/topics-file.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { kafkajs } from '@weir/kafka/kafkajs-fixes.ts'
+import type { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { makeRecord, type PublishResult, type PublishTask, paced } from './task.ts'
 
 /*

@@ -26,13 +26,16 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   '@weir/redis': { packages: shared, libraries: ['ioredis', 'lru-cache'], node: 'all' },
   '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
+  // The disk log, and the thread that sends it to Kafka.
+  '@weir/journal': { packages: [...shared, '@weir/kafka'], libraries: ['@node-rs/crc32'], node: 'all' },
+  '@weir/policy-feed': { packages: [...shared, '@weir/kafka'], libraries: [], node: 'all' },
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 
   // Shipped alone, to whoever calls Weir: it has nothing of ours.
   '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
 
   '@weir/ingress': {
-    packages: [...shared, '@weir/kafka', '@weir/redis'],
+    packages: [...shared, '@weir/journal', '@weir/kafka', '@weir/policy-feed', '@weir/redis'],
     libraries: [
       ...['@fastify/swagger', '@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'ajv', 'fastify'],
       ...['grpc-health-check', 'jose', 'lru-cache', 'prom-client', 'undici'],
@@ -45,12 +48,12 @@ export const layers: Readonly<Record<string, Layer>> = {
     node: 'all',
   },
   '@weir/alerting': {
-    packages: [...shared, '@weir/kafka', '@weir/redis', '@weir/clickhouse'],
+    packages: [...shared, '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
     libraries: ['bullmq', 'ioredis', 'lru-cache', 'nodemailer', 'prom-client', 'standardwebhooks'],
     node: 'all',
   },
   '@weir/console': {
-    packages: [...shared, '@weir/kafka', '@weir/redis', '@weir/clickhouse'],
+    packages: [...shared, '@weir/kafka', '@weir/policy-feed', '@weir/redis', '@weir/clickhouse'],
     libraries: ['@fastify/swagger', 'fastify', 'prom-client'],
     node: 'all',
   },
@@ -65,6 +68,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [
       ...shared,
       '@weir/import',
+      '@weir/journal',
       '@weir/kafka',
       '@weir/redis',
       '@weir/clickhouse',

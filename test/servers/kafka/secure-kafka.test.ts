@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { kafkajs } from '@weir/kafka/kafkajs-fixes.ts'
+import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import type { KafkaConfig } from 'kafkajs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessRight } from '../../support/servers/access-right.ts'

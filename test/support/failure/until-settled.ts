@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { topics } from '@weir/contracts/topics.ts'
-import { inspectJournals } from '@weir/kafka/journal/inspect.ts'
+import { inspectJournals } from '@weir/journal/inspect.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { type KafkaOffsets, openKafkaOffsets } from './kafka-offsets.ts'
 import type { Stack } from './stack.ts'

@@ -1,4 +1,4 @@
-import { kafkajs } from '@weir/kafka/kafkajs-fixes.ts'
+import { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import type { AclEntry } from 'kafkajs'
 
 /** One right on a Kafka, in the words of `kafka-acls.sh`. */

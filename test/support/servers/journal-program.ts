@@ -1,5 +1,5 @@
-import { openJournal } from '@weir/kafka/journal/open-journal.ts'
-import type { OpenSum } from '@weir/kafka/record-log.ts'
+import { openJournal } from '@weir/journal/open-journal.ts'
+import type { OpenSum } from '@weir/journal/record-log.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 
 /** What the program below is told as its only argument. */

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Journal, type JournalOptions, openJournal } from '@weir/journal/open-journal.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { type Journal, type JournalOptions, openJournal } from '@weir/kafka/journal/open-journal.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { onTestFinished } from 'vitest'
 

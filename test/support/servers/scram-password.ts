@@ -1,5 +1,5 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
-import type { Cluster, RawRequest } from '@weir/kafka/raw-cluster.ts'
+import type { Cluster, RawRequest } from '@weir/kafka/wire/raw-cluster.ts'
 
 /** The number that Kafka gives each mechanism, and its digest. */
 const mechanisms = [

@@ -1,0 +1,215 @@
+import type { Worker } from 'node:worker_threads'
+import { openBrokerLinks } from '@weir/kafka/broker-links.ts'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { createDirectory } from './directory/directory.ts'
+import { refuseEphemeral } from './directory/refuse-ephemeral.ts'
+import type { WrittenCorrection } from './find-corrections.ts'
+import { savedPartitions } from './format/topics-copy.ts'
+import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
+import { keepPublisher, type PublisherKeeper, within } from './publish/publisher-keeper.ts'
+import { PublisherState } from './publish/publisher-state.ts'
+import type { RecordLog } from './record-log.ts'
+import { stopJournal } from './stop-journal.ts'
+import { openWriter } from './write/open-writer.ts'
+
+export interface JournalOptions extends KafkaOptions {
+  readonly log: Logger
+  /** Where all journals of this machine are. */
+  readonly base: string
+  /** The first is that of decisions. Partitions are those to assume when neither Kafka nor the last start can tell. */
+  readonly topics: readonly JournalTopic[]
+  readonly maxBytes: number
+  readonly fsyncMs?: number | undefined
+  /** Also on a disk that does not outlive the container. */
+  readonly isEphemeralAllowed: boolean
+  readonly crash?: CrashPoint
+  /** `WEIR_CRASH_AT`, for the publisher's thread. */
+  readonly crashAt?: string
+  /** The directory is not ours any more: the process has to start anew. */
+  readonly onTakenAway: () => void
+  /** Hears of the corrections in journals of dead processes, each before anything of it is sent and removed. */
+  readonly onCorrections?: (corrections: readonly WrittenCorrection[]) => void
+  /** Given by tests and benches only. */
+  readonly segmentBytes?: number
+  readonly onThread?: (thread: Worker) => void
+}
+
+/** What waits for Kafka. */
+export interface Backlog {
+  /** Numbered, and not acknowledged. */
+  readonly records: number
+  /** On disk, those of dead processes included; in steps of a segment. */
+  readonly bytes: number
+  /** When the oldest of them was appended, in milliseconds since the epoch. */
+  readonly oldestAppendMs: number | undefined
+}
+
+/** Since the process started. */
+export interface PublishCounters {
+  /** Acknowledged by Kafka. */
+  readonly sent: number
+  /** Batches that Kafka did not acknowledge; each was, or is being, sent again. */
+  readonly failedAttempts: number
+  /** Records that Kafka refused for good: each is in a file, with a gap record in its place. */
+  readonly quarantined: number
+}
+
+/** A process's journal, and the thread that brings it to Kafka. Nothing here waits for Kafka but `drain`. */
+export interface Journal {
+  readonly id: string
+  /** By its place in the list of topics. */
+  log(topic: number): RecordLog
+  readonly backlog: Backlog
+  readonly counters: JournalCounters & PublishCounters
+  readonly maxBytes: number
+  /** What keeps it from taking records now. */
+  readonly trouble: JournalTrouble | undefined
+  /** Why Kafka does not take the records; empty while it does. */
+  readonly unsentFor: string
+  /** Journals of dead processes that are being sent. */
+  readonly adopted: number
+  /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
+  readonly replicas: number | undefined
+  /**
+   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not stays in the
+   * directory, for the next process that starts or looks; says how many records, without sums that have no number yet.
+   */
+  drain(deadlineMs: number): Promise<{ readonly left: number }>
+}
+
+/** How long a start waits to hear the partition counts. */
+const startDeadlineMs = 2_000
+
+/** What Kafka says, else what the last process wrote down, else what the caller assumes. */
+async function currentTopics(options: JournalOptions): Promise<JournalTopic[]> {
+  const { base, topics } = options
+  const saved = savedPartitions(base)
+  const links = openBrokerLinks(options)
+  await within(
+    links.learn(topics.map(({ name }) => name)).catch(() => undefined),
+    startDeadlineMs,
+    undefined,
+  )
+  links.close()
+  return topics.map(({ name, partitions }) => ({
+    name,
+    partitions: links.topic(name)?.partitions.length || (saved.get(name) ?? partitions),
+  }))
+}
+
+/** Opens a new journal and starts its publisher. Kafka may be away. Rejects with `JOURNAL_UNUSABLE` where the disk will not do. */
+export async function openJournal(options: JournalOptions): Promise<Journal> {
+  const { base, crash = noCrash, log } = options
+  refuseEphemeral(base, options.isEphemeralAllowed)
+  const topics = await currentTopics(options)
+  const directory = await createDirectory(base, topics, crash)
+  const writer = await openWriter(directory, { ...options, topics, crash })
+  const state = new PublisherState()
+  const kafka = { trouble: '' }
+  const keeper = keepPublisher({
+    start: {
+      brokers: options.brokers,
+      clientId: options.clientId,
+      ...(options.security === undefined ? {} : { security: options.security }),
+      base,
+      journal: directory.journal,
+      path: directory.path,
+      topics,
+      journalState: writer.state.shared,
+      publisherState: state.shared,
+      crashAt: options.crashAt,
+    },
+    log,
+    onPartitions(topic, partitions) {
+      const name = topics[topic]?.name
+      log.warn({ topic: name, partitions }, 'the topic has another partition count; new records are spread over it')
+      writer.setPartitions(topic, partitions)
+    },
+    onTrouble: (reason) => {
+      kafka.trouble = reason
+    },
+    onCorrections: (corrections) => options.onCorrections?.(corrections),
+    ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
+  })
+  return new OpenJournal(directory, writer, { state, kafka }, keeper, log)
+}
+
+class OpenJournal implements Journal {
+  readonly #directory: HeldDirectory
+  readonly #writer: JournalWriter
+  readonly #state: PublisherState
+  readonly #kafka: { readonly trouble: string }
+  readonly #keeper: PublisherKeeper
+  readonly #log: Logger
+  #draining: Promise<{ readonly left: number }> | undefined
+
+  constructor(
+    directory: HeldDirectory,
+    writer: JournalWriter,
+    { state, kafka }: { readonly state: PublisherState; readonly kafka: { readonly trouble: string } },
+    keeper: PublisherKeeper,
+    log: Logger,
+  ) {
+    this.#directory = directory
+    this.#writer = writer
+    this.#state = state
+    this.#kafka = kafka
+    this.#keeper = keeper
+    this.#log = log
+  }
+
+  get id() {
+    return this.#directory.journal
+  }
+
+  log(topic: number): RecordLog {
+    return this.#writer.log(topic)
+  }
+
+  get backlog(): Backlog {
+    const oldestMs = this.#state.get('oldestMs')
+    return {
+      records: Math.max(0, this.#writer.counters.numbered - this.#state.get('sent')),
+      bytes: this.#writer.usedBytes,
+      oldestAppendMs: oldestMs === 0 ? undefined : oldestMs,
+    }
+  }
+
+  get counters() {
+    const [sent, failedAttempts] = [this.#state.get('sent'), this.#state.get('failedAttempts')]
+    return { ...this.#writer.counters, sent, failedAttempts, quarantined: this.#state.get('quarantined') }
+  }
+
+  get maxBytes() {
+    return this.#writer.maxBytes
+  }
+
+  get trouble() {
+    return this.#writer.trouble
+  }
+
+  get unsentFor() {
+    return this.#kafka.trouble
+  }
+
+  get adopted() {
+    return this.#state.get('adopted')
+  }
+
+  get replicas() {
+    return this.#state.get('replicas') || undefined
+  }
+
+  drain(deadlineMs: number): Promise<{ readonly left: number }> {
+    this.#draining ??= this.#drain(deadlineMs)
+    return this.#draining
+  }
+
+  async #drain(deadlineMs: number): Promise<{ readonly left: number }> {
+    const parts = { directory: this.#directory, writer: this.#writer, keeper: this.#keeper, log: this.#log }
+    const isDrained = await stopJournal(parts, deadlineMs)
+    return { left: isDrained ? 0 : this.backlog.records }
+  }
+}

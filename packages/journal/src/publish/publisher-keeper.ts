@@ -1,0 +1,119 @@
+import { Worker } from 'node:worker_threads'
+import type { KafkaLog } from '@weir/kafka/connect.ts'
+import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
+import type { WrittenCorrection } from '../find-corrections.ts'
+import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
+
+const program = new URL('./publisher-thread.ts', import.meta.url)
+
+/** A thread that ran for so long did not die of what killed the one before. */
+const soundMs = 60_000
+
+/** Closing files takes milliseconds. */
+const endDeadlineMs = 2_000
+
+/** Keeps a publisher's thread running: another one takes the place of one that died. */
+export interface PublisherKeeper {
+  /** True once all is sent; false at the deadline. Nothing may be appended any more. */
+  drain(deadlineMs: number): Promise<boolean>
+  /** Ends the thread; it writes down what Kafka has. */
+  end(): Promise<void>
+}
+
+/** What it runs and whom it tells. */
+export interface KeeperOptions {
+  readonly start: PublisherStart
+  readonly log: KafkaLog
+  /** Kafka has another partition count for a topic, by its place in the list. */
+  readonly onPartitions: (topic: number, partitions: number) => void
+  /** Journals that were taken over, and are about to be sent, have these corrections. */
+  readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  /** Why Kafka takes nothing, or not all; empty once it does, or another thread begins. */
+  readonly onTrouble?: (reason: string) => void
+  /** Given by tests only: sees each thread. */
+  readonly onThread?: (thread: Worker) => void
+}
+
+class Keeper implements PublisherKeeper {
+  readonly #options: KeeperOptions
+  readonly #drained = Promise.withResolvers<true>()
+  #thread: Worker | undefined
+  #restart: NodeJS.Timeout | undefined
+  #startedMs = 0
+  #deaths = 0
+  #isDraining = false
+  #isEnding = false
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+    this.#launch()
+  }
+
+  #launch(): void {
+    const thread = new Worker(program, { workerData: this.#options.start, name: 'publisher' })
+    this.#thread = thread
+    this.#startedMs = performance.now()
+    let reason = ''
+    thread.on('message', (message: FromPublisher) => this.#hear(message))
+    thread.on('error', (error) => {
+      reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    })
+    thread.once('exit', (code) => this.#bury(code, reason))
+    this.#options.onThread?.(thread)
+    if (this.#isDraining) this.#say({ kind: 'drain' })
+  }
+
+  #say(message: ToPublisher): void {
+    this.#thread?.postMessage(message)
+  }
+
+  #hear(message: FromPublisher): void {
+    if (message.kind === 'partitions') this.#options.onPartitions(message.topic, message.partitions)
+    else if (message.kind === 'trouble') this.#options.onTrouble?.(message.reason)
+    else if (message.kind === 'corrections') this.#options.onCorrections(message.corrections)
+    else if (message.kind === 'drained') this.#drained.resolve(true)
+    else this.#options.log[message.level](message.fields, message.event)
+  }
+
+  #bury(code: number, reason: string): void {
+    this.#thread = undefined
+    this.#options.onTrouble?.('')
+    if (this.#isEnding) return
+    this.#deaths = performance.now() - this.#startedMs > soundMs ? 1 : this.#deaths + 1
+    const inMs = retryDelayMs(this.#deaths)
+    this.#options.log.error({ code, reason, inMs }, 'the publisher died; another one goes on from the journal')
+    this.#restart = setTimeout(() => this.#launch(), inMs)
+  }
+
+  async drain(deadlineMs: number): Promise<boolean> {
+    this.#isDraining = true
+    this.#say({ kind: 'drain' })
+    return within(this.#drained.promise, deadlineMs, false)
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    clearTimeout(this.#restart)
+    const thread = this.#thread
+    if (thread === undefined) return
+    const gone = new Promise<true>((resolve) => thread.once('exit', () => resolve(true)))
+    this.#say({ kind: 'end' })
+    if (!(await within(gone, endDeadlineMs, false))) await thread.terminate()
+  }
+}
+
+/** What `promise` gives, or `otherwise` after so long. */
+export async function within<T, U>(promise: Promise<T>, ms: number, otherwise: U): Promise<T | U> {
+  const { promise: late, resolve } = Promise.withResolvers<U>()
+  const timer = setTimeout(() => resolve(otherwise), ms)
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Starts the thread. */
+export function keepPublisher(options: KeeperOptions): PublisherKeeper {
+  return new Keeper(options)
+}

@@ -1,0 +1,123 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { openBrokerLinks } from '@weir/kafka/broker-links.ts'
+import type { KafkaLog } from '@weir/kafka/connect.ts'
+import { createCrashPoint } from '@weir/runtime/crash-point.ts'
+import { JournalState } from '../format/journal-state.ts'
+import { Adopted } from './adopted.ts'
+import { Outbox } from './outbox.ts'
+import { Publisher } from './publisher.ts'
+import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
+import { PublisherState } from './publisher-state.ts'
+
+/*
+ * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it dies the main thread
+ * starts another one, which begins where the files say.
+ *
+ * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there:
+ *  1. `send`: a batch is about to be sent. Nothing has happened.
+ *  2. `answer`: Kafka has answered, and nobody knows. The batch is sent again by whoever reads the directory next.
+ *  3. `quarantine`: a refused record is in its file, its gap record not yet sent. The same file is written again.
+ *  4. `save`: what Kafka has is written down and segments are deleted; before it, they would only be sent again.
+ *  5. `adopted_sent`: all of a dead process's journal is in Kafka, with its end marks, and the directory is still there: end marks again.
+ */
+
+const start: PublisherStart = workerData
+
+/** Read ahead and kept until it is acknowledged: two batches for each of a dozen partitions. */
+const windowBytes = 24 * 1024 * 1024
+
+/** Marks are written, and what Kafka has is written down, so often. */
+const markEveryMs = 1_000
+
+const post = (message: FromPublisher) => parentPort?.postMessage(message)
+
+const logAs =
+  (level: 'debug' | 'info' | 'warn' | 'error') =>
+  (fields: object, event: string): void =>
+    post({ kind: 'log', level, fields: JSON.parse(JSON.stringify(fields)), event })
+const log: KafkaLog = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
+
+const crash = createCrashPoint('ingress', start.crashAt)
+const journalState = new JournalState(start.journalState)
+const state = new PublisherState(start.publisherState)
+// kafkajs tells of every attempt to connect; what matters is said here.
+const links = openBrokerLinks({ ...start, log: { ...log, info: log.debug } })
+const own = new Outbox({ path: start.path, state: journalState, windowBytes, log, crash })
+
+let isDraining = false
+let isDrained = false
+let nextMarkMs = Number.NEGATIVE_INFINITY
+const counts = start.topics.map(({ partitions }) => partitions)
+
+/** Tells of topics that have more partitions than they had, or have been made anew with fewer. */
+function comparePartitions(): void {
+  for (const [topic, { name }] of start.topics.entries()) {
+    const found = links.topic(name)?.partitions
+    if (found === undefined || found.length === 0) continue
+    state.set('replicas', Math.min(...found.map(({ replicas }) => replicas)))
+    if (found.length === counts[topic]) continue
+    counts[topic] = found.length
+    own.setPartitions(topic, found.length)
+    post({ kind: 'partitions', topic, partitions: found.length })
+  }
+}
+
+function everySecond(nowMs: number): void {
+  nextMarkMs = nowMs + markEveryMs
+  own.save()
+  adopted.save()
+  crash('save')
+  journalState.adoptedBytes = adopted.bytes
+}
+
+function finish(): void {
+  if (isDrained || !own.isEmpty) return
+  if (!own.isEnding) {
+    own.queueMarks(Date.now(), true)
+    return
+  }
+  own.save()
+  isDrained = true
+  post({ kind: 'drained' })
+}
+
+function onTick(nowMs: number): boolean {
+  const { watermarkMs } = journalState.read()
+  comparePartitions()
+  const isAllRead = own.fill(nowMs)
+  state.set('sent', Math.max(state.get('sent'), own.acknowledgedCount()))
+  state.set('oldestMs', Math.round(own.oldestMs ?? 0))
+  adopted.tick(nowMs)
+  state.set('adopted', adopted.count)
+  if (nowMs >= nextMarkMs) {
+    everySecond(nowMs)
+    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a time to come.
+    const isPast = watermarkMs > 0 && watermarkMs <= Date.now()
+    if (isAllRead && !isDraining && isPast) own.queueMarks(watermarkMs, false)
+  }
+  if (isDraining && isAllRead) finish()
+  return isDraining
+}
+
+const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
+const publisher = new Publisher({ links, log, state, base: start.base, crash, onTick, onTrouble })
+const into = { journal: start.journal, path: start.path, isOurs: async () => true, release: async () => undefined }
+const adopted = new Adopted({
+  ...{ base: start.base, into, publisher, log, crash },
+  onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
+})
+
+parentPort?.on('message', (message: ToPublisher) => {
+  if (message.kind === 'drain') {
+    isDraining = true
+    adopted.takeNoMore()
+    publisher.wake(0)
+    return
+  }
+  publisher.end()
+  own.close()
+  adopted.close()
+  parentPort?.close()
+})
+
+publisher.add(own)

@@ -1,0 +1,130 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseTs } from '@weir/contracts/timestamp.ts'
+import type { BrokerLinks } from '@weir/kafka/broker-links.ts'
+import { answerCodes, type PartitionBatch } from '@weir/kafka/wire/raw-requests.ts'
+import { noCrash } from '@weir/runtime/crash-point.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { TemporaryBase } from '../testing/temporary-journal.ts'
+import { Adopted } from './adopted.ts'
+import { Outbox } from './outbox.ts'
+import { Publisher } from './publisher.ts'
+import { PublisherState } from './publisher-state.ts'
+
+// The disk is the real one; other work on the machine may slow it down.
+vi.setConfig({ testTimeout: 60_000 })
+
+const silent = createLogger('publisher', 'silent')
+
+const until = async (what: () => boolean) =>
+  expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
+
+/** Kafka's answer while a partition moves. */
+const notLeader = 6
+
+/** Kafka as one broker that answers each batch with `code`. */
+class Broker implements BrokerLinks {
+  code: (batch: PartitionBatch) => number = () => answerCodes.none
+  readonly values: string[] = []
+  learnt = 0
+
+  async learn(): Promise<void> {
+    this.learnt += 1
+  }
+
+  topic = () => undefined
+  leaderOf = () => 1
+  missingRight = () => undefined
+
+  async produce(_: number, batches: readonly PartitionBatch[]) {
+    return batches.map((batch) => {
+      const errorCode = this.code(batch)
+      if (errorCode === answerCodes.none) this.values.push(...batch.records.map(({ value }) => value.toString()))
+      return { topic: batch.topic, partition: batch.partition, errorCode }
+    })
+  }
+
+  close = () => undefined
+}
+
+/** A publisher of the journal of a living process. */
+async function publish(base: TemporaryBase, broker: Broker) {
+  const { writer, directory } = await base.open()
+  const outbox = new Outbox({
+    path: directory.path,
+    state: writer.state,
+    windowBytes: 1e6,
+    log: silent,
+    crash: noCrash,
+  })
+  const state = new PublisherState()
+  const onTick = (nowMs: number) => !outbox.fill(nowMs)
+  const publisher = new Publisher({ links: broker, log: silent, state, base: base.path, onTick })
+  publisher.add(outbox)
+  onTestFinished(() => publisher.end())
+  return { outbox, state, log: writer.log(0) }
+}
+
+test('a refused record that the disk does not take either is kept and tried again, and holds up no other partition', async () => {
+  await using base = new TemporaryBase()
+  const inTheWay = join(base.path, 'quarantine')
+  writeFileSync(inTheWay, '')
+  const broker = new Broker()
+  broker.code = ({ records }) =>
+    records.some(({ value }) => value.includes('"bad"')) ? answerCodes.invalidRecord : answerCodes.none
+  const { outbox, state, log } = await publish(base, broker)
+  log.append('a', '{"x":"bad"', true)
+  await until(() => state.get('failedAttempts') >= 2)
+  for (let n = 0; n < 20; n += 1) log.append(`k${n}`, `{"n":${n}`, true)
+  await until(() => broker.values.length > 5)
+  expect(outbox.isEmpty).toBe(false)
+  rmSync(inTheWay)
+  await until(() => outbox.isEmpty)
+  expect(state.get('quarantined')).toBe(1)
+  expect(broker.values.filter((value) => value.includes('"gap":"refused"'))).toHaveLength(1)
+})
+
+test('a wall clock that is set back by an hour keeps no partition from being tried again, and no leader from being asked for', async () => {
+  await using base = new TemporaryBase()
+  const broker = new Broker()
+  broker.code = () => notLeader
+  const { outbox, state, log } = await publish(base, broker)
+  log.append('a', '{"n":1', true)
+  await until(() => state.get('failedAttempts') >= 2)
+  const wallMs = Date.now.bind(Date)
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => wallMs() - 3_600_000)
+  onTestFinished(() => clock.mockRestore())
+  const { learnt } = broker
+  const attempts = state.get('failedAttempts')
+  await until(() => state.get('failedAttempts') > attempts + 1 && broker.learnt > learnt + 1)
+  broker.code = () => answerCodes.none
+  await until(() => outbox.isEmpty)
+  expect(broker.values).toHaveLength(1)
+})
+
+test("a dead process's journal ends with marks of the wall clock's time", async () => {
+  await using base = new TemporaryBase()
+  const dead = await base.open()
+  dead.writer.log(0).append('a', '{"n":1', true)
+  await dead.writer.close()
+  await dead.directory.release()
+  const { directory } = await base.open()
+  const broker = new Broker()
+  const rest = { log: silent, base: base.path }
+  const onTick = (nowMs: number) => {
+    adopted.tick(nowMs)
+    return true
+  }
+  const publisher = new Publisher({ ...rest, links: broker, state: new PublisherState(), onTick })
+  const adopted = new Adopted({ ...rest, into: directory, publisher, crash: noCrash, onCorrections: () => undefined })
+  onTestFinished(() => publisher.end())
+  const beforeMs = Date.now()
+  publisher.wake(0)
+  await until(() => broker.values.length > 0 && adopted.count === 0)
+  const times = broker.values.flatMap((value) => JSON.parse(value).mark ?? []).map((mark) => parseTs(mark) ?? 0)
+  expect(times).toHaveLength(5)
+  expect(Math.min(...times)).toBeGreaterThanOrEqual(beforeMs)
+  expect(Math.max(...times)).toBeLessThanOrEqual(Date.now())
+})

@@ -1,0 +1,258 @@
+import type { BrokerLinks } from '@weir/kafka/broker-links.ts'
+import type { KafkaLog } from '@weir/kafka/connect.ts'
+import { reasonOf } from '@weir/kafka/kafka-errors.ts'
+import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
+import { answerCodes, type PartitionAnswer } from '@weir/kafka/wire/raw-requests.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Outbox } from './outbox.ts'
+import type { PublishLane } from './publish-lane.ts'
+import type { PublisherState } from './publisher-state.ts'
+import { replaceRefused } from './replace-refused.ts'
+
+/** Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much as many records. */
+const lingerMs = 50
+
+/** Looks less often while there is nothing: the first record after a pause waits so long at most. */
+const idleMs = 200
+
+/** Of one request, give or take a batch; larger ones only make it longer until the first answer. */
+const requestBytesMax = 4 * 1024 * 1024
+
+/** A raised partition count is to be noticed within a minute. */
+const metadataMaxAgeMs = 30_000
+
+/** After a fault of a partition leaders are asked for at most this often. */
+const metadataMinAgeMs = 500
+
+/** A fault that lasts is told so often. */
+const logEveryMs = 30_000
+
+/** A new leader is named meanwhile, in less than a second. */
+const failuresToSay = 3
+
+const refusals: ReadonlySet<number> = new Set([
+  answerCodes.messageTooLarge,
+  answerCodes.recordListTooLarge,
+  answerCodes.invalidRecord,
+])
+
+interface Sending {
+  readonly outbox: Outbox
+  readonly nodeId: number
+  readonly lanes: readonly PublishLane[]
+}
+
+/**
+ * Brings outboxes to Kafka: each partition of each journal in order, one request of it at a time. What is not acknowledged is sent
+ * again from the first such record on, whether Kafka has it or not; readers of the topic drop what they see twice, by its number. It goes
+ * by a clock that nobody sets back (`performance.now()`): deadlines of the wall clock would hold everything up for as long as it was set back.
+ */
+export class Publisher {
+  readonly #links: BrokerLinks
+  readonly #log: KafkaLog
+  readonly #state: PublisherState
+  readonly #base: string
+  readonly #crash: CrashPoint
+  readonly #onTick: (nowMs: number) => boolean
+  readonly #outboxes = new Set<Outbox>()
+  readonly #onTrouble: (reason: string) => void
+  readonly #complaints = new Map<string, string>()
+  #timer: NodeJS.Timeout | undefined
+  #pauseMs = lingerMs
+  #learntMs = Number.NEGATIVE_INFINITY
+  #learnNotBeforeMs = Number.NEGATIVE_INFINITY
+  #learnFailures = 0
+  #learning = false
+  #isStale = false
+  #loggedMs = Number.NEGATIVE_INFINITY
+  #isEnded = false
+
+  constructor(options: {
+    readonly links: BrokerLinks
+    readonly log: KafkaLog
+    readonly state: PublisherState
+    /** Where all journals are. */
+    readonly base: string
+    readonly crash?: CrashPoint
+    /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
+    readonly onTick: (nowMs: number) => boolean
+    /** Why Kafka takes nothing, or not all; empty once it does. */
+    readonly onTrouble?: (reason: string) => void
+  }) {
+    this.#links = options.links
+    this.#log = options.log
+    this.#state = options.state
+    this.#base = options.base
+    this.#crash = options.crash ?? noCrash
+    this.#onTick = options.onTick
+    this.#onTrouble = options.onTrouble ?? (() => undefined)
+  }
+
+  add(outbox: Outbox): void {
+    this.#outboxes.add(outbox)
+    this.wake(0)
+  }
+
+  remove(outbox: Outbox): void {
+    this.#outboxes.delete(outbox)
+  }
+
+  wake(inMs: number): void {
+    if (this.#isEnded) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#tick(), inMs)
+  }
+
+  end(): void {
+    this.#isEnded = true
+    clearTimeout(this.#timer)
+    this.#links.close()
+  }
+
+  #tick(): void {
+    const nowMs = performance.now()
+    const isBusy = this.#onTick(nowMs)
+    if (nowMs - this.#learntMs > metadataMaxAgeMs || this.#isStale) void this.#learn(nowMs)
+    const sent = this.#dispatch(nowMs)
+    this.#pauseMs = sent || isBusy ? lingerMs : Math.min(idleMs, this.#pauseMs * 2)
+    this.wake(this.#pauseMs)
+  }
+
+  async #learn(nowMs: number): Promise<void> {
+    if (this.#learning || nowMs < this.#learnNotBeforeMs) return
+    this.#learning = true
+    this.#learnNotBeforeMs = nowMs + metadataMinAgeMs
+    try {
+      const topics = new Set([...this.#outboxes].flatMap(({ reader }) => reader.topics.map(({ name }) => name)))
+      await this.#links.learn([...topics])
+      this.#learntMs = nowMs
+      this.#learnFailures = 0
+      this.#complain('', undefined)
+      this.#isStale = false
+    } catch (error) {
+      this.#isStale = true
+      this.#learnFailures += 1
+      this.#learnNotBeforeMs = performance.now() + retryDelayMs(this.#learnFailures)
+      const reason = reasonOf(error)
+      this.#tell(nowMs, { reason }, 'Kafka does not answer; the journal keeps what is to be sent')
+      if (this.#learnFailures >= failuresToSay) this.#complain('', reason)
+    } finally {
+      this.#learning = false
+    }
+    this.wake(0)
+  }
+
+  /** What holds up a partition (`topic:number`), or all of them (''). Logged when no other is held up by it. */
+  #complain(place: string, reason: string | undefined): void {
+    if (this.#complaints.get(place) === reason) return
+    const isNew = ![...this.#complaints.values()].includes(reason ?? '')
+    if (reason === undefined) this.#complaints.delete(place)
+    else this.#complaints.set(place, reason)
+    if (reason !== undefined && isNew) this.#log.warn({ place, reason }, 'Kafka does not take records of the journal')
+    this.#onTrouble([...new Set(this.#complaints.values())].join('; '))
+  }
+
+  #tell(nowMs: number, fields: object, event: string): void {
+    if (nowMs - this.#loggedMs < logEveryMs) return
+    this.#loggedMs = nowMs
+    this.#log.warn(fields, event)
+  }
+
+  /** Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up nobody else. */
+  #dispatch(nowMs: number): boolean {
+    if (this.#learntMs === Number.NEGATIVE_INFINITY) return false
+    const requests: Sending[] = []
+    for (const outbox of this.#outboxes) {
+      const together = new Map<number, { lanes: PublishLane[]; bytes: number }>()
+      for (const lane of outbox.lanes) {
+        if (!lane.canSend(nowMs)) continue
+        const topic = outbox.topicName(lane)
+        const nodeId = this.#links.leaderOf(topic, lane.partition)
+        if (nodeId === undefined)
+          this.#fail(outbox, lane, nowMs, this.#links.missingRight(topic) ?? 'it has no leader, or does not exist')
+        else if (lane.failures > 0) requests.push({ outbox, nodeId, lanes: [lane] })
+        else {
+          const group = together.get(nodeId) ?? { lanes: [], bytes: 0 }
+          group.lanes.push(lane)
+          group.bytes += lane.memoryBytes
+          if (group.bytes > requestBytesMax) {
+            requests.push({ outbox, nodeId, lanes: group.lanes })
+            together.delete(nodeId)
+          } else together.set(nodeId, group)
+        }
+      }
+      for (const [nodeId, { lanes }] of together) requests.push({ outbox, nodeId, lanes })
+    }
+    for (const request of requests) void this.#send(request)
+    return requests.length > 0
+  }
+
+  async #send({ outbox, nodeId, lanes }: Sending): Promise<void> {
+    this.#crash('send')
+    const batches = lanes.map((lane) => ({
+      topic: outbox.topicName(lane),
+      partition: lane.partition,
+      records: lane.take(),
+    }))
+    const answers = await this.#links.produce(nodeId, batches).catch((error: unknown) => reasonOf(error))
+    this.#crash('answer')
+    if (this.#isEnded) return
+    const nowMs = performance.now()
+    for (const lane of lanes) {
+      if (typeof answers === 'string') this.#fail(outbox, lane, nowMs, answers)
+      else this.#settle(outbox, lane, answers, nowMs)
+    }
+    const mayGoOn = lanes.some((lane) => lane.failures === 0 && lane.isRipe)
+    if (mayGoOn) this.wake(0)
+  }
+
+  #settle(outbox: Outbox, lane: PublishLane, answers: readonly PartitionAnswer[], nowMs: number): void {
+    const name = outbox.topicName(lane)
+    const answer = answers.find(({ topic, partition }) => topic === name && partition === lane.partition)
+    const code = answer?.errorCode
+    if (code === answerCodes.none) {
+      outbox.acknowledge(lane, nowMs)
+      this.#complain(`${name}:${lane.partition}`, undefined)
+    } else if (code !== undefined && refusals.has(code)) this.#refuse(outbox, lane, code, nowMs)
+    else if (code === undefined) this.#fail(outbox, lane, nowMs, 'no answer for it')
+    else this.#fail(outbox, lane, nowMs, this.#links.missingRight(name, code) ?? `Kafka's error ${code}`)
+  }
+
+  #refuse(outbox: Outbox, lane: PublishLane, code: number, nowMs: number): void {
+    const culprit = lane.narrow()
+    this.wake(0)
+    if (culprit === undefined) return
+    const topic = outbox.topicName(lane)
+    const where = { base: this.#base, journal: outbox.reader.journal, topicName: topic }
+    let substitute: ReturnType<typeof replaceRefused>
+    try {
+      substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+    } catch (error) {
+      this.#fail(
+        outbox,
+        lane,
+        nowMs,
+        `Kafka's error ${code}, and the disk does not take what it refused: ${String(error)}`,
+      )
+      return
+    }
+    this.#crash('quarantine')
+    if (substitute === undefined) {
+      this.#fail(outbox, lane, nowMs, `Kafka's error ${code} for a mark or a gap record`)
+      return
+    }
+    lane.replaceFirst(substitute.record)
+    this.#state.add('quarantined', 1)
+    const { partition, seq } = culprit
+    this.#log.error({ topic, partition, seq, code, file: substitute.path }, 'Kafka refuses a record for good')
+  }
+
+  #fail(outbox: Outbox, lane: PublishLane, nowMs: number, reason: string): void {
+    lane.fail(nowMs)
+    this.#isStale = true
+    this.#state.add('failedAttempts', 1)
+    const fields = { topic: outbox.topicName(lane), partition: lane.partition, failures: lane.failures, reason }
+    this.#tell(nowMs, fields, 'records not acknowledged, sending again')
+    if (lane.failures >= failuresToSay) this.#complain(`${fields.topic}:${lane.partition}`, reason)
+  }
+}

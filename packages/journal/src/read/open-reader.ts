@@ -1,0 +1,287 @@
+import { rmSync, statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
+import { partitionOf } from '@weir/kafka/partition.ts'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import { readAcked, writeAcked } from '../format/acked.ts'
+import { type Frame, frameKinds } from '../format/frame.ts'
+import { gapOpenLine, readGap } from '../format/gap-page.ts'
+import type { JournalState } from '../format/journal-state.ts'
+import { segmentPath } from '../format/segment-files.ts'
+import { readTopicsCopy } from '../format/topics-copy.ts'
+import type { JournalReader, JournalRecord, JournalTopic } from '../ports.ts'
+import { type Damage, FrameSource, type PlacedFrame } from './frame-source.ts'
+import { SegmentHolds } from './segment-holds.ts'
+
+/** A sum whose opening was read. */
+interface ReadSum {
+  readonly frame: Frame
+  readonly segment: number
+  count: number
+}
+
+class Reader implements JournalReader {
+  readonly journal: string
+  readonly topics: readonly JournalTopic[]
+  readonly #directory: string
+  readonly #state: JournalState | undefined
+  readonly #crash: CrashPoint
+  readonly #source: FrameSource
+  readonly #sums = new Map<number, ReadSum>()
+  readonly #holds: SegmentHolds
+  /** Of each topic and partition, the number after the last one read, and after the last one acknowledged. */
+  readonly #next: number[][]
+  readonly #acked: number[][]
+  /** The number after the last one that a frame gives. */
+  readonly #numbered: number[][]
+  /** Gap records read and not acknowledged. */
+  #gaps: { readonly topic: number; readonly partition: number; readonly seq: number; readonly generation: number }[] =
+    []
+  #gapGeneration: number
+  #ackedGapGeneration: number
+  #unacknowledged = 0
+  /** Of a dead directory: the end has been read, and what follows from it given out. */
+  #isEnded = false
+
+  constructor(directory: string, state: JournalState | undefined, crash: CrashPoint) {
+    const topics = readTopicsCopy(directory)
+    if (topics === undefined)
+      throw new WeirError(
+        'JOURNAL_UNUSABLE',
+        `${directory} has no readable topics.json, which says what its records are. Put back the one of ${dirname(directory)}.`,
+      )
+    const acked = readAcked(directory)
+    this.journal = basename(directory)
+    this.topics = topics
+    this.#directory = directory
+    this.#state = state
+    this.#crash = crash
+    this.#source = new FrameSource(directory)
+    this.#holds = new SegmentHolds(directory)
+    const later = (topic: number) => (seq: number, partition: number) =>
+      Math.max(seq, acked.next[topic]?.[partition] ?? 0)
+    this.#numbered = topics.map((_, topic) => [...(acked.numbered[topic] ?? [])])
+    this.#next = this.#numbered.map((numbers, topic) => numbers.map(later(topic)))
+    this.#acked = topics.map((_, topic) => [...(acked.next[topic] ?? [])])
+    this.#gapGeneration = acked.gapGeneration
+    this.#ackedGapGeneration = acked.gapGeneration
+  }
+
+  get damage(): readonly Damage[] {
+    return this.#source.damage
+  }
+
+  read(bytesMax: number): JournalRecord[] {
+    const records: JournalRecord[] = []
+    const committed = this.#state?.read().committed
+    for (let bytes = 0; bytes < bytesMax && !this.#isEnded; ) {
+      const placed = this.#source.next(committed)
+      if (placed === undefined) {
+        if (this.#state === undefined) records.push(...this.#end())
+        break
+      }
+      const record = this.#take(placed)
+      if (record === undefined) continue
+      records.push(record)
+      bytes += record.value.length + record.key.length
+    }
+    return records
+  }
+
+  #take({ frame, segment }: PlacedFrame): JournalRecord | undefined {
+    this.#noteNumber(frame)
+    switch (frame.kind) {
+      case frameKinds.record:
+        return this.#give(frame, segment, frame.key, frame.value)
+      case frameKinds.gap:
+        return this.#takeGap(frame, segment)
+      case frameKinds.sumOpen:
+        this.#sums.set(frame.seq, { frame, segment, count: 0 })
+        this.#holds.hold(segment)
+        return undefined
+      case frameKinds.sumAdd: {
+        const sum = this.#sums.get(frame.seq)
+        if (sum !== undefined) sum.count += Number(frame.value.toString('latin1'))
+        return undefined
+      }
+      case frameKinds.sumDrop:
+        this.#forgetSum(frame.seq)
+        return undefined
+      case frameKinds.sumClose:
+        return this.#takeClose(frame)
+    }
+  }
+
+  #noteNumber({ kind, topic, partition, seq }: Frame): void {
+    const numbered = this.#numbered[topic]
+    const isNumbered = kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
+    if (isNumbered && numbered !== undefined) numbered[partition] = Math.max(seq + 1, numbered[partition] ?? 0)
+  }
+
+  /** The text is the generation, a blank, the line. */
+  #takeGap(frame: Frame, segment: number): JournalRecord | undefined {
+    const blank = frame.value.indexOf(0x20)
+    this.#noteGap(frame, Number(frame.value.toString('latin1', 0, blank)))
+    return this.#give(frame, segment, frame.key, frame.value.subarray(blank + 1))
+  }
+
+  #noteGap({ topic, partition, seq }: Pick<Frame, 'topic' | 'partition' | 'seq'>, generation: number): void {
+    this.#gapGeneration = Math.max(this.#gapGeneration, generation)
+    this.#gaps.push({ topic, partition, seq, generation })
+  }
+
+  #forgetSum(number: number): ReadSum | undefined {
+    const sum = this.#sums.get(number)
+    if (sum === undefined) return undefined
+    this.#sums.delete(number)
+    this.#holds.release(sum.segment)
+    return sum
+  }
+
+  /** A sum that was opened before what is still on disk has been acknowledged. */
+  #takeClose(frame: Frame): JournalRecord | undefined {
+    const sum = this.#forgetSum(Number(frame.value.toString('latin1')))
+    if (sum === undefined) return undefined
+    const { topic, partition, seq, appendedMs } = frame
+    return this.#give({ topic, partition, seq, appendedMs }, sum.segment, sum.frame.key, this.#sumLine(sum, seq))
+  }
+
+  #tail(seq: number): string {
+    return `,"journal":"${this.journal}","seq":${seq}}`
+  }
+
+  #sumLine({ frame, count }: ReadSum, seq: number): Buffer {
+    const half = frame.value.indexOf(0)
+    const before = frame.value.subarray(0, half)
+    const after = frame.value.subarray(half + 1)
+    return Buffer.concat([before, Buffer.from(String(count)), after, Buffer.from(this.#tail(seq))])
+  }
+
+  /** Undefined for what Kafka is known to have. */
+  #give(
+    head: Pick<Frame, 'topic' | 'partition' | 'seq' | 'appendedMs'>,
+    segment: number,
+    key: Buffer,
+    value: Buffer,
+  ): JournalRecord | undefined {
+    const { topic, partition, seq, appendedMs } = head
+    const next = this.#next[topic]
+    if (next === undefined || seq < (this.#acked[topic]?.[partition] ?? 0)) return undefined
+    next[partition] = Math.max(seq + 1, next[partition] ?? 0)
+    this.#holds.hold(segment)
+    this.#unacknowledged += 1
+    return { topic, partition, seq, key, value, appendedMs, segment }
+  }
+
+  /**
+   * What a dead process left open, always in the same order and under the same numbers, so that whoever sends it again sends the same.
+   * The segments from the first one needed stay until all of it is acknowledged.
+   */
+  #end(): JournalRecord[] {
+    this.#isEnded = true
+    const numbered = this.#numbered.map((numbers) => [...numbers])
+    const place = (topic: number, key: Buffer) => {
+      const partition = partitionOf(key, this.topics[topic]?.partitions ?? 1)
+      const seq = numbered[topic]?.[partition] ?? 0
+      const numbers = numbered[topic]
+      if (numbers !== undefined) numbers[partition] = seq + 1
+      return { topic, partition, seq }
+    }
+    const sums = [...this.#sums.values()].sort((a, b) => a.frame.seq - b.frame.seq)
+    const segment = Math.min(this.#source.position.segment, ...sums.map((sum) => sum.segment))
+    const records = sums
+      .filter(({ count }) => count > 0)
+      .map((sum) => {
+        const { key, topic, appendedMs } = sum.frame
+        const head = { ...place(topic, key), appendedMs }
+        return this.#give(head, segment, key, this.#sumLine(sum, head.seq))
+      })
+    for (const { frame } of sums) this.#forgetSum(frame.seq)
+    const gap = readGap(this.#directory)
+    if (gap.count > 0 && gap.generation > this.#gapGeneration) {
+      const key = Buffer.from(this.journal)
+      const head = { ...place(0, key), appendedMs: gap.toMs }
+      this.#noteGap(head, gap.generation)
+      records.push(this.#give(head, segment, key, Buffer.from(gapOpenLine(gap) + this.#tail(head.seq))))
+    }
+    return records.filter((record) => record !== undefined)
+  }
+
+  acknowledge(records: readonly JournalRecord[]): void {
+    for (const { topic, partition, seq, segment } of records) {
+      const acked = this.#acked[topic]
+      if (acked !== undefined) acked[partition] = seq + 1
+      this.#holds.release(segment)
+    }
+    this.#unacknowledged -= records.length
+    if (this.#gaps.length > 0) this.#acknowledgeGaps()
+  }
+
+  #acknowledgeGaps(): void {
+    const isAcked = ({
+      topic,
+      partition,
+      seq,
+    }: {
+      readonly topic: number
+      readonly partition: number
+      readonly seq: number
+    }) => seq < (this.#acked[topic]?.[partition] ?? 0)
+    for (const gap of this.#gaps)
+      if (isAcked(gap)) this.#ackedGapGeneration = Math.max(this.#ackedGapGeneration, gap.generation)
+    this.#gaps = this.#gaps.filter((gap) => !isAcked(gap))
+  }
+
+  save(): void {
+    const gapGeneration = this.#ackedGapGeneration
+    writeAcked(this.#directory, { next: this.#acked, numbered: this.#numbered, gapGeneration })
+    this.#crash('journal_acked')
+    for (const segment of this.#holds.free(this.#source.position.segment)) {
+      rmSync(segmentPath(this.#directory, segment), { force: true })
+      this.#holds.giveUp(segment)
+      this.#crash('journal_segment_deleted')
+    }
+  }
+
+  get firstSegment(): number {
+    return this.#holds.first
+  }
+
+  get bytes(): number {
+    return this.#holds.segments().reduce((sum, segment) => sum + this.#sizeOf(segment), 0)
+  }
+
+  /** What is allocated, not what it may grow to. */
+  #sizeOf(segment: number): number {
+    const stat = statSync(segmentPath(this.#directory, segment), { throwIfNoEntry: false })
+    return (stat?.blocks ?? 0) * 512
+  }
+
+  get unacknowledged(): number {
+    return this.#unacknowledged
+  }
+
+  get acknowledgedUpTo(): readonly (readonly number[])[] {
+    return this.#acked
+  }
+
+  get isDrained(): boolean {
+    return this.#isEnded && this.#unacknowledged === 0
+  }
+
+  nextSeq(topic: number, partition: number): number {
+    return this.#next[topic]?.[partition] ?? 0
+  }
+
+  close(): void {
+    this.#source.close()
+  }
+}
+
+/**
+ * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last whole frame, which
+ * nobody may write any more.
+ */
+export function openReader(path: string, state?: JournalState, crash: CrashPoint = noCrash): JournalReader {
+  return new Reader(path, state, crash)
+}

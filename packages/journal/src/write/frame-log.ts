@@ -1,0 +1,338 @@
+import { closeSync } from 'node:fs'
+import { WeirError } from '@weir/core/errors.ts'
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
+import type { JournalState } from '../format/journal-state.ts'
+import { segmentHeadBytes } from '../format/segment-files.ts'
+import type { Disk } from './disk.ts'
+import { type Chunk, DiskQueue, Turn } from './disk-queue.ts'
+import { type OpenSegment, SegmentStore } from './segment-store.ts'
+
+/** Holds the largest record; a turn that needs more is written in parts. */
+const bufferBytes = 1024 * 1024
+
+/** So much of the bound is left alone by what is not reserved. */
+const reservedShare = 0.2
+
+/** Closes of sums and gap records must fit when nothing else does: ten thousand of them. */
+const closingBytes = 1024 * 1024
+
+/**
+ * What may use up how much of the bound. Nobody waits for what is `unawaited`: it is written with the next that somebody waits for, or
+ * when the event loop has been round, because such records come one by one and a write for each costs more than they do.
+ */
+export type Share = 'unawaited' | 'others' | 'reserved' | 'closing'
+
+export interface FrameLogOptions {
+  readonly directory: string
+  readonly state: JournalState
+  readonly maxBytes: number
+  readonly segmentBytes: number
+  readonly disk: Disk
+  readonly log: Logger
+  readonly crash: CrashPoint
+  /** `sync` is called now and then, and nothing is closed without it. */
+  readonly isSynced: boolean
+}
+
+export interface FrameLogHooks {
+  /** Before a turn is written, to add frames to it. */
+  readonly onTurnEnds: () => void
+  readonly onCommitted: () => void
+  /** Frames of failed turns, in order: they are not in the file. */
+  readonly onDropped: (frames: readonly Frame[]) => void
+}
+
+/** Where a log begins. */
+export interface FirstSegment {
+  readonly store: SegmentStore
+  readonly segment: OpenSegment
+}
+
+/** Takes the space of the first two segments. */
+export async function openFirstSegment(options: FrameLogOptions): Promise<FirstSegment> {
+  const store = new SegmentStore(options)
+  await store.fillSpare()
+  const segment = store.next(1)
+  if (segment === undefined) {
+    const text = `no room for a segment of ${options.segmentBytes} bytes in ${options.directory}`
+    throw new WeirError('JOURNAL_UNUSABLE', `${text}. Make room there, or lower WEIR_JOURNAL_MAX_BYTES.`)
+  }
+  await store.fillSpare()
+  options.state.commit(segment.number, segmentHeadBytes)
+  return { store, segment }
+}
+
+/** Frames in order through segments, within a bound; those of one turn of the event loop in one write. Knows no numbers. */
+export class FrameLog {
+  readonly #options: FrameLogOptions
+  readonly #hooks: FrameLogHooks
+  readonly #store: SegmentStore
+  readonly #queue: DiskQueue
+  readonly #free: FrameBuffer[] = []
+  readonly #keep: Readonly<Record<Share, number>>
+  readonly #limitBytes: number
+  #segment: OpenSegment
+  /** Where the next chunk begins. */
+  #offset = segmentHeadBytes
+  #frames = new FrameBuffer(bufferBytes)
+  /** Of earlier turns, whose frames wait in `#frames` for a slow disk. */
+  #turns: Turn[] = []
+  /** What is appended now belongs to it. */
+  #turn = new Turn()
+  /** The one before. */
+  #lastTurn = new Turn()
+  /** Of what is in `#frames`, if anybody asked. */
+  #landed: PromiseWithResolvers<boolean> | undefined
+  /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
+  #left: OpenSegment[] = []
+  #isScheduled = false
+  #isScheduledLater = false
+  #leftBytes = 0
+  #epoch = 1
+  #turnMs = 0
+
+  constructor(options: FrameLogOptions, hooks: FrameLogHooks, { store, segment }: FirstSegment) {
+    this.#options = options
+    this.#hooks = hooks
+    this.#store = store
+    this.#segment = segment
+    // One segment more is filled ahead, and one may be cut short by a record that did not fit.
+    this.#limitBytes = options.maxBytes - 2 * options.segmentBytes
+    const closing = Math.min(closingBytes, this.#limitBytes / 16)
+    const others = this.#limitBytes * reservedShare
+    this.#keep = { unawaited: others, others, reserved: closing, closing: 0 }
+    this.#queue = new DiskQueue({
+      disk: options.disk,
+      onCommitted: (chunk) => this.#committed(chunk),
+      onDropped: (chunks, cause, error) => this.#dropped(chunks, cause, error),
+    })
+    this.#lastTurn.end(true)
+    this.measure()
+  }
+
+  get trouble(): 'stalled' | 'disk-error' | undefined {
+    return this.#queue.trouble
+  }
+
+  /** A write from the main thread would hold up every request. */
+  get isSlow(): boolean {
+    return !this.#queue.isQuick && this.trouble !== 'disk-error'
+  }
+
+  get counters() {
+    return this.#queue.counters
+  }
+
+  get usedBytes(): number {
+    return this.#limitBytes - this.#leftBytes
+  }
+
+  get limitBytes(): number {
+    return this.#limitBytes
+  }
+
+  /** Nothing waits to be written. */
+  get isIdle(): boolean {
+    return this.#frames.length === 0 && this.#queue.isIdle
+  }
+
+  /** Whether `share` has room for a small frame. */
+  hasRoom(share: Share): boolean {
+    return this.trouble === undefined && this.#leftBytes - bufferBytes / 256 >= this.#keep[share]
+  }
+
+  /** At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody hears that it is there. */
+  dropTurn(): void {
+    this.#turn.end(false)
+    this.#dropped([], 'full', undefined)
+  }
+
+  /** Looks at what the publisher has freed. */
+  measure(): void {
+    const { state, segmentBytes } = this.#options
+    const own = (this.#segment.number - state.firstSegment) * segmentBytes + this.#offset + this.#frames.length
+    this.#leftBytes = this.#limitBytes - own - state.adoptedBytes
+  }
+
+  /** False when nothing was taken: the share is used up, or the disk does not write. */
+  put(head: FrameHead, key: string, keyBytes: number, value: string, textBytes: number, share: Share): boolean {
+    const size = headerBytes + textBytes
+    if (this.#leftBytes - size < this.#keep[share] || this.#queue.trouble !== undefined) return false
+    if (!this.#makeRoom(size)) return false
+    if (this.#frames.length === 0) this.#turnMs = Date.now()
+    this.#frames.put(head, this.#turnMs, this.#epoch, key, keyBytes, value, textBytes)
+    this.#leftBytes -= size
+    if (share === 'unawaited') this.#scheduleLater()
+    else this.schedule()
+    return true
+  }
+
+  #makeRoom(size: number): boolean {
+    if (this.#offset + this.#frames.length + size > this.#options.segmentBytes) {
+      this.#seal()
+      return this.trouble === undefined && !this.#queue.isFull && this.#roll()
+    }
+    if (this.#frames.hasRoom(size)) return true
+    if (this.#queue.isFull) return false
+    this.#seal()
+    return this.trouble === undefined
+  }
+
+  #roll(): boolean {
+    const segment = this.#store.next(this.#segment.number + 1)
+    if (segment === undefined) {
+      void this.#store.fillSpare()
+      return false
+    }
+    this.#left.push(this.#segment)
+    this.#segment = segment
+    this.#offset = segmentHeadBytes
+    this.measure()
+    void this.#store.fillSpare()
+    return true
+  }
+
+  /** Hands the frames gathered so far to the disk. The turns of all but a last part end with that part. */
+  #seal(): void {
+    const frames = this.#frames
+    if (frames.length === 0) return
+    const landed = this.#landed
+    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, turns: this.#turns, landed }
+    this.#offset += frames.length
+    this.#turns = []
+    this.#landed = undefined
+    this.#frames = this.#free.pop() ?? new FrameBuffer(bufferBytes)
+    this.#queue.push(chunk)
+  }
+
+  /** Once a turn; runs after all the promise callbacks that append. */
+  schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    process.nextTick(this.#endTurn)
+  }
+
+  #scheduleLater(): void {
+    if (this.#isScheduled || this.#isScheduledLater) return
+    this.#isScheduledLater = true
+    setImmediate(() => {
+      if (this.#isScheduledLater) this.schedule()
+    })
+  }
+
+  readonly #endTurn = (): void => {
+    this.#isScheduled = false
+    this.#isScheduledLater = false
+    this.#hooks.onTurnEnds()
+    const turn = this.#turn
+    this.#turn = new Turn()
+    this.#lastTurn = turn
+    if (this.#frames.length === 0) {
+      // What the turn appended went with an earlier part, or was dropped, which has ended the turn.
+      this.#queue.endWithLast(turn)
+      return
+    }
+    this.#turns.push(turn)
+    // To a slow disk goes what has gathered, once it has taken what was before.
+    if (this.#queue.isIdle) this.#seal()
+  }
+
+  /** See `RecordLog.written`. */
+  written(): Promise<boolean> {
+    if (this.#isScheduledLater) this.schedule()
+    return (this.#isScheduled ? this.#turn : this.#lastTurn).written
+  }
+
+  /** See `RecordLog.landed`. What was put last is always among the frames that gather. */
+  landed(): Promise<boolean> {
+    if (this.#frames.length === 0) return Promise.resolve(true)
+    this.#landed ??= Promise.withResolvers()
+    return this.#landed.promise
+  }
+
+  #committed({ frames, segment, offset, landed }: Chunk): void {
+    this.#options.crash('journal_written')
+    this.#options.state.commit(segment.number, offset + frames.length)
+    frames.length = 0
+    if (this.#free.length < 2) this.#free.push(frames)
+    this.#hooks.onCommitted()
+    landed?.resolve(true)
+    if (this.#queue.isIdle && this.#frames.length > 0 && !this.#isScheduled) this.#seal()
+  }
+
+  /** All that is not in the file is forgotten, and the next frame stands where the first of it would have. */
+  #dropped(chunks: readonly Chunk[], cause: 'stalled' | 'disk-error' | 'full', error: unknown): void {
+    const texts = [...chunks.map(({ frames }) => frames), this.#frames]
+    const dropped = texts.flatMap(framesIn)
+    const first = chunks[0]
+    if (first !== undefined) {
+      if (first.segment !== this.#segment) this.#left.push(this.#segment)
+      this.#segment = first.segment
+      this.#left = this.#left.filter((one) => one !== first.segment)
+      this.#offset = first.offset
+    }
+    this.#epoch += 1
+    for (const turn of this.#turns.splice(0)) turn.end(false)
+    if (this.#isScheduled) this.#turn.end(false)
+    this.#hooks.onDropped(dropped)
+    this.#frames.length = 0
+    for (const { landed } of chunks) landed?.resolve(false)
+    this.#landed?.resolve(false)
+    this.#landed = undefined
+    this.measure()
+    this.#options.log.error(
+      { cause, records: dropped.length, ...(error === undefined ? {} : { reason: String(error) }) },
+      'the journal could not be written',
+    )
+  }
+
+  /** Every now and then: asks a disk that failed again, and for room for the next segment. */
+  look(): void {
+    this.measure()
+    void this.#store.fillSpare()
+    const length = Math.min(4_096, this.#options.segmentBytes - this.#offset)
+    void this.#queue.probe(this.#segment, this.#offset, length)
+    if (!this.#options.isSynced) this.#closeLeft(this.#left)
+  }
+
+  /** Pushes what was written to the disk itself. */
+  async sync(): Promise<void> {
+    const left = [...this.#left]
+    for (const { fd } of [...left, this.#segment]) await this.#options.disk.sync(fd)
+    this.#closeLeft(left)
+  }
+
+  #closeLeft(left: readonly OpenSegment[]): void {
+    if (!this.#queue.isIdle) return
+    for (const segment of left) {
+      if (!this.#left.includes(segment)) continue
+      this.#left = this.#left.filter((one) => one !== segment)
+      closeSync(segment.fd)
+    }
+  }
+
+  /** Waits for what is under way, at most until the disk is given up; then closes. */
+  async close(): Promise<boolean> {
+    this.schedule()
+    const isWritten = await this.written()
+    if (this.#options.isSynced && isWritten) await this.sync()
+    this.#store.close()
+    if (this.#queue.isIdle) for (const { fd } of [...this.#left, this.#segment]) closeSync(fd)
+    return isWritten && this.trouble === undefined
+  }
+}
+
+/** Out of a buffer that did not reach the file; copies, for the buffer is used again. */
+function framesIn({ bytes, length }: FrameBuffer): Frame[] {
+  const all = Buffer.from(bytes.subarray(0, length))
+  const frames: Frame[] = []
+  for (let at = 0; at < length; ) {
+    const found = frameAt(all, at)
+    if (found.kind !== 'frame') throw new Error(`no frame at ${at} of a buffer that was not written`)
+    frames.push(found.frame)
+    at = found.next
+  }
+  return frames
+}

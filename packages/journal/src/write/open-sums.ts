@@ -1,0 +1,169 @@
+import { performance } from 'node:perf_hooks'
+import { type Frame, frameKinds } from '../format/frame.ts'
+import type { OpenSum } from '../record-log.ts'
+import type { FrameLog } from './frame-log.ts'
+import { bytesOf, type Numbering } from './numbering.ts'
+
+/** Sums open at once at most; more different denials in a second are turned away as when the journal is full. */
+const openSumsMax = 4_096
+
+/** From its opening to its close; the records of a flood are to be seen within seconds. */
+const openMs = 1_000
+
+/** A sum's line may have been made so long before the sum was opened; more would only hold up the watermark. */
+const lineAgeMs = 50
+
+interface Sum {
+  readonly number: number
+  readonly topic: number
+  readonly key: string
+  /** By the wall clock, for the watermark: its record bears this time. */
+  readonly openedMs: number
+  /** By the clock that is never set. */
+  readonly openedTick: number
+  /** Counted in this turn and not yet in a frame. */
+  turnCount: number
+  /** In frames. */
+  count: number
+  isOpen: boolean
+}
+
+/**
+ * Sums on their way: opened by a frame that bears the line, added to by at most one small frame a turn, closed after a second by one
+ * that gives the number. Every step is in the file before anything counted in it is answered.
+ */
+export class OpenSums {
+  readonly #frames: FrameLog
+  readonly #numbering: Numbering
+  #open = new Map<number, Sum>()
+  /** Closed by frames that may not be in the file yet. */
+  readonly #closing = new Map<number, Sum>()
+  #touched: Sum[] = []
+  #last = 0
+  /** Sums that have become records. */
+  closed = 0
+
+  constructor(frames: FrameLog, numbering: Numbering) {
+    this.#frames = frames
+    this.#numbering = numbering
+  }
+
+  /** See `RecordLog.openSum`. */
+  open(topic: number, key: string, before: string, after: string): OpenSum | undefined {
+    if (this.#open.size >= openSumsMax) return undefined
+    const number = this.#last + 1
+    const value = `${before}\0${after}`
+    const keyBytes = bytesOf(key)
+    const head = { kind: frameKinds.sumOpen, topic, partition: 0, seq: number }
+    if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), 'others')) return undefined
+    this.#last = number
+    const opened = { openedMs: Date.now(), openedTick: performance.now() }
+    const sum: Sum = { number, topic, key, ...opened, turnCount: 0, count: 0, isOpen: true }
+    this.#open.set(number, sum)
+    return { add: () => this.#add(sum) }
+  }
+
+  #add(sum: Sum): boolean {
+    if (!sum.isOpen || !this.#frames.hasRoom('reserved')) return false
+    if (sum.turnCount === 0) this.#touched.push(sum)
+    sum.turnCount += 1
+    this.#frames.schedule()
+    return true
+  }
+
+  /** At a turn's end: a frame for each sum that was added to. False when one did not find room: then the turn must be dropped. */
+  putCounts(): boolean {
+    if (this.#touched.length === 0) return true
+    const sums = this.#takeTouched()
+    if (sums.every((sum) => this.#putCount(sum))) return true
+    // For `takeBack`, which comes next.
+    this.#touched = sums.filter(({ turnCount }) => turnCount > 0)
+    return false
+  }
+
+  #takeTouched(): Sum[] {
+    return this.#touched.splice(0)
+  }
+
+  #putCount(sum: Sum): boolean {
+    if (sum.turnCount === 0) return true
+    const value = String(sum.turnCount)
+    const head = { kind: frameKinds.sumAdd, topic: sum.topic, partition: 0, seq: sum.number }
+    if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
+    sum.count += sum.turnCount
+    sum.turnCount = 0
+    return true
+  }
+
+  /** Closes those that are due, oldest first; false when one found no room, which a later call tries again. */
+  close(isAll: boolean): boolean {
+    const nowTick = performance.now()
+    for (const sum of this.#open.values()) {
+      if (!isAll && nowTick - sum.openedTick < openMs) continue
+      if (!this.#putCount(sum) || !this.#putEnd(sum)) return false
+      sum.isOpen = false
+      this.#open.delete(sum.number)
+      this.#closing.set(sum.number, sum)
+    }
+    return true
+  }
+
+  #putEnd({ count, topic, key, number }: Sum): boolean {
+    if (count === 0) {
+      const value = String(number)
+      const head = { kind: frameKinds.sumDrop, topic, partition: 0, seq: number }
+      return this.#frames.put(head, '', 0, value, value.length, 'closing')
+    }
+    if (!this.#numbering.putClose(topic, key, number)) return false
+    this.closed += 1
+    return true
+  }
+
+  /** All frames are in the file. */
+  committed(): void {
+    this.#closing.clear()
+  }
+
+  /** What did not reach the file never was; how many decisions of `topic` that takes back from sums. */
+  takeBack(frames: readonly Frame[], topic: number): number {
+    const touched = this.#takeTouched()
+    let missed = 0
+    for (const sum of touched) {
+      if (sum.topic === topic) missed += sum.turnCount
+      sum.turnCount = 0
+    }
+    for (const frame of frames) if (this.#takeBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
+    return missed
+  }
+
+  /** True for an addition. */
+  #takeBackFrame(frame: Frame): boolean {
+    const number = frame.kind === frameKinds.sumClose ? numberIn(frame) : frame.seq
+    const sum = this.#open.get(number) ?? this.#closing.get(number)
+    switch (frame.kind) {
+      case frameKinds.sumOpen:
+        if (sum !== undefined) sum.isOpen = false
+        this.#open.delete(number)
+        return false
+      case frameKinds.sumAdd:
+        if (sum !== undefined) sum.count -= numberIn(frame)
+        return true
+      case frameKinds.sumClose:
+      case frameKinds.sumDrop:
+        // Due again, and the oldest. Without an open frame either, it ends as one that counted nothing.
+        if (sum !== undefined) this.#open = new Map([[number, sum], ...this.#open])
+        if (frame.kind === frameKinds.sumClose) this.closed -= 1
+        return false
+      default:
+        return false
+    }
+  }
+
+  /** No record of theirs will bear an earlier time. */
+  get oldestMs(): number {
+    const [first] = this.#open.values()
+    return first === undefined ? Number.POSITIVE_INFINITY : first.openedMs - lineAgeMs
+  }
+}
+
+const numberIn = ({ value }: Frame): number => Number(value.toString('latin1'))

@@ -1,0 +1,230 @@
+import { dirname } from 'node:path'
+import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import { type Frame, frameKinds } from '../format/frame.ts'
+import { JournalState } from '../format/journal-state.ts'
+import { writeTopics } from '../format/topics-copy.ts'
+import type { HeldDirectory, JournalTopic, JournalTrouble, JournalWriter } from '../ports.ts'
+import type { RecordLog } from '../record-log.ts'
+import { type Disk, realDisk } from './disk.ts'
+import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
+import { GapCounter } from './gap-counter.ts'
+import { Numbering } from './numbering.ts'
+import { OpenSums } from './open-sums.ts'
+
+export interface WriterOptions {
+  /** The first is that of decisions: only they count in the gap page. */
+  readonly topics: readonly JournalTopic[]
+  /** Of all segments, and of directories adopted. */
+  readonly maxBytes: number
+  /** Milliseconds between syncs to the disk; undefined leaves it to the kernel: then only the machine's death loses anything. */
+  readonly fsyncMs?: number | undefined
+  readonly log: Logger
+  readonly crash?: CrashPoint
+  /** The directory is not ours any more: nothing that is appended will be found. The process has to start anew. */
+  readonly onTakenAway?: () => void
+  /** Given by tests and benches only. */
+  readonly segmentBytes?: number
+  readonly disk?: Disk
+}
+
+/** Sums close, the watermark rises and a disk in trouble is asked again so often. */
+const tickMs = 250
+
+/** Every so many ticks the directory is looked for. */
+const ticksPerLook = 4
+
+/** Preallocated in a few milliseconds, and at 10,000 records a second full after three seconds. */
+const segmentBytesMax = 16 * 1024 * 1024
+
+/** Room for two of the largest records. */
+const segmentBytesMin = 2 * 1024 * 1024
+
+const decisions = 0
+
+/** In a text within a line quotes are escaped. */
+const countIn = /,"count":(\d+),/
+
+/** How many decisions a record stands for: a correction for none. */
+const decisionsIn = (line: string): number => Number(countIn.exec(line)?.[1] ?? 1)
+
+class Writer implements JournalWriter {
+  readonly journal: string
+  readonly state: JournalState
+  readonly maxBytes: number
+  readonly #directory: HeldDirectory
+  readonly #options: WriterOptions
+  readonly #frames: FrameLog
+  readonly #numbering: Numbering
+  readonly #sums: OpenSums
+  readonly #gap: GapCounter
+  readonly #timers: NodeJS.Timeout[] = []
+  #ticks = 0
+  #isSyncing = false
+  #ended: 'taken-away' | 'closed' | undefined
+  #closed: Promise<boolean> | undefined
+  #appended = 0
+  #refused = 0
+
+  constructor(directory: HeldDirectory, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
+    const { journal, path } = directory
+    const { log, crash = noCrash } = options
+    this.journal = journal
+    this.state = frameOptions.state
+    this.maxBytes = options.maxBytes
+    this.#directory = directory
+    this.#options = options
+    const hooks = {
+      onTurnEnds: () => this.#endTurn(),
+      onCommitted: () => this.#committed(),
+      onDropped: (frames: readonly Frame[]) => this.#takeBack(frames),
+    }
+    this.#frames = new FrameLog(frameOptions, hooks, first)
+    this.#numbering = new Numbering(journal, options.topics, this.#frames)
+    this.#sums = new OpenSums(this.#frames, this.#numbering)
+    const parts = { frames: this.#frames, numbering: this.#numbering }
+    this.#gap = new GapCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
+    this.#every(tickMs, () => this.#onTick())
+    if (options.fsyncMs !== undefined) this.#every(options.fsyncMs, () => void this.#sync())
+  }
+
+  #every(ms: number, what: () => void): void {
+    this.#timers.push(setInterval(what, ms).unref())
+  }
+
+  get counters() {
+    const rest = { refused: this.#refused, gaps: this.#gap.counted, ...this.#frames.counters }
+    return { appended: this.#appended + this.#sums.closed, numbered: this.#numbering.given, ...rest }
+  }
+
+  get trouble(): JournalTrouble | undefined {
+    return this.#ended ?? this.#frames.trouble ?? (this.#frames.hasRoom('reserved') ? undefined : 'full')
+  }
+
+  get usedBytes(): number {
+    return this.#frames.usedBytes
+  }
+
+  log(topic: number): RecordLog {
+    if (this.#numbering.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
+    return {
+      append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
+      openSum: (key, before, after) =>
+        this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined,
+      written: () => this.#frames.written(),
+      landed: () => this.#frames.landed(),
+    }
+  }
+
+  #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
+    const share = topic !== decisions ? 'unawaited' : isReserved ? 'reserved' : 'others'
+    const isPut = this.#ended === undefined && this.#numbering.putRecord(frameKinds.record, topic, key, openLine, share)
+    if (isPut) this.#appended += 1
+    else {
+      this.#refused += 1
+      if (topic === decisions) this.#countMissed(decisionsIn(openLine))
+    }
+    return isPut
+  }
+
+  /** Nothing is counted once the page is closed, or belongs to another process. */
+  #countMissed(missed: number): void {
+    if (missed > 0 && this.#ended === undefined) this.#gap.count(missed)
+  }
+
+  #endTurn(): void {
+    if (!this.#sums.putCounts()) this.#frames.dropTurn()
+    this.#gap.write()
+  }
+
+  #committed(): void {
+    if (!this.#frames.isIdle) return
+    this.#sums.committed()
+    this.#gap.committed()
+    this.#raiseWatermark()
+  }
+
+  #raiseWatermark(): void {
+    this.state.raiseWatermark(Math.floor(Math.min(Date.now(), this.#sums.oldestMs)))
+  }
+
+  #takeBack(frames: readonly Frame[]): void {
+    this.#numbering.takeBack(frames)
+    // One that is not among them is on its way to the file, and must not become another.
+    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.takeBack()
+    let missed = this.#sums.takeBack(frames, decisions)
+    for (const { kind, topic, value } of frames) {
+      if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
+    }
+    this.#countMissed(missed)
+  }
+
+  #onTick(): void {
+    this.#frames.look()
+    this.#sums.close(false)
+    this.#gap.record()
+    this.#gap.writeLater()
+    if (this.#frames.isIdle) this.#raiseWatermark()
+    this.#ticks += 1
+    if (this.#ticks % ticksPerLook === 0) void this.#lookForDirectory()
+  }
+
+  async #lookForDirectory(): Promise<void> {
+    // Whatever else keeps it from being looked at does not say that it is gone.
+    const isOurs = await this.#directory.isOurs().catch(() => true)
+    if (isOurs || this.#ended !== undefined) return
+    this.#ended = 'taken-away'
+    this.#stopTimers()
+    const fields = { journal: this.journal }
+    this.#options.log.error(fields, 'the journal was taken away while this process lives; it takes nothing more')
+    this.#options.onTakenAway?.()
+  }
+
+  async #sync(): Promise<void> {
+    if (this.#isSyncing) return
+    this.#isSyncing = true
+    await this.#frames.sync().catch((error: unknown) => {
+      this.#options.log.error({ reason: String(error) }, 'the journal could not be synced')
+    })
+    this.#isSyncing = false
+  }
+
+  #stopTimers(): void {
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  setPartitions(topic: number, partitions: number): void {
+    if (!this.#numbering.setPartitions(topic, partitions)) return
+    writeTopics(this.#directory.path, this.#numbering.topics)
+    writeTopics(dirname(this.#directory.path), this.#numbering.topics)
+  }
+
+  close(): Promise<boolean> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<boolean> {
+    this.#stopTimers()
+    this.#gap.record()
+    const isClosed = this.#sums.close(true)
+    const isWritten = await this.#frames.close()
+    this.#ended ??= 'closed'
+    this.#raiseWatermark()
+    // What failed with the last turn has been counted since.
+    await this.#gap.close()
+    return isClosed && isWritten && this.#gap.isEmpty
+  }
+}
+
+/** Begins to write in a directory that is held and empty. */
+export async function openWriter(directory: HeldDirectory, options: WriterOptions): Promise<JournalWriter> {
+  const { maxBytes, log, crash = noCrash, disk = realDisk } = options
+  const sixteenth = Math.floor(maxBytes / 16)
+  const segmentBytes = options.segmentBytes ?? Math.min(segmentBytesMax, Math.max(segmentBytesMin, sixteenth))
+  const state = new JournalState()
+  const isSynced = options.fsyncMs !== undefined
+  const frameOptions = { directory: directory.path, state, maxBytes, segmentBytes, disk, log, crash, isSynced }
+  const first = await openFirstSegment(frameOptions)
+  return new Writer(directory, options, frameOptions, first)
+}

@@ -1,0 +1,106 @@
+import type { Kafka } from 'kafkajs'
+import { createClient, type KafkaOptions } from '../connect.ts'
+import type { FetchedRecord } from './fetched-record.ts'
+
+/*
+ * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no topic's id.
+ * What needs that goes by kafkajs's own requests, below its consumer and its admin client.
+ */
+
+/** A partition's part of an answer. */
+export interface FetchedPartition {
+  readonly highWatermark: string
+  readonly messages: readonly FetchedRecord[]
+}
+
+interface FetchRequest {
+  readonly replicaId: number
+  readonly isolationLevel: number
+  readonly maxWaitTime: number
+  readonly minBytes: number
+  readonly maxBytes: number
+  readonly topics: readonly {
+    readonly topic: string
+    readonly partitions: readonly {
+      readonly partition: number
+      readonly fetchOffset: string
+      readonly maxBytes: number
+    }[]
+  }[]
+}
+
+/** A request of a version that kafkajs does not know, as its connections take them. */
+export interface RawRequest<T> {
+  readonly request: {
+    readonly apiKey: number
+    readonly apiVersion: number
+    readonly apiName: string
+    /** The body behind the header, in the form of kafkajs's encoder. */
+    encode(): Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>
+  }
+  readonly response: { decode(raw: Buffer): Promise<Buffer>; parse(raw: Buffer): Promise<T> }
+}
+
+/** A broker's connection. */
+export interface Broker {
+  fetch(request: FetchRequest): Promise<{ responses: readonly { partitions: readonly FetchedPartition[] }[] }>
+  offsetFetch(request: {
+    groupId: string
+    topics: readonly { topic: string; partitions: readonly { partition: number }[] }[]
+  }): Promise<{
+    responses: readonly {
+      topic: string
+      partitions: readonly { partition: number; offset: string; metadata: string | null }[]
+    }[]
+  }>
+  offsetCommit(request: {
+    groupId: string
+    groupGenerationId: number
+    memberId: string
+    topics: readonly {
+      topic: string
+      partitions: readonly { partition: number; offset: string; metadata: string }[]
+    }[]
+  }): Promise<unknown>
+  readonly connectionPool: { send<T>(request: RawRequest<T>): Promise<T> }
+}
+
+interface TopicOffsets {
+  readonly partitions: readonly { readonly partition: number; readonly offset: string }[]
+}
+
+/** kafkajs's view of all brokers. */
+export interface Cluster {
+  connect(): Promise<void>
+  disconnect(): Promise<void>
+  addTargetTopic(topic: string): Promise<void>
+  refreshMetadata(): Promise<void>
+  findLeaderForPartitions(topic: string, partitions: readonly number[]): Readonly<Record<string, readonly number[]>>
+  findBroker(of: { nodeId: string }): Promise<Broker>
+  findGroupCoordinator(of: { groupId: string }): Promise<Broker>
+  fetchTopicsOffset(
+    of: readonly { topic: string; partitions: readonly { partition: number }[]; fromBeginning: boolean }[],
+  ): Promise<readonly TopicOffsets[]>
+}
+
+type CreateCluster = (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster
+
+/** A client's own way to make a cluster, which kafkajs keeps under a symbol. Nothing is connected yet. */
+export function clusterOf(client: Kafka): Cluster {
+  const symbol = Object.getOwnPropertySymbols(client).find(
+    ({ description }) => description === 'private:Kafka:createCluster',
+  )
+  const create: CreateCluster | undefined = symbol === undefined ? undefined : Reflect.get(client, symbol)
+  if (create === undefined) throw new Error('kafkajs cannot make a cluster: is it still version 2.2.4?')
+  return create({ metadataMaxAge: 300_000, allowAutoTopicCreation: false })
+}
+
+/** A cluster of a client of its own. Nothing is connected yet. */
+export const createCluster = (options: KafkaOptions): Cluster => clusterOf(createClient(options))
+
+/** The connection to the leader of a partition of a topic that was added. */
+export async function findLeader(cluster: Cluster, topic: string, partition: number): Promise<Broker> {
+  const leader = Object.keys(cluster.findLeaderForPartitions(topic, [partition]))[0]
+  if (leader === undefined) throw new Error(`${topic} has no partition ${partition}`)
+  return cluster.findBroker({ nodeId: leader })
+}

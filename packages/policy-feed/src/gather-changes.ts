@@ -1,0 +1,73 @@
+import { type ChangeRecordV1, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
+import type { LogRecord } from '@weir/kafka/partition-log.ts'
+import type { EntityChange } from '@weir/policy/entities.ts'
+
+/** A change's audit record, as it stands in the topic. */
+export interface AuditRecord extends ChangeRecordV1 {
+  /** A UUID version 7. */
+  readonly id: string
+}
+
+/** Where a change ends in the topic. The id names the topic too: a topic made anew does not have it there. */
+export interface Mark {
+  readonly offset: bigint
+  readonly id: string
+}
+
+/** Everything between one audit record and the next, which ends it. */
+export interface WholeChange {
+  /** Each entity once, as it is to be in the end. */
+  readonly changes: readonly EntityChange[]
+  readonly resets: readonly string[]
+  readonly audit: AuditRecord
+  readonly mark: Mark
+}
+
+/**
+ * Whether a change stands between this one and the one that its writer knew as the last. Such a change was planned on a
+ * policy that is no more, and no reader takes it over. `previous` is the change before it in the topic. The same change
+ * stored twice in a row is one change. Old changes may be gone from the topic: without them this one is not overtaken.
+ */
+export function isOvertaken({ audit: { id, after } }: WholeChange, previous: Mark | undefined): boolean {
+  if (after === undefined || previous === undefined) return false
+  return previous.id !== id && previous.id !== after.id && previous.offset > BigInt(after.offset)
+}
+
+export interface ChangeGatherer {
+  /** The change that this record completes. */
+  add(record: LogRecord): WholeChange | undefined
+  /** What was gathered of a change that is not whole yet comes once more. */
+  forget(): void
+}
+
+export const entityKey = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}/${name}`
+
+/** Holds back what a change consists of until it is whole; at most each entity of the topic once. */
+export function createChangeGatherer(onUnreadable: (offset: bigint, reason: string) => void): ChangeGatherer {
+  const changes = new Map<string, EntityChange>()
+  const resets = new Set<string>()
+  const take = (audit: AuditRecord, mark: Mark): WholeChange => {
+    const whole = { changes: [...changes.values()], resets: [...resets], audit, mark }
+    changes.clear()
+    resets.clear()
+    return whole
+  }
+  return {
+    add({ offset, key, value }) {
+      const parsed = parsePolicyRecord(key, value)
+      if (parsed.kind === 'entity') {
+        // Deleted first, so that a repeated one takes its later place.
+        const at = entityKey(parsed.change)
+        changes.delete(at)
+        changes.set(at, parsed.change)
+      } else if (parsed.kind === 'reset') resets.add(parsed.subject)
+      else if (parsed.kind === 'unreadable') onUnreadable(offset, parsed.reason)
+      else if (parsed.kind === 'change') return take({ id: parsed.id, ...parsed.change }, { offset, id: parsed.id })
+      return undefined
+    },
+    forget() {
+      changes.clear()
+      resets.clear()
+    },
+  }
+}

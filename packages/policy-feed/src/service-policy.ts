@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from 'node:fs'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import type { Policy } from '@weir/policy/policy.ts'
+import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
+import type { Service } from '@weir/runtime/start-service.ts'
+import { openPolicyFeed, type PolicyFeed } from './policy-feed.ts'
+
+/** What of a service's configuration says where its policy comes from. */
+export interface PolicyConfig {
+  /** Empty for none. */
+  readonly policyFile: string
+  readonly policySnapshot: string
+}
+
+/** When a policy that Kafka has not confirmed is too old. */
+export interface StaleRule {
+  /** 0 for never. */
+  readonly policyMaxAgeS: number
+  readonly onStalePolicy: 'serve' | 'refuse'
+}
+
+const neverStale: StaleRule = { policyMaxAgeS: 0, onStalePolicy: 'serve' }
+
+export const isStale = ({ status }: PolicyFeed, { policyMaxAgeS }: StaleRule): boolean =>
+  policyMaxAgeS > 0 && status.ageMs > policyMaxAgeS * 1_000
+
+/** Opens a service's policy, with its line in /readyz and its metrics; closed with the service. */
+export async function ownPolicyFeed(
+  config: PolicyConfig,
+  kafka: KafkaOptions,
+  { run, metrics, checkReady }: Service,
+  rule: StaleRule = neverStale,
+): Promise<PolicyFeed> {
+  const { policySnapshot: snapshotPath, policyFile } = config
+  const opened = openPolicyFeed({ ...kafka, snapshotPath, seed: () => readSeed(policyFile) })
+  const feed = await run.own('policy', opened, (one) => one.close())
+  checkReady('policy', () => policyReadiness(feed, rule))
+  registerScraped(metrics, {
+    weir_policy_age_seconds: {
+      help: 'Since Kafka last said that this is the whole policy',
+      read: () => feed.status.ageMs / 1_000,
+    },
+    weir_policy_changes_total: { help: 'Changes of the policy taken over', read: () => feed.counters.changes },
+    weir_policy_refused_changes_total: { help: 'Changes that do not fit', read: () => feed.counters.refusedChanges },
+    weir_policy_unreadable_records_total: {
+      help: 'Records of the policy that could not be read',
+      read: () => feed.counters.unreadableRecords,
+    },
+    weir_policy_subjects: { help: 'Subjects of the policy in force', read: () => feed.policy?.subjects.size ?? 0 },
+  })
+  return feed
+}
+
+function readSeed(path: string): Policy | undefined {
+  return path === '' || !existsSync(path) ? undefined : requirePolicy(readFileSync(path, 'utf8'), path)
+}
+
+/** What /readyz says of a policy: without one a service is not ready, and with an unconfirmed one it warns. */
+export function policyReadiness(feed: Pick<PolicyFeed, 'policy' | 'status'>, rule: StaleRule): Readiness {
+  const { policy, status } = feed
+  const { waitingFor, ageMs, refused, source } = status
+  const why = waitingFor === '' ? '' : `waiting for ${waitingFor}`
+  if (policy === undefined) {
+    const missing = refused ?? (why === '' ? 'the topic holds none' : why)
+    return `there is none: ${missing}, and neither a snapshot nor WEIR_POLICY_FILE stands in`
+  }
+  const age = Number.isFinite(ageMs) ? `for ${Math.round(ageMs / 1_000)} s` : 'since the start'
+  if (rule.policyMaxAgeS > 0 && ageMs > rule.policyMaxAgeS * 1_000) {
+    const stale = `not confirmed by Kafka ${age}, longer than WEIR_POLICY_MAX_AGE_S; ${why}`
+    return rule.onStalePolicy === 'refuse' ? `${stale}; requests are refused` : { warning: stale }
+  }
+  if (refused !== undefined) return { warning: refused }
+  return why === '' ? undefined : { warning: `${why}; the one in force is that of the ${placeOf[source]}` }
+}
+
+const placeOf = { none: 'process', seed: 'file', snapshot: 'snapshot', topic: 'topic as it was' } as const

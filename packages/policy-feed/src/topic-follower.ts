@@ -1,0 +1,128 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
+import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
+import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
+import type { Mark } from './gather-changes.ts'
+
+export interface FollowerOptions extends KafkaOptions {
+  readonly topic: string
+  /** The last change that was taken over, if reading on from there is as good as reading everything. Asked at every connection. */
+  readonly resumeAt: () => Mark | undefined
+  /** What comes next is the topic from its beginning. */
+  readonly onBeginning: () => void
+  /** What comes next follows the change of `resumeAt`. */
+  readonly onResumed: () => void
+  readonly onRecords: (records: readonly LogRecord[]) => void
+  /** Kafka says that everything before this offset was handed over; again at least every few seconds while it is there. */
+  readonly onEnd: (next: bigint) => void
+  /** Kafka answers, and has no such topic. */
+  readonly onMissing: () => void
+}
+
+export interface TopicFollower {
+  /** What it waits for; empty while it follows. */
+  readonly waitingFor: string
+  /** Nothing is handed over any more. The connection ends by itself, when Kafka has answered what it was asked. */
+  close(): void
+}
+
+/** Every so many failed attempts in a row one is logged: about twice a minute at the longest pause. */
+const failuresPerLogLine = 6
+
+class Follower implements TopicFollower {
+  readonly #options: FollowerOptions
+  readonly #stopping = new AbortController()
+  #log: PartitionLog | undefined
+  #failures = 0
+  waitingFor = 'the first connection to Kafka'
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    void this.#run()
+  }
+
+  close(): void {
+    this.#stopping.abort()
+    void this.#log?.close()
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  async #run(): Promise<void> {
+    const { topic, brokers, log } = this.#options
+    while (!this.#isStopping) {
+      try {
+        await this.#follow()
+      } catch (error) {
+        if (this.#isStopping) return
+        this.#failures += 1
+        const missing = isMissingTopic(error)
+        this.waitingFor = missing
+          ? `topic ${topic}, which does not exist`
+          : `Kafka at ${brokers.join(',')}: ${reasonOf(error)}`
+        if (missing) this.#options.onMissing()
+        if (this.#failures % failuresPerLogLine === 1) {
+          log.warn(
+            { topic, failures: this.#failures, waitingFor: this.waitingFor },
+            'policy not followed, trying again',
+          )
+        }
+        await delay(retryDelayMs(this.#failures), undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** One connection, until it breaks or the follower is closed. */
+  async #follow(): Promise<void> {
+    const { topic, onRecords, onEnd } = this.#options
+    const log = await openPartitionLog(this.#options, topic)
+    this.#log = log
+    try {
+      let position = await this.#begin(log)
+      while (!this.#isStopping) {
+        const { records, next, end } = await log.read(position)
+        if (this.#isStopping) return
+        if (records.length > 0) onRecords(records)
+        position = next
+        this.#isFollowing()
+        if (position >= end) onEnd(position)
+      }
+    } finally {
+      await log.close()
+    }
+  }
+
+  /** Where to read on: after the last change if it is still where it was, else at the beginning. */
+  async #begin(log: PartitionLog): Promise<bigint> {
+    const { resumeAt, onResumed, onBeginning, onEnd } = this.#options
+    const { first, end } = await log.range()
+    const mark = resumeAt()
+    const isHere = mark !== undefined && mark.offset >= first && mark.offset < end && (await isMarkOf(log, mark))
+    if (isHere) onResumed()
+    else onBeginning()
+    const position = isHere ? mark.offset + 1n : first
+    // A read would wait for something to come.
+    if (position >= end && !this.#isStopping) {
+      this.#isFollowing()
+      onEnd(position)
+    }
+    return position
+  }
+
+  #isFollowing(): void {
+    this.#failures = 0
+    this.waitingFor = ''
+  }
+}
+
+async function isMarkOf(log: PartitionLog, mark: Mark): Promise<boolean> {
+  const { records } = await log.read(mark.offset)
+  const [record] = records
+  return record?.offset === mark.offset && record.key?.toString() === `change/${mark.id}`
+}
+
+/** Reads one topic's only partition to its end and on, for as long as the process lives, whatever becomes of Kafka. */
+export const followTopic = (options: FollowerOptions): TopicFollower => new Follower(options)
