@@ -1,7 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { createGate } from '@weir/ingress/gate.ts'
-import { createMemoryDecisionLog } from '@weir/ingress/memory-decision-log.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'

@@ -11,9 +11,9 @@ import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
 import { createIdentifier } from './http/identify.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }

@@ -12,8 +12,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from './app.ts'
 import { createIdentifier } from './http/identify.ts'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
+import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const page = 'https://example.com/captcha?a=1'

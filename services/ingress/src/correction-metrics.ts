@@ -1,6 +1,6 @@
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
-import type { Settling } from './settle.ts'
+import type { Settling } from './decide/correct/settle.ts'
 
 /** How many decisions were corrected after the fact, and which corrections the sums do not know of. */
 export function registerCorrections(register: Registry, settling: Pick<Settling, 'counters'>): void {

@@ -3,11 +3,11 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
-import type { AdmissionRecord, Admissions } from './admissions.ts'
-import { createCorrections } from './corrections.ts'
+import { createCorrections } from './decide/correct/corrections.ts'
+import type { AdmissionRecord, Admissions } from './decide/record/idempotency-records.ts'
 import { type Ask, createGate, type Gate, type GateParts } from './gate.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from './memory-decision-log.ts'
 import { createLivePolicy } from './policy-view.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
 
 const policy = requirePolicy(
   `

@@ -18,12 +18,12 @@ import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
 import { type Apps, buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
 import { registerCorrections } from './correction-metrics.ts'
+import { createTelling } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createIdentifier } from './http/identify.ts'
 import { registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
-import { createTelling } from './written-corrections.ts'
 
 type IngressConfig = Config<typeof ingressVariables>
 

@@ -8,7 +8,7 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
-import type { Telling } from './written-corrections.ts'
+import type { Telling } from './decide/correct/correction-ack-queue.ts'
 
 /** The journal's topics by their place in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const

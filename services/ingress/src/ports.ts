@@ -5,11 +5,11 @@ import type { RecordLog } from '@weir/journal/record-log.ts'
 import type { Pauses } from '@weir/redis/pauses.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import type { Admissions } from './admissions.ts'
+import type { Telling } from './decide/correct/correction-ack-queue.ts'
+import type { Admissions } from './decide/record/idempotency-records.ts'
 import type { Identifier } from './http/identify.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
-import type { Telling } from './written-corrections.ts'
 
 /** Where decisions are recorded; see `RecordLog`. */
 export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written' | 'landed'>

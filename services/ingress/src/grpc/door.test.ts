@@ -13,8 +13,8 @@ import { protoPath as healthProto } from 'grpc-health-check'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createIdentifier } from '../http/identify.ts'
-import { createMemoryDecisionLog } from '../memory-decision-log.ts'
 import { createLivePolicy } from '../policy-view.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `

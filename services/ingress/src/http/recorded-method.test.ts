@@ -8,8 +8,8 @@ import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from '../app.ts'
-import { createMemoryDecisionLog } from '../memory-decision-log.ts'
 import { createLivePolicy } from '../policy-view.ts'
+import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { createIdentifier } from './identify.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')

@@ -9,7 +9,7 @@ import {
   unauthenticatedState,
 } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
-import { onExceedOf } from '../exceeded.ts'
+import { onExceedOf } from '../decide/limits/exceeded.ts'
 import type { Verdict } from '../gate.ts'
 
 /** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */

@@ -10,8 +10,8 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createIdentifier } from '../http/identify.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from '../memory-decision-log.ts'
 import { createLivePolicy } from '../policy-view.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }

@@ -1,6 +1,6 @@
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
-import { degradedBy, onExceedOf } from '../../exceeded.ts'
+import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { Verdict } from '../../gate.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import type { GatewayOptions } from './gateway-options.ts'

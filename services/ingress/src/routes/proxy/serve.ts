@@ -1,6 +1,6 @@
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
-import { degradedBy } from '../../exceeded.ts'
+import { degradedBy } from '../../decide/limits/exceeded.ts'
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
 import type { Gate } from '../../gate.ts'
 import type { Caller } from '../../http/identity/caller.ts'

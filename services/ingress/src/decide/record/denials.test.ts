@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { createDenials, type Denial, type DenialOptions } from './denials.ts'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
 
 function open(options: Partial<DenialOptions> = {}) {
   const clock = { ms: Date.parse('2026-11-21T12:00:10.500Z'), nowMs: () => clock.ms }

@@ -1,7 +1,7 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Charged, LimitState } from '@weir/core/limits/decision.ts'
-import type { Ask } from './gate.ts'
+import type { Ask } from '../../gate.ts'
 
 /** Of the corrected decision, what its correction says again, so that usage is corrected where it was counted. */
 export interface About {

@@ -1,10 +1,10 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { Ask, Verdict } from '../../gate.ts'
+import type { DecisionLog } from '../../ports.ts'
+import { admissionOf } from './decision-records.ts'
 import type { Denial, Denials } from './denials.ts'
-import type { Ask, Verdict } from './gate.ts'
-import type { DecisionLog } from './ports.ts'
-import { admissionOf } from './recorded.ts'
 
 /** A caller is told to come back after this long when the journal is full; Kafka may be back by then. */
 const journalFullRetryMs = 5_000

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Ask } from '../../gate.ts'
 import type { Denial } from './denials.ts'
-import type { Ask } from './gate.ts'
 
 /**
  * What of an admission is recorded. One that a shadow limit would have refused says so with `mode: shadow`, the reason and the name

@@ -1,10 +1,10 @@
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Admissions } from './admissions.ts'
-import type { Ask, Verdict } from './gate.ts'
-import type { DecisionLog } from './ports.ts'
-import { denialOf } from './recorded.ts'
-import type { Recording } from './recording.ts'
+import type { Ask, Verdict } from '../../gate.ts'
+import type { DecisionLog } from '../../ports.ts'
+import type { Recording } from './decision-recorder.ts'
+import { denialOf } from './decision-records.ts'
+import type { Admissions } from './idempotency-records.ts'
 
 /** Another process is about to record the first request of this repeat, or has just died with it. */
 const repeatRetryMs = 1_000

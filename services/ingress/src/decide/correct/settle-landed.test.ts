@@ -1,7 +1,7 @@
 import { decision } from '@weir/core/limits/testing/build-decision.ts'
 import type { Settlements } from '@weir/redis/settlements.ts'
 import { expect, test, vi } from 'vitest'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
+import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { createSettling } from './settle.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')

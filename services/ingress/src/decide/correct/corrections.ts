@@ -1,5 +1,5 @@
+import type { DecisionLog } from '../../ports.ts'
 import { encodeCorrectionOpen } from './correction-record.ts'
-import type { DecisionLog } from './ports.ts'
 
 /** More than one stalled write holds, and than one upstream fails in minutes; half a kilobyte each. */
 const waitingMaxDefault = 10_000

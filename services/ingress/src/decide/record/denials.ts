@@ -2,7 +2,7 @@ import { type DecisionInput, encodeDecisionOpen, encodeSumOpen } from '@weir/con
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { OpenSum } from '@weir/journal/record-log.ts'
-import type { DecisionLog } from './ports.ts'
+import type { DecisionLog } from '../../ports.ts'
 
 /*
  * How denials are recorded. A denial that cost nothing to give (from memory, or of a caller who is nobody) comes in floods, and

@@ -3,10 +3,10 @@ import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/redis/settlements.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { DecisionLog } from '../../ports.ts'
+import type { Telling } from './correction-ack-queue.ts'
 import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
 import { type Corrections, createCorrections } from './corrections.ts'
-import type { DecisionLog } from './ports.ts'
-import type { Telling } from './written-corrections.ts'
 
 /** What becomes of the wish to settle a decision. */
 export type SettleAnswer =

@@ -1,8 +1,8 @@
 import type { Settled, Settlement, Settlements } from '@weir/redis/settlements.ts'
 import { expect, test, vi } from 'vitest'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
+import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { createTelling, type TellingOptions } from './correction-ack-queue.ts'
 import { createSettling } from './settle.ts'
-import { createTelling, type TellingOptions } from './written-corrections.ts'
 
 const about = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
 const wish = (id: string): Settlement => ({ subject: 'acme', id, cost: 3 })

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
+import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { type Correction, createCorrections } from './corrections.ts'
-import { createMemoryDecisionLog } from './memory-decision-log.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
 const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
