@@ -10,6 +10,7 @@ import { codeMetrics, codeVariables, textsIn } from './rules/names-in-code.ts'
 import { checkLinks, checkPaths } from './rules/paths-in-docs.ts'
 import { checkFileSizes, checkFunctionSizes, longFiles } from './rules/sizes.ts'
 import type { Finding, SourceFile } from './rules/source-file.ts'
+import { checkColumns, checkWords } from './rules/words.ts'
 
 /** A small tree: the texts by their paths. */
 const treeOf = (files: Readonly<Record<string, string>>): SourceFile[] =>
@@ -343,5 +344,23 @@ describe('documents', () => {
     expect(codeVariables(code)).toEqual(['WEIR_FIVE', 'WEIR_ONE'])
     expect(codeMetrics(code)).toEqual(['weir_two_total'])
     expect([...textsIn(code, '')]).toEqual(['CODE'])
+  })
+})
+
+describe('words', () => {
+  test.each([
+    ['a comment', 'a.ts', '// x\n/** For whoever\n * asks anew. */', ['a.ts:2', 'a.ts:3']],
+    ['the title of a test', 'a.test.ts', "test('A stranger waits', () => {})", ['a.test.ts:1']],
+    ['a comment of Lua', 'a.lua', "local x = 'anew'\nx() -- and anew", ['a.lua:2']],
+    ['a document', 'a.md', 'It mends\n```\nmend\n```\n`mend` [so](mend.md)\nwhat becomes of it', ['a.md:1', 'a.md:6']],
+    ['no text of a program', 'a.ts', "const said = 'whoever'", []],
+  ])('are found in %s', (_what, path, text, places) => {
+    expect(checkWords([{ path, text }]).map(({ path: at, line }) => `${at}:${line}`)).toEqual(places)
+  })
+
+  test('a comment of more than 120 columns is found, a long text is not', () => {
+    const long = 'x'.repeat(120)
+    const files = treeOf({ 'a.ts': `// ${long}`, 'b.ts': `say('${long}')`, 'c.lua': `-- ${long}` })
+    expect(checkColumns(files).map(({ path }) => path)).toEqual(['a.ts', 'c.lua'])
   })
 })
