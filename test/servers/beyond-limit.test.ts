@@ -34,7 +34,7 @@ const policyOf = (upstream: string) => {
     ...Object.fromEntries(actions.map((name) => [name, { ...week, onExceed: name }])),
     challenge: { ...week, onExceed: { challenge: page } },
     block: { ...week, block: '10m', onExceed: 'block' },
-    fair: delaying(20, '20s', 100),
+    order: delaying(20, '20s', 100),
     few: delaying(10, '20s', 30),
     stop: delaying(2, '60s', 100),
     own: { algorithm: 'sliding_log', size: 100, window: '1m', onExceed: 'delay' },
@@ -42,7 +42,7 @@ const policyOf = (upstream: string) => {
   const subjects = [
     ...actions,
     'own',
-    ...['fair', 'few', 'stop'].flatMap((name) => ['a', 'b', 'c'].map((one) => `${name}-${one}`)),
+    ...['order', 'few', 'stop'].flatMap((name) => ['a', 'b', 'c'].map((one) => `${name}-${one}`)),
   ]
   return {
     version: 1,
@@ -116,26 +116,30 @@ const hasWaiting = (ingress: RunningIngress, count: number) =>
 const crowd = (name: string, counts: readonly number[]) =>
   counts.flatMap((count, at) => Array.from({ length: count }, () => `${name}-${'abc'[at]}`))
 
-test('50 clients of three subjects that wait are all served, in turns by subject, evenly, and each is recorded once', async () => {
+test('50 clients of three subjects that wait are all served, in the order in which they came, evenly, and each is recorded once', async () => {
   const ingress = await open()
   const startedAt = performance.now()
-  const clients = crowd('fair', [35, 10, 5]).map((key) => client(ingress, key))
+  const served = () =>
+    upstream.seen.map(({ headers }) => `${headers['x-weir-subject']}`).filter((id) => id.startsWith('order'))
+  const clients: ReturnType<typeof client>[] = []
+  for (const [at, count] of [35, 10, 5].entries()) {
+    for (let n = 0; n < count; n += 1) clients.push(client(ingress, `order-${'abc'[at]}`))
+    const haveCome = async () => (await waiting(ingress)) + served().length >= clients.length
+    expect(await waitUntil(haveCome, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
+  }
   expect(await Promise.all(clients.map(({ status }) => status))).toEqual(Array.from({ length: 50 }, () => 200))
   const tookMs = performance.now() - startedAt
   // 49 after the first, 50 ms apart; a busy machine is late, and catches up.
   expect(tookMs).toBeGreaterThan(49 * 50 - 60)
-  const order = upstream.seen.map(({ headers }) => `${headers['x-weir-subject']}`).filter((id) => id.startsWith('fair'))
-  // Whoever connected before the others may have had turns alone; from when all wait, each has one in each round.
-  const lastOf = (id: string) => order.lastIndexOf(id)
-  expect(lastOf('fair-c')).toBeLessThan(30)
-  expect(lastOf('fair-b')).toBeLessThan(40)
-  expect(lastOf('fair-a')).toBe(49)
-  const { records, count } = await recordsOf('fair', 50)
+  // A busy machine serves a few of them in one moment, and those reach the upstream in any order.
+  const firstOf = (id: string) => served().indexOf(id)
+  expect([firstOf('order-b') >= 30, firstOf('order-c') >= 40]).toEqual([true, true])
+  const { records, count } = await recordsOf('order', 50)
   expect([count, records.length, records.every(({ outcome }) => outcome === 'allow')]).toEqual([50, 50, true])
   expect(await waiting(ingress)).toBe(0)
 })
 
-test('the queue is bounded: who finds it full is refused at once; clients that leave free their places, and are recorded', async () => {
+test('The queue is bounded: a request that finds it full is denied immediately; clients that leave free their places, and are recorded', async () => {
   const ingress = await open()
   const clients = crowd('few', [30, 15, 5]).map((key) => client(ingress, key))
   await hasWaiting(ingress, 25)
@@ -151,7 +155,7 @@ test('the queue is bounded: who finds it full is refused at once; clients that l
   expect(records.filter(({ outcome }) => outcome === 'deny').every(({ reason }) => reason === 'limit')).toBe(true)
 })
 
-test('at a stop those who wait are served as room comes, the rest is refused within the grace, and nobody is left unanswered', async () => {
+test('At a stop the waiting requests are served at the pace of their limit, the rest is denied within the grace, and none is left unanswered', async () => {
   const ingress = await startIngress(environment)
   const clients = crowd('stop', [40, 8, 2]).map((key) => client(ingress, key))
   await hasWaiting(ingress, 45)

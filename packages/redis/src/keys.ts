@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 import type { Limit, ScopePart } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import { type LimitRequest, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
 
 /**
  * The key of one limit's count: `weir:1:{SUBJECT}:LIMIT[:SCOPE…]`.
@@ -40,26 +40,6 @@ function encode(text: string): string {
 }
 
 const scopeKinds = ['key', 'ip', 'route', 'method', 'header', 'query', 'attribute'] as const
-
-function scopeValue(part: ScopePart, values: ScopeValues, apart: Limit['apart']): string {
-  switch (part.kind) {
-    case 'subject':
-    case 'global':
-      return ''
-    case 'key':
-      return values.keyId
-    case 'ip':
-      return values.ip
-    case 'route':
-      return values.route
-    case 'method':
-      return values.method
-    case 'header':
-    case 'query':
-    case 'attribute':
-      return (apart ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
-  }
-}
 
 const partName = (part: ScopePart) => ('name' in part ? `${part.kind}.${encode(part.name)}` : part.kind)
 

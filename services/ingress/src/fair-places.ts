@@ -1,5 +1,3 @@
-import { SubjectCounts } from './delay/subject-counts.ts'
-
 /** Of all places: while fewer are taken no subject is short of one, and each may have as many as it wants. */
 const plentyShare = 1 / 2
 /** Of all places, for one subject beyond that: it alone cannot take the rest, and a busy subject still has hundreds. */
@@ -14,7 +12,8 @@ export const subjectShareDefault = 1 / 4
 export class FairPlaces {
   readonly #max: number
   readonly #subjectShare: number
-  readonly #counts = new SubjectCounts()
+  /** Places by sharer; a sharer without any is not in here. */
+  readonly #counts = new Map<string, number>()
   #taken = 0
 
   constructor(max: number, subjectShare: number = subjectShareDefault) {
@@ -31,18 +30,20 @@ export class FairPlaces {
     const free = this.#max - this.#taken
     if (free <= 0) return false
     if (this.#taken < this.#max * plentyShare || this.#subjectShare >= 1) return true
-    const own = this.#counts.of(sharer)
+    const own = this.#counts.get(sharer) ?? 0
     return own === 0 || own < this.#max * this.#subjectShare * (free / (this.#max * plentyShare)) ** 2
   }
 
   take(sharer: string): void {
     this.#taken += 1
-    this.#counts.add(sharer, 1)
+    this.#counts.set(sharer, (this.#counts.get(sharer) ?? 0) + 1)
   }
 
   giveBack(sharer: string): void {
     this.#taken -= 1
-    this.#counts.add(sharer, -1)
+    const left = (this.#counts.get(sharer) ?? 0) - 1
+    if (left > 0) this.#counts.set(sharer, left)
+    else this.#counts.delete(sharer)
   }
 }
 

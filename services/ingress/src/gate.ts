@@ -16,7 +16,7 @@ import { createDenials, type Denials } from './decide/record/denials.ts'
 import { type Admissions, createOwnAdmissions } from './decide/record/idempotency-records.ts'
 import { createAdmitOnce } from './decide/record/record-once.ts'
 import { DelayQueues } from './delay/delay-queues.ts'
-import { limitToWaitFor, limitWaitedFor, waitForRoom } from './delay/patience.ts'
+import { limitToWaitFor, limitWaitedFor, waitForCapacity } from './delay/wait-for-capacity.ts'
 import type { NamedValues } from './http/named-scopes.ts'
 import type { LivePolicy, PolicyView } from './policy-view.ts'
 import type { DecisionLog } from './ports.ts'
@@ -235,7 +235,7 @@ class DecidingGate implements Gate {
     const patient = { limits, scope: scopeOf(ask), cost, waitMs, client }
     const again = () => this.#attempt(ask)
     const joined = () => this.#exceeded.noteWaiting()
-    const { attempt, decision } = await waitForRoom(this.delays, patient, { limit, first, again, joined })
+    const { attempt, decision } = await waitForCapacity(this.delays, patient, { limit, first, again, joined })
     const { clock } = this.#parts
     const last = attempt ?? { ask, request: requestOf(ask, limits, undefined, clock), kept: undefined }
     return this.#decide(last.ask, { ...last, decision })

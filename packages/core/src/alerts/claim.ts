@@ -1,5 +1,5 @@
 import { encodeKeyPart } from '../key-encoding.ts'
-import type { PeriodUnit } from '../limits/limit.ts'
+import { longestPeriodMs, type PeriodUnit } from '../limits/limit.ts'
 
 /** One alert: a subject, a limit, a size, a threshold and a period. Equal claims are one alert. */
 export interface Claim {
@@ -20,20 +20,10 @@ export function claimKey({ subject, limit, size, threshold, periodStart }: Claim
   return `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${threshold}:${encodeKeyPart(periodStart)}`
 }
 
-const hourMs = 3_600_000
 /** Longer than the period by this: records of a period are read, and its clocks changed, after it began. */
-const graceMs = 6 * hourMs
-
-/** Longest length of each period, daylight saving aside. */
-const longestMs: Readonly<Record<PeriodUnit, number>> = {
-  minute: 60_000,
-  hour: hourMs,
-  day: 24 * hourMs,
-  week: 7 * 24 * hourMs,
-  month: 31 * 24 * hourMs,
-}
+const graceMs = 6 * 3_600_000
 
 /** How long a claim is kept: beyond its period's end, after which no alert of that period is sent. A day's is 30 hours. */
 export function claimLifetimeMs(unit: PeriodUnit): number {
-  return longestMs[unit] + graceMs
+  return longestPeriodMs[unit] + graceMs
 }

@@ -1,5 +1,5 @@
 import type { Decision } from './decision.ts'
-import type { Limit } from './limit.ts'
+import type { Limit, ScopePart } from './limit.ts'
 
 /** The values that scopes are filled from. `route` is the template, `ip` the address or IPv6 prefix as text. */
 export interface ScopeValues {
@@ -10,6 +10,27 @@ export interface ScopeValues {
   readonly method: string
   /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text; an absent one counts as empty. */
   readonly named?: ReadonlyMap<string, string>
+}
+
+/** The text that one part of a scope counts by; empty for the subject, which every count of a subject has. */
+export function scopeValue(part: ScopePart, values: ScopeValues, apart: Limit['apart']): string {
+  switch (part.kind) {
+    case 'subject':
+    case 'global':
+      return ''
+    case 'key':
+      return values.keyId
+    case 'ip':
+      return values.ip
+    case 'route':
+      return values.route
+    case 'method':
+      return values.method
+    case 'header':
+    case 'query':
+    case 'attribute':
+      return (apart ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
+  }
 }
 
 export interface LimitRequest {

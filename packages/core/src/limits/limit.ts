@@ -5,6 +5,15 @@ export type Algorithm = (typeof algorithms)[number]
 export const periodUnits = ['minute', 'hour', 'day', 'week', 'month'] as const
 export type PeriodUnit = (typeof periodUnits)[number]
 
+/** The longest length of each period, daylight saving aside. */
+export const longestPeriodMs: Readonly<Record<PeriodUnit, number>> = {
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  week: 7 * 86_400_000,
+  month: 31 * 86_400_000,
+}
+
 /** Starts of the current period, the next and the one after, in milliseconds since the epoch; strictly ascending. */
 export type PeriodBoundaries = readonly [thisStartMs: number, nextMs: number, afterNextMs: number]
 

@@ -48,7 +48,7 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   return { time, live, waiting, records: log.records, gate, store }
 }
 
-test('whoever is in the policy no more when its turn comes is refused', async () => {
+test('A subject that is in the policy no more at its grant is denied', async () => {
   const { time, live, waiting, records, gate } = await openWaiting()
   expect(gate.delays.waiting).toBe(1)
   live.replace(policyOf('{ other: { plan: free } }'))
@@ -57,7 +57,7 @@ test('whoever is in the policy no more when its turn comes is refused', async ()
   expect(records).toMatchObject([{ outcome: 'allow' }, { outcome: 'deny', reason: 'unauthorized', charged: 'no' }])
 })
 
-test('a turn is decided by the limits that are in force by then', async () => {
+test('A grant is decided by the limits that are in force by then', async () => {
   const { time, live, waiting, records } = await openWaiting()
   live.replace(policyOf('{ acme: { plan: wide } }', '{ wide: { limits: [] } }'))
   await time.pass(2_000)
@@ -65,7 +65,7 @@ test('a turn is decided by the limits that are in force by then', async () => {
   expect(records.at(-1)).toMatchObject({ outcome: 'allow', plan: 'wide', limits: [] })
 })
 
-test('whoever a changed policy refuses at its turn keeps its place, whatever the order of the limits is now', async () => {
+test('A request that a changed policy refuses at its grant keeps its place, whatever the order of the limits is now', async () => {
   const subjects = '{ acme: { plan: free } }'
   const { time, live, waiting, gate, store } = await openWaiting(
     policyOf(subjects, '{ free: { limits: [few, roomy] } }'),

@@ -1,298 +1,309 @@
 import { expect, test } from 'vitest'
-import { DelayQueue, type Place, type Turn, type Wish } from './delay-queue.ts'
+import { DelayQueue, type EnqueueRequest, type QueueTicket, type TicketResult } from './delay-queue.ts'
 import { DelayQueues } from './delay-queues.ts'
 import { createManualTime } from './testing/manual-time.ts'
 
-const spacingMs = 100
+const pacingMs = 100
 
-interface Told {
+interface Reported {
   readonly name: string
-  readonly turn: Turn
+  readonly result: TicketResult
   readonly atMs: number
 }
 
-/** A queue whose waiters write down what they are told, and take room whenever it is their turn. */
-function openQueue(roomMs = 0) {
+const request = (wanted: Partial<EnqueueRequest> = {}): EnqueueRequest => {
+  const plain = { subject: 'z', pacingMs, deadlineMs: 1e9, queueMax: 1_000, capacityMs: 0, retryMs: 0 }
+  return { ...plain, ...wanted }
+}
+
+/** A queue whose entries write down their results, and use every grant. */
+function openQueue(capacityMs = 0) {
   const time = createManualTime()
-  const told: Told[] = []
+  const reported: Reported[] = []
   let isEnded = false
-  let left = 0
-  const queue = new DelayQueue(time, roomMs, {
-    left: () => {
-      left += 1
+  let released = 0
+  const queue = new DelayQueue(time, capacityMs, {
+    released: () => {
+      released += 1
     },
     ended: () => {
       isEnded = true
     },
   })
-  const join = (name: string, wish: Partial<Wish> = {}): Place | undefined => {
+  const enqueue = (name: string, wanted: Partial<EnqueueRequest> = {}): QueueTicket | undefined => {
     const [subject = ''] = name
-    const place = queue.join({ subject, spacingMs, deadlineMs: 1e9, queueMax: 1_000, roomMs: 0, retryMs: 0, ...wish })
-    void place?.turn().then((turn) => {
-      told.push({ name, turn, atMs: time.nowMs() })
-      if (turn === 'yours') place.done(true)
+    const ticket = queue.enqueue(request({ subject, ...wanted }))
+    void ticket?.wait().then((result) => {
+      reported.push({ name, result, atMs: time.nowMs() })
+      if (result === 'granted') ticket.release(true)
     })
-    return place
+    return ticket
   }
-  const names = (turn: Turn = 'yours') => told.filter((one) => one.turn === turn).map(({ name }) => name)
-  return { time, queue, told, join, names, isEnded: () => isEnded, left: () => left }
+  const names = (wanted: TicketResult = 'granted') =>
+    reported.filter(({ result }) => result === wanted).map(({ name }) => name)
+  return { time, queue, reported, enqueue, names, isEnded: () => isEnded, released: () => released }
 }
 
-test('of 50 who wait, each subject has a turn in every round, however many of it wait, and its first goes first', async () => {
-  const { time, queue, join, names, isEnded } = openQueue()
-  for (let n = 0; n < 30; n += 1) join(`a${n}`)
-  for (let n = 0; n < 15; n += 1) join(`b${n}`)
-  for (let n = 0; n < 5; n += 1) join(`c${n}`)
+test('Requests that wait for one count are granted in the order in which they came, whatever their subjects', async () => {
+  const { time, queue, enqueue, names, isEnded } = openQueue()
+  const wanted = Array.from({ length: 50 }, (_, n) => `${'aaabbc'[n % 6]}${n}`)
+  for (const name of wanted) enqueue(name)
   expect(queue.size).toBe(50)
   await time.pass(5_000)
-  const rounds = (from: number, to: number, subjects: string) =>
-    Array.from({ length: to - from }, (_, at) => [...subjects].map((subject) => `${subject}${from + at}`)).flat()
-  expect(names()).toEqual([...rounds(0, 5, 'abc'), ...rounds(5, 15, 'ab'), ...rounds(15, 30, 'a')])
+  expect(names()).toEqual(wanted)
   expect(isEnded()).toBe(true)
 })
 
-test('a subject that comes back after its turn waits for the round after, behind those who have not had one', async () => {
-  const { time, join, names } = openQueue()
-  for (const name of ['a0', 'a1', 'a2', 'b0']) join(name)
-  await time.pass(spacingMs)
-  expect(names()).toEqual(['a0', 'b0'])
-  join('b1')
-  await time.pass(spacingMs)
-  join('b2')
+test('A request that comes while others wait goes behind them, also one whose subject was just served', async () => {
+  const { time, enqueue, names } = openQueue()
+  for (const name of ['a0', 'a1', 'a2', 'b0']) enqueue(name)
+  await time.pass(pacingMs)
+  expect(names()).toEqual(['a0', 'a1'])
+  enqueue('a3')
   await time.pass(1_000)
-  expect(names()).toEqual(['a0', 'b0', 'a1', 'b1', 'a2', 'b2'])
+  expect(names()).toEqual(['a0', 'a1', 'a2', 'b0', 'a3'])
 })
 
-test('turns begin when room is expected and come evenly, a larger cost with a longer pause behind it', async () => {
-  const { time, join, told } = openQueue(250)
-  join('a0')
-  join('b0', { spacingMs: 3 * spacingMs })
-  join('c0')
-  join('d0')
+test('Grants begin when capacity is expected and come evenly, a larger cost with a longer pause behind it', async () => {
+  const { time, enqueue, reported } = openQueue(250)
+  enqueue('a0')
+  enqueue('b0', { pacingMs: 3 * pacingMs })
+  enqueue('c0')
+  enqueue('d0')
   await time.pass(5_000)
-  expect(told.map(({ atMs }) => atMs)).toEqual([250, 350, 650, 750])
+  expect(reported.map(({ atMs }) => atMs)).toEqual([250, 350, 650, 750])
 })
 
-test('whoever finds the queue full, or could have no turn in time, is not taken', () => {
-  const { join, queue } = openQueue(250)
-  expect(join('a0', { deadlineMs: 249 })).toBeUndefined()
-  expect(join('a0', { deadlineMs: 250 })).toBeDefined()
-  expect(join('a1', { deadlineMs: 349 })).toBeUndefined()
-  expect(join('a1', { deadlineMs: 350 })).toBeDefined()
-  expect(join('a2', { deadlineMs: 400, queueMax: 2 })).toBeUndefined()
-  expect(join('b0', { deadlineMs: 449, retryMs: 450 })).toBeUndefined()
+test('A request that finds the queue full, or could have no grant in time, is not accepted', () => {
+  const { enqueue, queue } = openQueue(250)
+  expect(enqueue('a0', { deadlineMs: 249 })).toBeUndefined()
+  expect(enqueue('a0', { deadlineMs: 250 })).toBeDefined()
+  expect(enqueue('a1', { deadlineMs: 349 })).toBeUndefined()
+  expect(enqueue('a1', { deadlineMs: 350 })).toBeDefined()
+  expect(enqueue('a2', { deadlineMs: 450, queueMax: 2 })).toBeUndefined()
+  expect(enqueue('b0', { deadlineMs: 450, queueMax: 2 })).toBeUndefined()
+  expect(enqueue('b0', { deadlineMs: 449, retryMs: 450 })).toBeUndefined()
   expect(queue.size).toBe(2)
 })
 
-test('one subject cannot take all places: where it has, another takes the last of them', async () => {
-  const { time, join, names, queue } = openQueue(50)
-  for (const name of ['a0', 'a1', 'a2']) join(name, { queueMax: 3 })
-  expect(join('a3', { queueMax: 3 })).toBeUndefined()
-  expect(join('b0', { queueMax: 3, deadlineMs: 100 })).toBeUndefined()
-  for (const name of ['b0', 'c0', 'd0']) join(name, { queueMax: 3 })
-  expect(join('b1', { queueMax: 3 })).toBeUndefined()
-  await time.pass(1_000)
-  expect([names('over'), names()]).toEqual([
-    ['a2', 'a1'],
-    ['a0', 'b0', 'c0'],
-  ])
-  expect(queue.size).toBe(0)
-})
-
-test('whoever is pushed back by others beyond their deadline is told then, not later', async () => {
-  const { time, join, told, left } = openQueue()
-  join('a0')
-  join('a1', { deadlineMs: 150 })
-  for (const name of ['b0', 'c0', 'd0']) join(name)
-  await time.pass(5_000)
-  expect(told.find(({ name }) => name === 'a1')).toEqual({ name: 'a1', turn: 'over', atMs: 150 })
-  expect(left()).toBe(5)
-})
-
-test('a turn that finds no room goes back to the front and waits for room, or ends if that comes too late', async () => {
-  const { time, queue, join, told, names } = openQueue()
-  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
-  const first = place?.turn()
-  join('a0')
+test('A request that is pushed back beyond its deadline is told at the deadline, not later', async () => {
+  const { time, queue, enqueue, reported, released } = openQueue()
+  const first = queue.enqueue(request())
+  const granted = first?.wait()
+  enqueue('a0', { deadlineMs: 450 })
+  enqueue('a1', { deadlineMs: 250 })
+  enqueue('a2', { deadlineMs: 350 })
   await time.pass(0)
-  expect(await first).toBe('yours')
-  expect(place?.refused({ roomMs: 400, retryMs: 400 })).toBe(true)
-  const second = place?.turn()
+  expect(await granted).toBe('granted')
+  expect(first?.requeue({ capacityMs: 400, retryMs: 400 })).toBe(true)
+  await time.pass(5_000)
+  expect(reported).toEqual([
+    { name: 'a1', result: 'expired', atMs: 250 },
+    { name: 'a2', result: 'expired', atMs: 350 },
+    { name: 'a0', result: 'expired', atMs: 450 },
+  ])
+  expect(released()).toBe(3)
+})
+
+test('A grant that finds no capacity goes back to the front and waits for it, or ends if that comes too late', async () => {
+  const { time, queue, enqueue, reported, names } = openQueue()
+  const ticket = queue.enqueue(request({ deadlineMs: 1_000 }))
+  const first = ticket?.wait()
+  enqueue('a0')
+  await time.pass(0)
+  expect(await first).toBe('granted')
+  expect(ticket?.requeue({ capacityMs: 400, retryMs: 400 })).toBe(true)
+  const second = ticket?.wait()
   await time.pass(399)
   expect(names()).toEqual([])
   await time.pass(1)
-  expect(await second).toBe('yours')
-  expect(place?.refused({ roomMs: 700, retryMs: 700 })).toBe(false)
+  expect(await second).toBe('granted')
+  expect(ticket?.requeue({ capacityMs: 700, retryMs: 700 })).toBe(false)
   await time.pass(700)
-  expect(told).toEqual([{ name: 'a0', turn: 'yours', atMs: 500 }])
+  expect(reported).toEqual([{ name: 'a0', result: 'granted', atMs: 500 }])
 })
 
-test('a turn that takes no room is followed by the next at once', async () => {
-  const { time, queue, join, told } = openQueue()
-  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
-  void place?.turn().then(() => place.done(false))
-  join('a0')
+test('Grants that found no capacity come again in their order, before all others', async () => {
+  const { time, queue } = openQueue()
+  const order: string[] = []
+  const again: (() => void)[] = []
+  const wait = (name: string) => {
+    const ticket = queue.enqueue(request({ pacingMs: 0 }))
+    void ticket?.wait().then(() => {
+      order.push(name)
+      again.push(() => {
+        ticket.requeue({ capacityMs: 10, retryMs: 10 })
+        void ticket.wait().then(() => {
+          order.push(`${name} again`)
+          ticket.release(true)
+        })
+      })
+    })
+  }
+  for (const name of ['a', 'b', 'c']) wait(name)
+  await time.pass(0)
+  wait('d')
+  for (const requeue of again.toReversed()) requeue()
+  await time.pass(10)
+  expect(order).toEqual(['a', 'b', 'c', 'a again', 'b again', 'c again', 'd'])
+})
+
+test('A grant that takes no capacity is followed by the next one immediately', async () => {
+  const { time, queue, enqueue, reported } = openQueue()
+  const ticket = queue.enqueue(request())
+  void ticket?.wait().then(() => ticket.release(false))
+  enqueue('a0')
   await time.pass(5)
-  expect(told).toMatchObject([{ name: 'a0', turn: 'yours', atMs: 0 }])
+  expect(reported).toMatchObject([{ name: 'a0', result: 'granted', atMs: 0 }])
 })
 
-test('whoever leaves makes room for those behind, and is told nothing but that', async () => {
-  const { time, join, told, queue } = openQueue()
-  const places = ['a0', 'b0', 'c0'].map((name) => join(name))
-  places[0]?.leave()
-  places[1]?.leave()
+test('A client that leaves makes space for those behind it, and gets no grant', async () => {
+  const { time, enqueue, reported, queue } = openQueue()
+  const tickets = ['a0', 'b0', 'c0'].map((name) => enqueue(name))
+  tickets[0]?.cancel()
+  tickets[1]?.cancel()
   expect(queue.size).toBe(1)
   await time.pass(1)
-  expect(told).toEqual([
-    { name: 'a0', turn: 'gone', atMs: 0 },
-    { name: 'b0', turn: 'gone', atMs: 0 },
-    { name: 'c0', turn: 'yours', atMs: 0 },
+  expect(reported).toEqual([
+    { name: 'a0', result: 'cancelled', atMs: 0 },
+    { name: 'b0', result: 'cancelled', atMs: 0 },
+    { name: 'c0', result: 'granted', atMs: 0 },
   ])
 })
 
-test('whoever is given up for limits of its own moves nobody: the others go on a turn later, and newcomers hear of that', async () => {
-  const { time, queue, join, told } = openQueue()
-  const place = queue.join({ subject: 'z', spacingMs, deadlineMs: 1_000, queueMax: 9, roomMs: 0, retryMs: 0 })
-  join('a0')
+test('A request that is given up for limits of its own delays no other: the next goes on one pace later, as newcomers are told', async () => {
+  const { time, queue, enqueue, reported } = openQueue()
+  const ticket = queue.enqueue(request({ deadlineMs: 1_000 }))
+  enqueue('a0')
   await time.pass(0)
-  expect(place?.refused({ roomMs: spacingMs, retryMs: 86_400_000 })).toBe(false)
-  expect(queue.waitMs).toBe(2 * spacingMs)
+  expect(ticket?.requeue({ capacityMs: pacingMs, retryMs: 86_400_000 })).toBe(false)
+  expect(queue.waitMs).toBe(2 * pacingMs)
   await time.pass(1_000)
-  expect(told).toEqual([{ name: 'a0', turn: 'yours', atMs: spacingMs }])
+  expect(reported).toEqual([{ name: 'a0', result: 'granted', atMs: pacingMs }])
 })
 
-test('whoever has to wait longer than the limit takes rests until then, and one who rests can be displaced like any other', async () => {
-  const { time, join, told, names } = openQueue()
-  for (const name of ['a0', 'a1', 'a2']) join(name, { retryMs: 450, queueMax: 4 })
-  join('b0', { queueMax: 4 })
-  expect(join('a3', { queueMax: 4 })).toBeUndefined()
-  join('c0', { queueMax: 4 })
-  await time.pass(2_000)
-  expect(names('over')).toEqual(['a2'])
-  expect(told.filter(({ turn }) => turn === 'yours')).toEqual([
-    { name: 'b0', turn: 'yours', atMs: 0 },
-    { name: 'c0', turn: 'yours', atMs: 100 },
-    { name: 'a0', turn: 'yours', atMs: 450 },
-    { name: 'a1', turn: 'yours', atMs: 550 },
-  ])
+test('A ticket that was cancelled uses no grant, the first, one between, or the last', async () => {
+  const { time, enqueue, names } = openQueue(pacingMs)
+  const tickets = ['a0', 'a1', 'a2', 'a3', 'b0', 'b1'].map((name) => enqueue(name))
+  for (const at of [0, 2, 5]) tickets[at]?.cancel()
+  await time.pass(3 * pacingMs)
+  expect(names()).toEqual(['a1', 'a3', 'b0'])
 })
 
-test('a stream of new subjects keeps nobody back: a round that has begun is closed', async () => {
-  const { time, join, names } = openQueue()
-  for (const name of ['a0', 'b0', 'c0']) join(name)
-  await time.pass(0)
-  join('a1')
-  for (const name of [...'defghijklm']) {
-    join(name)
-    await time.pass(spacingMs)
-  }
-  expect(names()).toEqual(['a0', 'b0', 'c0', 'a1', ...'defghij'.slice(0, 7)])
-})
-
-test('a place that was given up uses no turn of its subject, the first, one between, or all', async () => {
-  const { time, join, names } = openQueue(spacingMs)
-  const places = ['a0', 'a1', 'a2', 'a3'].map((name) => join(name))
-  for (let n = 0; n < 9; n += 1) join('b')?.leave()
-  for (const name of ['b0', 'b1', 'c0', 'c1']) join(name)
-  places[0]?.leave()
-  places[2]?.leave()
-  await time.pass(1_000)
-  expect(names()).toEqual(['a1', 'b0', 'c0', 'a3', 'b1', 'c1'])
-})
-
-test('the last who leaves ends the queue, and no timer is left', async () => {
-  const { time, join, isEnded } = openQueue(500)
-  join('a0')?.leave()
+test('When the last request leaves, the queue ends and no timer is left', async () => {
+  const { time, enqueue, isEnded } = openQueue(500)
+  enqueue('a0')?.cancel()
   expect(isEnded()).toBe(true)
   expect(time.timers).toBe(0)
 })
 
-test('however many wait, there is one timer', () => {
-  const { time, join } = openQueue(500)
-  for (let n = 0; n < 500; n += 1) join(`${'abcde'[n % 5]}${n}`)
+test('A queue has one timer, however many wait', () => {
+  const { time, enqueue } = openQueue(500)
+  for (let n = 0; n < 500; n += 1) enqueue(`${'abcde'[n % 5]}${n}`)
   expect(time.timers).toBe(1)
 })
 
-test('a few subjects cannot take the places of all queues: beyond half of them each has less, and one that has none still gets one', () => {
-  const time = createManualTime()
-  const queues = new DelayQueues(time, 16)
-  const places: Place[] = []
-  const joined = (subject: string, wanted: number) => {
-    const before = places.length
-    for (let n = 0; n < wanted; n += 1) {
-      const wish = { subject, spacingMs, deadlineMs: 500, queueMax: 10, roomMs: 500, retryMs: 500 }
-      const place = queues.join(`k${subject}${n}`, wish)
-      if (place !== undefined) places.push(place)
-    }
-    return places.length - before
-  }
-  expect([...'abcdefg'].map((subject) => joined(subject, 20))).toEqual([8, 3, 1, 1, 1, 1, 1])
-  for (const place of places) place.leave()
-  expect([queues.waiting, queues.busyKeys, joined('d', 20)]).toEqual([0, 0, 8])
-})
-
-test('all queues together hold so many at most, and what is over makes room', async () => {
-  const time = createManualTime()
-  const queues = new DelayQueues(time, 3)
-  const wish = { subject: 'a', spacingMs, deadlineMs: 50, queueMax: 10, roomMs: 40, retryMs: 40 }
-  const first = queues.join('k1', wish)
-  const over = queues.join('k1', { ...wish, subject: 'b', deadlineMs: 1_000 })?.turn()
-  expect(queues.join('k2', { ...wish, subject: 'c' })).toBeDefined()
-  expect([queues.waiting, queues.busyKeys, queues.join('k3', { ...wish, subject: 'd' })]).toEqual([3, 2, undefined])
-  first?.done(false)
-  expect(queues.join('k3', wish)).toBeDefined()
-  await time.pass(40)
-  expect(await over).toBe('yours')
-})
-
-test('drained, nobody new may wait, those who do have their turns until the grace is over, and then all are told', async () => {
+test('After any mixture of steps nothing is left of the requests that have gone', async () => {
   const time = createManualTime()
   const queues = new DelayQueues(time)
-  const turns: string[] = []
+  const tickets: QueueTicket[] = []
+  const results = { granted: 0, expired: 0, cancelled: 0 }
+  const use = async (ticket: QueueTicket, step: number) => {
+    for (;;) {
+      const result = await ticket.wait()
+      results[result] += 1
+      if (result !== 'granted') return
+      if (step % 2 === 0 && ticket.requeue({ capacityMs: 5, retryMs: 5 })) continue
+      ticket.release(step % 3 === 0)
+      return
+    }
+  }
+  for (let step = 0; step < 2_000; step += 1) {
+    const kind = (step * 7 + (step >> 3)) % 5
+    if (kind === 3) await time.pass(3)
+    else if (kind === 4) for (const gone of tickets.splice(step % Math.max(1, tickets.length), 2)) gone.cancel()
+    else {
+      const deadlineMs = time.nowMs() + 50 + ((step * 31) % 200)
+      const ticket = queues.enqueue(`k${step % 3}`, request({ subject: `s${step % 17}`, deadlineMs, pacingMs: 3 }))
+      if (ticket === undefined) continue
+      tickets.push(ticket)
+      void use(ticket, step)
+    }
+  }
+  await time.pass(1_000)
+  expect([queues.waiting, queues.busyKeys, time.timers]).toEqual([0, 0, 0])
+  expect(Object.values(results).every((count) => count > 20)).toBe(true)
+})
+
+test('A few subjects cannot take the places of all queues: beyond half of them each has less, and one that has none still gets one', () => {
+  const time = createManualTime()
+  const queues = new DelayQueues(time, 16)
+  const tickets: QueueTicket[] = []
+  const accepted = (subject: string, wanted: number) => {
+    const before = tickets.length
+    for (let n = 0; n < wanted; n += 1) {
+      const wish = request({ subject, deadlineMs: 500, queueMax: 10, capacityMs: 500, retryMs: 500 })
+      const ticket = queues.enqueue(`k${subject}${n}`, wish)
+      if (ticket !== undefined) tickets.push(ticket)
+    }
+    return tickets.length - before
+  }
+  expect([...'abcdefg'].map((subject) => accepted(subject, 20))).toEqual([8, 3, 1, 1, 1, 1, 1])
+  for (const ticket of tickets) ticket.cancel()
+  expect([queues.waiting, queues.busyKeys, accepted('d', 20)]).toEqual([0, 0, 8])
+})
+
+test('All queues together hold a bounded number of requests, and those that are over make space', async () => {
+  const time = createManualTime()
+  const queues = new DelayQueues(time, 3)
+  const wish = request({ subject: 'a', deadlineMs: 50, queueMax: 10, capacityMs: 40, retryMs: 40 })
+  const first = queues.enqueue('k1', wish)
+  const over = queues.enqueue('k1', { ...wish, subject: 'b', deadlineMs: 1_000 })?.wait()
+  expect(queues.enqueue('k2', { ...wish, subject: 'c' })).toBeDefined()
+  expect([queues.waiting, queues.busyKeys, queues.enqueue('k3', { ...wish, subject: 'd' })]).toEqual([3, 2, undefined])
+  first?.release(false)
+  expect(queues.enqueue('k3', wish)).toBeDefined()
+  await time.pass(40)
+  expect(await over).toBe('granted')
+})
+
+test('A drain accepts no new requests, serves those that wait until the grace is over, and then tells all of them', async () => {
+  const time = createManualTime()
+  const queues = new DelayQueues(time)
+  const results: string[] = []
   for (let n = 0; n < 10; n += 1) {
-    const place = queues.join('k', {
-      subject: `s${n}`,
-      spacingMs,
-      deadlineMs: 1e9,
-      queueMax: 100,
-      roomMs: 100,
-      retryMs: 100,
-    })
-    void place?.turn().then((turn) => {
-      turns.push(`${turn} ${time.nowMs()}`)
-      place.done(turn === 'yours')
+    const ticket = queues.enqueue('k', request({ subject: `s${n}`, queueMax: 100, capacityMs: 100, retryMs: 100 }))
+    void ticket?.wait().then((result) => {
+      results.push(`${result} ${time.nowMs()}`)
+      ticket.release(result === 'granted')
     })
   }
   let isDrained = false
   void queues.drain(350).then(() => {
     isDrained = true
   })
-  expect(
-    queues.join('other', { subject: 'x', spacingMs, deadlineMs: 1e9, queueMax: 100, roomMs: 1, retryMs: 1 }),
-  ).toBeUndefined()
+  expect(queues.enqueue('other', request({ capacityMs: 1, retryMs: 1 }))).toBeUndefined()
   await time.pass(349)
-  expect([turns, isDrained]).toEqual([['yours 100', 'yours 200', 'yours 300'], false])
+  expect([results, isDrained]).toEqual([['granted 100', 'granted 200', 'granted 300'], false])
   await time.pass(1)
-  expect(turns.slice(3)).toEqual(Array.from({ length: 7 }, () => 'over 350'))
+  expect(results.slice(3)).toEqual(Array.from({ length: 7 }, () => 'expired 350'))
   expect([isDrained, queues.waiting, time.timers]).toEqual([true, 0, 0])
   await queues.drain(1)
 })
 
-test('a thousand whose time is over at once are told in pieces, so that others have their turns between', () => {
+test('A thousand requests that expire in one moment are told in portions, so that others are served in between', () => {
   const runs: (() => void)[] = []
   const later = (_: number, run: () => void) => {
     runs.push(run)
     return () => {}
   }
   const time = { now: 0, nowMs: () => time.now, later }
-  let left = 0
-  const queue = new DelayQueue(time, 60, { left: () => (left += 1), ended: () => {} })
-  for (let n = 0; n < 1_000; n += 1) {
-    queue.join({ subject: `s${n}`, spacingMs: 0, deadlineMs: 60, queueMax: 10_000, roomMs: 0, retryMs: 0 })
-  }
+  let released = 0
+  const queue = new DelayQueue(time, 60, { released: () => (released += 1), ended: () => {} })
+  for (let n = 0; n < 1_000; n += 1) queue.enqueue(request({ pacingMs: 0, deadlineMs: 60, queueMax: 10_000 }))
   time.now = 61
   runs.pop()?.()
-  expect(left).toBe(200)
+  expect(released).toBe(200)
   runs.pop()?.()
-  expect(left).toBe(400)
+  expect(released).toBe(400)
 })

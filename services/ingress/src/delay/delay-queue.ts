@@ -1,289 +1,251 @@
-import { SortedList } from './sorted-list.ts'
-import { SubjectCounts } from './subject-counts.ts'
-import { TurnOrder } from './turn-order.ts'
-
 /*
- * Who waits for room under one key of one limit. Promises:
+ * The requests that wait for capacity in one count of one limit, first in, first out. Promises:
  *
- * - fair by subject, as `turn-order.ts` says, and in places: whoever finds it full takes one of a subject that has more;
- * - bounded: in length, and nobody waits beyond their deadline. Whoever could not be served by then is not taken at all;
- * - even: turns come `spacingMs` apart, from when room is expected; a turn that finds none after all goes back to the front;
- * - nobody else's: whoever has to wait for longer than the limit takes rests aside until then, and the others have their turns meanwhile;
- * - cheap: one timer, however many wait, and a bounded piece of work whenever it runs.
+ * - The queue is bounded: in length, and no request waits beyond its deadline. One that could not be served by then is
+ *   not accepted at all.
+ * - Grants are paced: they come `pacingMs` apart, from when capacity is expected. A granted request that finds none after
+ *   all goes back to the front.
+ * - The queue is cheap: it has one timer, however many wait, and does a bounded piece of work whenever that fires.
  *
- * A waiter is waiting or resting, then has its turn, then is waiting again (no room after all) or has left. Time is given from outside.
+ * An entry is waiting, then granted, then waiting again (no capacity after all) or released. The clock is a parameter.
  */
 
-/** Turns under way at once, as one call of the script takes: so many are behind only where turns come every few microseconds. */
-const turnsMax = 32
-/** Told at once that their time is over, or that they have rested: about a millisecond of records. */
+/** Granted entries that are being decided, as many as one call of the script takes. More would only queue up in front of Redis. */
+const grantedMax = 32
+/** Entries that expire in one run of the timer: about a millisecond of records. */
 const expiredAtOnce = 200
 
 /** A clock that is never set, and its timers. */
 export interface QueueTime {
   nowMs(): number
-  /** Runs it after so long; returns what cancels it. */
+  /** Runs `run` after `ms`; returns what cancels it. */
   later(ms: number, run: () => void): () => void
 }
 
-/** When a refusal says there is room. Both are 0 for whoever was not decided on, because others wait. */
-export interface Room {
-  /** In the limit that is waited for: what others may go by too. */
-  readonly roomMs: number
-  /** In all limits of this request; before that it need not ask. */
+/** When a refusal expects capacity. Both are 0 for a request that was not decided, because others wait before it. */
+export interface CapacityForecast {
+  /** For the limit that is waited for: the others in its queue may go by it too. */
+  readonly capacityMs: number
+  /** For all limits of this request; at least `capacityMs`. */
   readonly retryMs: number
 }
 
-/** What somebody wants who comes to a queue. */
-export interface Wish extends Room {
+/** What a request brings to a queue. */
+export interface EnqueueRequest extends CapacityForecast {
   readonly subject: string
-  /** From this turn to the next: the time in which the limit admits as much as this costs. */
-  readonly spacingMs: number
+  /** From this grant to the next: the time in which the limit admits as much as this request costs. */
+  readonly pacingMs: number
   readonly deadlineMs: number
-  /** Of the limit. */
+  /** The longest that the limit's queue may be. */
   readonly queueMax: number
 }
 
-/** `over`: there was no room in time. `gone`: whoever asked has left. */
-export type Turn = 'yours' | 'over' | 'gone'
+/** `expired`: there was no capacity in time. `cancelled`: the client has left. */
+export type TicketResult = 'granted' | 'expired' | 'cancelled'
 
-/** A place in a queue. Whoever has its turn says what became of it: `refused` or `done`. */
-export interface Place {
-  turn(): Promise<Turn>
-  /** There was no room after all. False if none can be expected in time: then the place is given up. */
-  refused(room: Room): boolean
-  /** Gives the place up, in every state. `used`: whether the turn took room. */
-  done(used: boolean): void
-  /** Whoever asked has left. */
-  leave(): void
+/** One waiting request. After a grant its owner says how that ended: `requeue` or `release`. */
+export interface QueueTicket {
+  wait(): Promise<TicketResult>
+  /** The grant found no capacity. False if none can be expected in time: the ticket is then released. */
+  requeue(forecast: CapacityForecast): boolean
+  /** Ends the ticket in every state. `isUsed`: the grant took capacity. */
+  release(isUsed: boolean): void
+  /** The client has left. A request that is being decided just now is decided to the end. */
+  cancel(): void
 }
 
-/** What a queue tells of itself. */
+/** What a queue reports of itself. */
 export interface QueueEvents {
-  /** For each that joined, once. */
-  left(subject: string): void
-  /** Nobody is left; it is not to be used any more. */
+  /** One entry is released; called once for each that was accepted. */
+  released(subject: string): void
+  /** The queue is empty, and must not be used any more. */
   ended(): void
 }
 
-interface Waiter extends Wish {
+interface Entry extends EnqueueRequest {
   readonly number: number
-  round: number
-  restsToMs: number
-  state: 'waiting' | 'resting' | 'turn' | 'left'
-  isGone: boolean
-  tell: (turn: Turn) => void
+  state: 'waiting' | 'granted' | 'released'
+  isCancelled: boolean
+  report: (result: TicketResult) => void
 }
 
 export class DelayQueue {
   readonly #time: QueueTime
   readonly #events: QueueEvents
-  readonly #order = new TurnOrder<Waiter>()
-  readonly #resting = new SortedList<Waiter>((a, b) => a.restsToMs - b.restsToMs || a.number - b.number)
-  readonly #byDeadline = new SortedList<Waiter>((a, b) => a.deadlineMs - b.deadlineMs || a.number - b.number)
-  /** Places, in whatever state. */
-  readonly #places = new SubjectCounts()
-  #count = 0
-  #turns = 0
-  /** When the next turn comes. */
+  /** In the order of their numbers, those that went back to the front included. */
+  readonly #waiting: Entry[] = []
+  /** The sum over all that wait. */
+  #pacingMs = 0
+  #accepted = 0
+  #granted = 0
+  /** When the next grant comes. */
   #nextMs: number
+  /** No waiting entry expires before this. */
+  #soonestEndMs = Number.POSITIVE_INFINITY
   #closesMs = Number.POSITIVE_INFINITY
   #armedMs = Number.POSITIVE_INFINITY
-  #cancel = () => {}
+  #disarm = () => {}
 
-  /** `roomMs`: after so long there is room. */
-  constructor(time: QueueTime, roomMs: number, events: QueueEvents) {
+  /** @param capacityMs how long it takes until there is capacity. */
+  constructor(time: QueueTime, capacityMs: number, events: QueueEvents) {
     this.#time = time
     this.#events = events
-    this.#nextMs = time.nowMs() + roomMs
+    this.#nextMs = time.nowMs() + capacityMs
   }
 
-  /** Waiting, resting, or having their turn. */
+  /** Entries that wait or are being decided. */
   get size(): number {
-    return this.#order.size + this.#resting.size + this.#turns
+    return this.#waiting.length + this.#granted
   }
 
-  /** After so long somebody who came now would have their turn. */
+  /** How long a request that came now would wait. */
   get waitMs(): number {
-    return Math.max(0, this.#nextMs + this.#order.spacingMs - this.#time.nowMs())
+    return Math.max(0, this.#nextMs + this.#pacingMs - this.#time.nowMs())
   }
 
-  /**
-   * Undefined for whoever could not have a turn in time, or finds it full. Full it is only for subjects with as many in it as any
-   * other: else whoever would have the last turn is told that its time is over, or one subject could take all places.
-   */
-  join(wish: Wish): Place | undefined {
-    const isFull = this.size >= wish.queueMax
-    const last = isFull ? this.#lastFor(wish.subject) : undefined
-    if (isFull && last === undefined) return undefined
-    const own = { number: this.#count, round: 0, restsToMs: 0, state: 'waiting', isGone: false } as const
-    const waiter: Waiter = { ...wish, ...own, tell: () => {} }
+  /** Undefined where the queue is full, or capacity cannot be expected before the request's deadline. */
+  enqueue(request: EnqueueRequest): QueueTicket | undefined {
     const nowMs = this.#time.nowMs()
-    const turnMs = Math.max(this.#nextMs, nowMs) + this.#order.aheadMs(wish.subject)
-    if (Math.max(turnMs, nowMs + wish.roomMs, nowMs + wish.retryMs) > this.#endOf(waiter)) return undefined
-    if (last !== undefined) this.#dismiss(last, 'over')
-    this.#count += 1
-    this.#places.add(wish.subject, 1)
-    this.#wait(waiter, wish, true)
+    const grantMs = Math.max(this.#nextMs, nowMs) + this.#pacingMs
+    if (this.size >= request.queueMax || Math.max(grantMs, nowMs + request.retryMs) > this.#endOf(request)) {
+      return undefined
+    }
+    this.#accepted += 1
+    const own = { number: this.#accepted, state: 'waiting', isCancelled: false, report: () => {} } as const
+    const entry: Entry = { ...request, ...own }
+    this.#add(entry)
     this.#arm()
-    return this.#placeOf(waiter)
+    return this.#ticketOf(entry)
   }
 
-  /** From then on everybody's time is over. */
+  /** All entries expire at `closesMs` at the latest. */
   close(closesMs: number): void {
     this.#closesMs = closesMs
+    this.#soonestEndMs = Math.min(this.#soonestEndMs, closesMs)
     this.#arm()
   }
 
-  /** Who gives way to one more of the subject, in a queue that is full. */
-  #lastFor(subject: string): Waiter | undefined {
-    const { last } = this.#order
-    const resting = this.#resting.last
-    const placesOf = (waiter: Waiter | undefined) => (waiter === undefined ? 0 : this.#places.of(waiter.subject))
-    const most = placesOf(resting) > placesOf(last) ? resting : last
-    return placesOf(most) > this.#places.of(subject) + 1 ? most : undefined
-  }
-
-  #placeOf(waiter: Waiter): Place {
+  #ticketOf(entry: Entry): QueueTicket {
     return {
-      turn: () =>
+      wait: () =>
         new Promise((resolve) => {
-          if (waiter.state === 'left') resolve(waiter.isGone ? 'gone' : 'over')
-          else waiter.tell = resolve
+          if (entry.state === 'released') resolve(entry.isCancelled ? 'cancelled' : 'expired')
+          else entry.report = resolve
         }),
-      refused: (room) => this.#refused(waiter, room),
-      done: (used) => this.#leave(waiter, used),
-      leave: () => {
-        waiter.isGone = true
-        // Whoever has its turn is being decided on: that is waited for.
-        if (waiter.state === 'waiting' || waiter.state === 'resting') this.#dismiss(waiter, 'gone')
+      requeue: (forecast) => this.#requeue(entry, forecast),
+      release: (isUsed) => this.#release(entry, isUsed),
+      cancel: () => {
+        entry.isCancelled = true
+        if (entry.state === 'waiting') this.#dismiss(entry, 'cancelled')
       },
     }
   }
 
-  #wait(waiter: Waiter, { roomMs, retryMs }: Room, isNew: boolean): void {
-    this.#byDeadline.add(waiter)
-    if (retryMs > roomMs) {
-      waiter.state = 'resting'
-      waiter.restsToMs = this.#time.nowMs() + retryMs
-      this.#resting.add(waiter)
-      return
-    }
-    waiter.state = 'waiting'
-    // Room of a time when nobody could take it is not made up for.
-    if (this.#order.size + this.#turns === 0) this.#nextMs = Math.max(this.#nextMs, this.#time.nowMs())
-    if (isNew) this.#order.add(waiter)
-    else this.#order.putBack(waiter)
+  #add(entry: Entry): void {
+    entry.state = 'waiting'
+    const behind = this.#waiting.findLastIndex(({ number }) => number < entry.number)
+    this.#waiting.splice(behind + 1, 0, entry)
+    this.#pacingMs += entry.pacingMs
+    this.#soonestEndMs = Math.min(this.#soonestEndMs, this.#endOf(entry))
   }
 
-  #unwait(waiter: Waiter): void {
-    this.#byDeadline.remove(waiter)
-    if (waiter.state === 'resting') this.#resting.remove(waiter)
-    else this.#order.remove(waiter)
+  #remove(entry: Entry): void {
+    this.#waiting.splice(this.#waiting.indexOf(entry), 1)
+    // Fractions of milliseconds do not add up to exactly nothing.
+    this.#pacingMs = this.#waiting.length === 0 ? 0 : this.#pacingMs - entry.pacingMs
   }
 
-  #refused(waiter: Waiter, room: Room): boolean {
-    if (waiter.state !== 'turn') return false
-    this.#turns -= 1
+  #requeue(entry: Entry, { capacityMs, retryMs }: CapacityForecast): boolean {
+    if (entry.state !== 'granted') return false
+    this.#granted -= 1
     const nowMs = this.#time.nowMs()
-    const nextMs = Math.max(this.#nextMs - waiter.spacingMs, nowMs + room.roomMs)
-    const isHopeless = waiter.isGone || Math.max(nextMs, nowMs + room.retryMs) > this.#endOf(waiter)
+    const nextMs = Math.max(this.#nextMs - entry.pacingMs, nowMs + capacityMs)
+    const isHopeless = entry.isCancelled || Math.max(nextMs, nowMs + retryMs) > this.#endOf(entry)
     if (isHopeless) {
-      // What it was told may be true of its cost and its limits alone: the next turn comes as if this had been used.
-      this.#setLeft(waiter)
+      // Its forecast may hold for its cost and its limits alone: the next grant comes as if this one had been used.
+      this.#setReleased(entry)
     } else {
       this.#nextMs = nextMs
-      this.#wait(waiter, room, false)
+      this.#add(entry)
     }
     this.#arm()
     return !isHopeless
   }
 
-  #leave(waiter: Waiter, used: boolean): void {
-    if (waiter.state === 'left') return
-    if (waiter.state !== 'turn') {
-      this.#dismiss(waiter, 'gone')
-      return
-    }
-    this.#setLeft(waiter)
-    this.#turns -= 1
-    if (!used) this.#nextMs -= waiter.spacingMs
+  #release(entry: Entry, isUsed: boolean): void {
+    if (entry.state === 'waiting') this.#dismiss(entry, 'cancelled')
+    if (entry.state === 'released') return
+    this.#setReleased(entry)
+    this.#granted -= 1
+    if (!isUsed) this.#nextMs -= entry.pacingMs
     this.#arm()
   }
 
-  #dismiss(waiter: Waiter, why: 'over' | 'gone'): void {
-    this.#unwait(waiter)
-    this.#setLeft(waiter)
-    waiter.tell(why)
+  #dismiss(entry: Entry, why: 'expired' | 'cancelled'): void {
+    this.#remove(entry)
+    this.#setReleased(entry)
+    entry.report(why)
     this.#arm()
   }
 
-  #setLeft(waiter: Waiter): void {
-    waiter.state = 'left'
-    this.#places.add(waiter.subject, -1)
-    this.#events.left(waiter.subject)
+  #setReleased(entry: Entry): void {
+    entry.state = 'released'
+    this.#events.released(entry.subject)
   }
 
-  /** Whoever could have no turn after this is not kept. */
-  #endOf({ deadlineMs }: Waiter): number {
+  /** A request that could have no grant by then is not kept. */
+  #endOf({ deadlineMs }: EnqueueRequest): number {
     return Math.min(deadlineMs, this.#closesMs)
   }
 
   /** Sets the one timer to what comes first, or ends the queue. */
   #arm(): void {
-    if (this.size === 0) {
-      this.#cancel()
-      this.#armedMs = Number.POSITIVE_INFINITY
-      this.#events.ended()
-      return
+    const hasWaiting = this.#waiting.length > 0
+    const grantMs = hasWaiting && this.#granted < grantedMax ? this.#nextMs : Number.POSITIVE_INFINITY
+    const atMs = Math.min(grantMs, hasWaiting ? this.#soonestEndMs : Number.POSITIVE_INFINITY)
+    if (atMs !== this.#armedMs) {
+      this.#disarm()
+      this.#armedMs = atMs
+      this.#disarm =
+        atMs === Number.POSITIVE_INFINITY
+          ? () => {}
+          : this.#time.later(Math.max(0, Math.ceil(atMs - this.#time.nowMs())), () => this.#run())
     }
-    const soonest = this.#byDeadline.first
-    const turnMs = this.#order.size > 0 && this.#turns < turnsMax ? this.#nextMs : Number.POSITIVE_INFINITY
-    const restedMs = this.#resting.first?.restsToMs ?? Number.POSITIVE_INFINITY
-    const overMs = soonest === undefined ? Number.POSITIVE_INFINITY : this.#endOf(soonest)
-    const atMs = Math.min(turnMs, restedMs, overMs)
-    if (atMs === this.#armedMs) return
-    this.#cancel()
-    this.#armedMs = atMs
-    if (atMs === Number.POSITIVE_INFINITY) return
-    this.#cancel = this.#time.later(Math.max(0, Math.ceil(atMs - this.#time.nowMs())), () => this.#run())
+    if (this.size === 0) this.#events.ended()
   }
 
   #run(): void {
     this.#armedMs = Number.POSITIVE_INFINITY
     const nowMs = this.#time.nowMs()
-    this.#wakeRested(nowMs)
-    let { first } = this.#order
-    while (first !== undefined && this.#turns < turnsMax && this.#nextMs <= nowMs && this.#endOf(first) >= nowMs) {
-      this.#giveTurn()
-      first = this.#order.first
+    let first = this.#waiting[0]
+    while (first !== undefined && this.#granted < grantedMax && this.#nextMs <= nowMs && this.#endOf(first) >= nowMs) {
+      this.#grant(first)
+      first = this.#waiting[0]
     }
-    let soonest = this.#byDeadline.first
-    for (let told = 0; told < expiredAtOnce && soonest !== undefined && this.#endOf(soonest) <= nowMs; told += 1) {
-      this.#unwait(soonest)
-      this.#setLeft(soonest)
-      soonest.tell('over')
-      soonest = this.#byDeadline.first
-    }
+    if (this.#soonestEndMs <= nowMs) this.#expire(nowMs)
     this.#arm()
   }
 
-  #wakeRested(nowMs: number): void {
-    let { first } = this.#resting
-    for (let woken = 0; woken < expiredAtOnce && first !== undefined && first.restsToMs <= nowMs; woken += 1) {
-      this.#unwait(first)
-      this.#wait(first, { roomMs: 0, retryMs: 0 }, true)
-      first = this.#resting.first
-    }
+  #grant(entry: Entry): void {
+    this.#remove(entry)
+    entry.state = 'granted'
+    this.#granted += 1
+    this.#nextMs += entry.pacingMs
+    entry.report('granted')
   }
 
-  #giveTurn(): void {
-    const waiter = this.#order.takeFirst()
-    if (waiter === undefined) return
-    this.#byDeadline.remove(waiter)
-    waiter.state = 'turn'
-    this.#turns += 1
-    this.#nextMs += waiter.spacingMs
-    waiter.tell('yours')
+  #expire(nowMs: number): void {
+    const expired: Entry[] = []
+    this.#soonestEndMs = Number.POSITIVE_INFINITY
+    for (const entry of this.#waiting) {
+      const endMs = this.#endOf(entry)
+      if (endMs <= nowMs && expired.length < expiredAtOnce) expired.push(entry)
+      else this.#soonestEndMs = Math.min(this.#soonestEndMs, endMs)
+    }
+    for (const entry of expired) {
+      this.#remove(entry)
+      this.#setReleased(entry)
+      entry.report('expired')
+    }
   }
 }

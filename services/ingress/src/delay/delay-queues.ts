@@ -1,10 +1,10 @@
 import { FairPlaces, sharerOf } from '../fair-places.ts'
-import { DelayQueue, type Place, type QueueTime, type Wish } from './delay-queue.ts'
+import { DelayQueue, type EnqueueRequest, type QueueTicket, type QueueTime } from './delay-queue.ts'
 
-/** Whoever waits holds a connection and some kilobytes, or a body of 64 kB that was read for its cost: a busy process has as many connections. */
+/** A waiting request holds a connection and some kilobytes, or a body of 64 kB: a busy process has as many connections. */
 const waitingMaxDefault = 10_000
 
-/** Real time; the timers keep a process alive until nobody waits. */
+/** Real time; its timers keep a process alive until no request waits. */
 const systemQueueTime: QueueTime = {
   nowMs: () => performance.now(),
   later(ms, run) {
@@ -13,7 +13,7 @@ const systemQueueTime: QueueTime = {
   },
 }
 
-/** All queues of this process, by the Redis keys that are waited for. Other processes have their own; Redis alone gives room. */
+/** All queues of this process, by the counts that are waited for. Other processes have their own; Redis alone admits. */
 export class DelayQueues {
   readonly #time: QueueTime
   readonly #queues = new Map<string, DelayQueue>()
@@ -26,12 +26,12 @@ export class DelayQueues {
     this.#places = new FairPlaces(waitingMax)
   }
 
-  /** 0 while nobody waits, which is what every request asks first. */
+  /** Counts that requests wait for. Every request asks first whether it is 0. */
   get busyKeys(): number {
     return this.#queues.size
   }
 
-  /** Requests, those included that are decided on again just now. */
+  /** Waiting requests, including those that are being decided again just now. */
   get waiting(): number {
     return this.#places.taken
   }
@@ -44,25 +44,26 @@ export class DelayQueues {
     return this.#queues.has(key)
   }
 
-  /** After so long somebody who came to this key now could have room; 0 where nobody waits. */
+  /** How long a request that came now would wait under this key; 0 where none waits. */
   waitMs(key: string): number {
     return this.#queues.get(key)?.waitMs ?? 0
   }
 
-  /** Undefined for whoever may not wait: no place is left, or none for its subject, or no turn would come in time. */
-  join(key: string, wish: Wish): Place | undefined {
-    if (this.#closesMs !== undefined || !this.#places.hasFor(sharerOf(wish.subject))) return undefined
-    const queue = this.#queues.get(key) ?? this.#made(key, wish.roomMs)
-    const place = queue.join(wish)
-    if (place === undefined) return undefined
+  /** Undefined where the request may not wait: no place is left, or none for its subject, or capacity would come too late. */
+  enqueue(key: string, request: EnqueueRequest): QueueTicket | undefined {
+    const sharer = sharerOf(request.subject)
+    if (this.#closesMs !== undefined || !this.#places.hasFor(sharer)) return undefined
+    const queue = this.#queues.get(key) ?? this.#newQueue(key, request.capacityMs)
+    const ticket = queue.enqueue(request)
+    if (ticket === undefined) return undefined
     this.#queues.set(key, queue)
-    this.#places.take(sharerOf(wish.subject))
-    return place
+    this.#places.take(sharer)
+    return ticket
   }
 
-  #made(key: string, roomMs: number): DelayQueue {
-    return new DelayQueue(this.#time, roomMs, {
-      left: (subject) => this.#places.giveBack(sharerOf(subject)),
+  #newQueue(key: string, capacityMs: number): DelayQueue {
+    return new DelayQueue(this.#time, capacityMs, {
+      released: (subject) => this.#places.giveBack(sharerOf(subject)),
       ended: () => {
         this.#queues.delete(key)
         if (this.#queues.size === 0) this.#drained()
@@ -70,7 +71,7 @@ export class DelayQueues {
     })
   }
 
-  /** Nobody new may wait; who does has its turns for so long yet. Resolves when nobody is left. */
+  /** Accepts no new requests; those that wait are served for `graceMs` more. Resolves when none is left. */
   drain(graceMs: number): Promise<void> {
     this.#closesMs ??= this.#time.nowMs() + graceMs
     for (const queue of this.#queues.values()) queue.close(this.#closesMs)

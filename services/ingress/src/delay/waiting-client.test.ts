@@ -12,7 +12,7 @@ interface Seen {
   told: number
 }
 
-/** A server that answers nobody and watches everybody. */
+/** A server that answers no client and watches all of them. */
 async function open() {
   const seen: Seen[] = []
   const server = createServer((_, answer) => watch(answer, answer.req.socket))
@@ -45,7 +45,7 @@ async function open() {
 const get = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
 const upgrade = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'
 
-test('every answer to requests in a row is told of the close, not only the one whose turn it is', async () => {
+test('Every answer to requests in a row learns of the close, not only the one that is being written', async () => {
   const { client, seen, see, told } = await open()
   client.write(get.repeat(12))
   await see(12)
@@ -56,7 +56,7 @@ test('every answer to requests in a row is told of the close, not only the one w
 })
 
 test.each(['destroy', 'end'] as const)(
-  'a client that asked for another protocol is noticed when it hangs up, by %s',
+  'A client that asked for another protocol is noticed when it hangs up, by %s',
   async (how) => {
     const { client, seen, see, told } = await open()
     client.write(upgrade)
@@ -67,7 +67,7 @@ test.each(['destroy', 'end'] as const)(
   },
 )
 
-test('what a client sends ahead of the other protocol is still there after the wait', async () => {
+test('The bytes that a client sends ahead of the other protocol are still there after the wait', async () => {
   const { client, seen, see } = await open()
   client.write(`${upgrade}one `)
   await see(1)

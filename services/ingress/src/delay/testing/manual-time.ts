@@ -2,13 +2,13 @@ import type { QueueTime } from '../delay-queue.ts'
 
 /** Time that passes only when told to. */
 export interface ManualTime extends QueueTime {
-  /** Lets so many milliseconds pass; whatever is due runs at its time, and what follows from it settles before the next. */
+  /** Lets `ms` pass. Each timer runs at its time, and what follows from it settles before the next. */
   pass(ms: number): Promise<void>
-  /** Set and not run yet. */
+  /** Timers that are set and have not run yet. */
   readonly timers: number
 }
 
-/** Many turns of promises: an answer of a store and all that is done with it. */
+/** Lets promises settle: an answer of a store, and all that is done with it. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export function createManualTime(): ManualTime {
