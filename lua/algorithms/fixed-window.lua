@@ -1,6 +1,8 @@
 -- At most `size` units from one boundary to the next. Boundaries are multiples of a length since the epoch, or those of a
 -- calendar period, which TypeScript computes and this clock picks from.
 --
+-- The source is the counter with an expiry of Redis's own documentation (INCR, "Pattern: Rate limiter").
+--
 -- Over a true window of the same length up to 2 × size may pass, half on either side of a boundary.
 --
 -- State: the stored value itself, a tag and two big-endian doubles: the end of the counted span in milliseconds, and its
@@ -146,4 +148,4 @@ function fixed_window.raise(state, arguments, units, at_us, now_us)
 end
 
 -- Kept for the largest small step back beyond its end; from then on it means the same as no state.
-fixed_window.save = stored.save
+fixed_window.save = save.value

@@ -1,5 +1,6 @@
 -- At most `size` units in every true window of the length: exact. Each admitted unit leaves its time, a stamp, which counts
--- until it is a window old; stamps of the same microsecond all count.
+-- until it is a window old; stamps of the same microsecond all count. The source is the log of times of every textbook;
+-- the ring that stores it is our own.
 --
 -- Stored: one string of a header, up to 16 stamps, and behind them, for logs of more, a ring of 8-byte stamps. The 16 places hold
 -- copies of the ring's oldest, so that reading them is enough for most calls, and then the newest, until they are so many that
@@ -252,7 +253,7 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
       value = struct.pack(layout, 'l', is_cut, capacity, 0, pending, places, 0, state.newest, state.expires_ms, state.window_us / 1000)
         .. string.sub(tail, 1, places * 8) .. tail
     end
-    return stored.save(key, value, expires_ms, server_ahead_ms)
+    return save.value(key, value, expires_ms, server_ahead_ms)
   end
   local copied, is_cut, fills = math.min(copies_max, kept, #ring.ahead / 8), ring.is_cut, false
   if copied + pending > places then

@@ -172,4 +172,4 @@ function sliding_window.raise(state, arguments, units, at_us, now_us)
 end
 
 -- Kept for the largest small step back beyond the end of its weight; from then on it means the same as no state.
-sliding_window.save = stored.save
+sliding_window.save = save.value

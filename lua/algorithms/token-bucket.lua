@@ -197,4 +197,4 @@ function token_bucket.raise(state, arguments, units, _, now_us)
 end
 
 -- Kept for the largest small step back beyond the time of fullness; from then on it means the same as no state.
-token_bucket.save = stored.save
+token_bucket.save = save.value

@@ -1,5 +1,5 @@
--- How many markers a subject has in Redis, so that they are bounded however many processes write them: a marker counts from when it is
--- written until it has expired for certain. Counts never fall before that, so no more markers exist than are counted.
+-- The tally counts the markers of a subject, so that they are bounded however many processes write them. A marker counts from
+-- when it is written until it has expired for certain, so no more markers exist than are counted.
 local tally = {}
 
 -- Tag; then pairs: the second at which markers have expired, and how many of them.
@@ -7,9 +7,9 @@ local tag, pair_length = string.byte('n'), 8
 
 tally.whole = true
 
--- What is written beside a marker, or when it is settled, lives this much longer.
-local once_ms, settling_ms = 60000, 900000
--- Of what is kept longest; a later end is of a clock that was set back since.
+-- Keys that are written alongside a marker, or when it is settled, live this much longer.
+local once_ms, reservation_ms = 60000, 900000
+-- The longest time to live; a later end was written before a clock was set back.
 local longest_s = 100000
 
 function tally.load(value)
@@ -25,9 +25,9 @@ local function end_of(kept_ms, now_ms)
   return math.ceil((now_ms + kept_ms) / (width_s * 1000)) * width_s
 end
 
--- once_kept_ms, settling_kept_ms: how long the request's markers are kept; false for one that it has not. Returns how long to wait
--- until there is room (0 for none), or else the next state and its expiry.
-function tally.plan(state, once_kept_ms, settling_kept_ms, most, now_ms)
+-- once_ttl_ms, reservation_ttl_ms: the time to live of the request's markers; false for a marker that it does not have. Returns
+-- how long to wait until a marker fits; or 0, the next state and its expiry.
+function tally.plan(state, once_ttl_ms, reservation_ttl_ms, most, now_ms)
   local now_s = math.floor(now_ms / 1000)
   local ends, counts, total, soonest, last = {}, {}, 0, now_s + longest_s, now_s
   local function add(end_s, count)
@@ -47,11 +47,11 @@ function tally.plan(state, once_kept_ms, settling_kept_ms, most, now_ms)
     end
   end
   local wait_ms = soonest * 1000 - now_ms
-  if once_kept_ms then
-    add(end_of(once_kept_ms + once_ms, now_ms), 1)
+  if once_ttl_ms then
+    add(end_of(once_ttl_ms + once_ms, now_ms), 1)
   end
-  if settling_kept_ms then
-    add(end_of(settling_kept_ms + settling_ms, now_ms), 1)
+  if reservation_ttl_ms then
+    add(end_of(reservation_ttl_ms + reservation_ms, now_ms), 1)
   end
   if total > most then
     return wait_ms
@@ -63,4 +63,4 @@ function tally.plan(state, once_kept_ms, settling_kept_ms, most, now_ms)
   return 0, string.char(tag) .. table.concat(parts), last * 1000 + clock.step_back_ms_max
 end
 
-tally.save = stored.save
+tally.save = save.value

@@ -1,17 +1,16 @@
--- Sets the block of one limit for one subject until a time, unless one stands that ends later: it is only ever lengthened.
+-- Sets the block of one limit for one subject until a time. A block that ends later stays: a block is only ever lengthened.
 --
--- KEYS[1]   the block's key
--- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
--- ARGV[2]   for how long from then, in milliseconds: 1 to 31 days
+--   KEYS[1]   block
+--   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
+--   ARGV[2]   pause_ms: from that time; 1 ms to 31 days
 --
 -- Reply: the milliseconds until the block ends, as a text.
---
--- A wrong call is refused whole with PAUSEARGS.
+-- Errors: a malformed call is refused whole with PAUSEARGS.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
--- @include ../lib/keepers.lua
+-- @include ../lib/state-codecs.lua
 
--- The longest block; also checked by whoever calls.
+-- The longest block; also checked by the caller.
 local pause_ms_max = 2678400000
 
 local now_us, server_ahead_ms = clock.read(ARGV[1])
@@ -21,7 +20,7 @@ if not now_us or not integers.is_count(pause_ms) or pause_ms < 1 or pause_ms > p
 end
 local now_ms = math.floor(now_us / 1000)
 
-local block = keepers.of('block')
+local block = state_codecs.of('block')
 local left_ms = block.left_ms(block.load(redis.call('GET', KEYS[1])), pause_ms_max, now_ms)
 if left_ms >= pause_ms then
   return string.format('%.0f', left_ms)

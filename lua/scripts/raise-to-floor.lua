@@ -1,23 +1,24 @@
--- Raises the counts of calendar quotas to floors that are known to have been used; never lowers one. Safe to repeat.
+-- Raises the counts of calendar quotas to floors that are known to have been used. It never lowers a count and is safe to repeat.
 --
--- KEYS[k]   the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
--- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
--- ARGV[2]   JSON: for each key {end_ms, floor}: the end of the period that the units were used in, and how many. A floor of 0
---           only looks.
+--   KEYS[1…]  the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
+--   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
+--   ARGV[2]   floors: JSON, for each key {end_ms, floor}: the end of the period in which the units were used, and how
+--             many. A floor of 0 only reads.
 --
 -- Reply: four integers for each key:
---   1 raised, 0 left as it was, 2 left because another period is being counted there, 3 left because the period is over
---   the units that stood there before, in whichever period is being counted; 0 for none
---   the end of that period in milliseconds; 0 for none
---   the units that stand there now
--- A call that is no such call is refused whole with FLOORARGS.
+--   outcome   RAISED; LEFT; OTHER_PERIOD or PERIOD_OVER, left for that reason
+--   before    units that the key held before, in the period that it counts; 0 for none
+--   end_ms    the end of that period; 0 for none
+--   now       units that the key holds now
+--
+-- Errors: a malformed call is refused whole with FLOORARGS.
+-- Names in capitals are numbers of packages/core/src/limits/script-protocol.ts.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
--- @include ../lib/stored.lua
+-- @include ../lib/save.lua
 -- @include ../algorithms/fixed-window.lua
 
 local keys_max = 100
-local left, raised, other_period, over = 0, 1, 2, 3
 
 local function refuse_call(why)
   return redis.error_reply('FLOORARGS ' .. why)
@@ -35,7 +36,7 @@ for _, wanted in ipairs(floors) do
 end
 local now_ms = math.floor(now_us / 1000)
 
--- The end and the units of a period that is still being counted, or 0, 0. `layout` and `tag` are those of fixed-window.lua.
+-- Returns the end and the units of a period that is still being counted, or 0, 0. `layout` and `tag` are those of fixed-window.lua.
 local function counted(key)
   local state = fixed_window.load(redis.call('GET', key))
   if not state then
@@ -52,14 +53,14 @@ local reply = {}
 for at, key in ipairs(KEYS) do
   local end_ms, floor = floors[at][1], floors[at][2]
   local stored_end_ms, used = counted(key)
-  local outcome, units = left, used
+  local outcome, units = floor_outcomes.LEFT, used
   if end_ms <= now_ms then
-    outcome = over
+    outcome = floor_outcomes.PERIOD_OVER
   elseif stored_end_ms > 0 and stored_end_ms ~= end_ms then
-    outcome = other_period
+    outcome = floor_outcomes.OTHER_PERIOD
   elseif floor > used then
-    outcome, units = raised, floor
-    stored.save(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
+    outcome, units = floor_outcomes.RAISED, floor
+    save.value(key, struct.pack(layout, tag, end_ms, floor), end_ms + clock.step_back_ms_max, server_ahead_ms)
   end
   local base = at * 4 - 3
   reply[base], reply[base + 1], reply[base + 2], reply[base + 3] = outcome, used, stored_end_ms, units

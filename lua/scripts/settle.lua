@@ -1,24 +1,28 @@
--- Settles a decision: replaces its marker and corrects the counts that it was charged to, if the marker still is what the caller
--- read; else nothing. Whoever repeats it finds another marker. What a marker says is between decide.lua and
--- packages/redis/src/settlement-marker.ts, which takes it apart.
+-- Settles a decision: replaces its reservation marker and corrects the counts that it was charged to, but only if the
+-- marker still is what the caller read. A repeat finds another marker and changes nothing.
+-- packages/redis/src/settlement-marker.ts knows what a marker holds.
 --
--- KEYS[1]   the marker
--- KEYS[k]   the counts to be corrected, in its slot. At most 16.
--- ARGV[1]   the time in microseconds since the epoch; empty for the server's clock
--- ARGV[2]   the marker as it was read
--- ARGV[3]   what it becomes
--- ARGV[4]   empty to replace only the marker, as it is; or JSON: {until_ms, repeated_ms, units, at_us, limit, …}. The new marker
---           is kept until until_ms, and for repeated_ms at least. units: by how much more the decision was charged at at_us, less
---           below 0. limit: of KEYS[2] and on, as in decide.lua.
+--   KEYS[1]   marker
+--   KEYS[2…]  counts to be corrected, in the marker's slot; at most 16
+--   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
+--   ARGV[2]   before: the marker as it was read
+--   ARGV[3]   after: the new marker
+--   ARGV[4]   correction: empty to replace only the marker, which keeps its expiry; or JSON:
+--               {until_ms, repeated_ms, units, at_us, limit, …}
+--             until_ms      expiry of the new marker, which lives for repeated_ms at least
+--             units         added to what the decision was charged at at_us; refunded if below 0
+--             limit         definition for KEYS[2] and on, as in decide.lua
 --
--- Reply: nil if the marker is another; else the marker as it is now. With counts, behind ARGV[3]: the time used, and for each
--- count whether it was changed (1, else 0), the units used, the units left, and the milliseconds until all are free, as
--- big-endian doubles.
+-- Reply: nil if the marker is not `before`; else the marker as it is now. With a correction ARGV[3] is followed by
+-- big-endian doubles:
+--   now_us    the time used
+--   for each count: changed (1, else 0), used, remaining (units), reset_ms (until all units are free)
 --
--- A wrong call is refused whole with SETTLEARGS. Any other error comes from a read or from the first write: nothing was written.
+-- Errors: a malformed call is refused whole with SETTLEARGS. Any other error comes from a read or from the first write:
+-- nothing was written.
 -- @include ../lib/integers.lua
 -- @include ../lib/clock.lua
--- @include ../lib/keepers.lua
+-- @include ../lib/state-codecs.lua
 
 local limits_max = 16
 
@@ -48,28 +52,30 @@ if not decoded or type(settlement) ~= 'table' or #settlement ~= #KEYS + 3 then
 end
 local until_ms, repeated_ms, units, at_us = settlement[1], settlement[2], settlement[3], settlement[4]
 local change = type(units) == 'number' and math.abs(units)
-if not (integers.is_count(until_ms) and integers.is_count(repeated_ms) and integers.is_count(change) and integers.is_count(at_us)) then
-  return refuse_call('a number is none')
+local has_expiry = integers.is_count(until_ms) and integers.is_count(repeated_ms)
+if not (has_expiry and integers.is_count(change) and integers.is_count(at_us)) then
+  return refuse_call('a number is no count')
 end
 
--- What becomes of one count: whether it changes, how it stands then, and what is to be saved.
+-- Returns what is to be saved of one corrected count, and how the count stands then.
 local function correct(key, definition)
   local name = type(definition) == 'table' and definition[1]
-  local algorithm = keepers.algorithm(name)
+  local algorithm = state_codecs.algorithm(name)
   local arguments = algorithm and algorithm.arguments(definition, now_ms)
   if not arguments then
-    error('a limit is none')
+    error('the definition of a limit is malformed')
   end
   local value = algorithm.whole and redis.call('GET', key)
   local state = algorithm.load(value, key, arguments, math.min(change, arguments.size), now_us)
   local next_state, expires_ms
   if units < 0 then
     next_state, expires_ms = algorithm.refund(state, arguments, change, at_us, now_us)
-  elseif units > 0 and at_us - now_us <= clock.step_back_ms_max * 1000 then -- else a clock was set back, and what it counted is void
+  elseif units > 0 and at_us - now_us <= clock.step_back_ms_max * 1000 then
+    -- Otherwise a clock was set back, and what it counted is void.
     next_state, expires_ms = algorithm.raise(state, arguments, change, at_us, now_us)
   end
   local _, used, remaining, reset_ms = algorithm.plan(next_state or state, arguments, 0, now_us, now_ms)
-  return { key = key, keeper = algorithm, state = next_state, expires_ms = expires_ms }, used, remaining, reset_ms
+  return { key = key, codec = algorithm, state = next_state, expires_ms = expires_ms }, used, remaining, reset_ms
 end
 
 local numbers, corrections = { now_us }, {}
@@ -89,7 +95,7 @@ local kept_until_ms = math.max(until_ms, now_ms + repeated_ms)
 redis.call('SET', marker, settled, 'PXAT', kept_until_ms + server_ahead_ms)
 for _, correction in ipairs(corrections) do
   if correction.state then
-    correction.keeper.save(correction.key, correction.state, correction.expires_ms, server_ahead_ms)
+    correction.codec.save(correction.key, correction.state, correction.expires_ms, server_ahead_ms)
   end
 end
 return settled

@@ -16,8 +16,8 @@ import {
   type Operation,
   type Outcome,
 } from '@weir/core/limits/script-codec.ts'
-import { readDecideScript, readPauseScript, readSettleScript } from '@weir/redis/decide-script.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from '@weir/redis/keys.ts'
+import { readScript } from '@weir/redis/scripts.ts'
 import type { Redis } from 'ioredis'
 
 interface CallTime {
@@ -105,9 +105,9 @@ export function createModelEngine(): DecideEngine {
   return { name: 'model', run, decide: (call) => run(decideAll(call)), settle, pause }
 }
 
-const settleSource = readSettleScript().source
-const pauseSource = readPauseScript().source
-export const decideSource = readDecideScript(7).source
+const settleSource = readScript('settle').source
+const pauseSource = readScript('pause').source
+export const decideSource = readScript('decide', 7).source
 
 export interface RedisEngine extends DecideEngine {
   /** Every key it wrote, with its bytes and its expiry. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { assemble, withShebang } from './assemble.ts'
-import { readDecideScript } from './decide-script.ts'
+import { readScript } from './scripts.ts'
 
 const from = (files: Record<string, string>) => (file: string) => files[file]
 
@@ -38,11 +38,23 @@ describe('assemble', () => {
   })
 })
 
+describe('constants that TypeScript shares', () => {
+  test('stand in a script as their numbers', () => {
+    const source = 'if operation == operations.VOID then\n  return malformed.KEY\nend\n'
+    expect(assemble('main.lua', from({ 'main.lua': source }))).toBe('if operation == 6 then\n  return -4\nend\n')
+  })
+
+  test('that do not exist are named by the error', () => {
+    const read = from({ 'main.lua': 'return statuses.MAYBE\n' })
+    expect(() => assemble('main.lua', read)).toThrow('script-protocol.ts has no statuses.MAYBE')
+  })
+})
+
 describe('the shebang', () => {
   test('is the first line from Redis 7 on, and left out below', () => {
     expect(withShebang('return 1', 7)).toBe('#!lua\nreturn 1')
     expect(withShebang('return 1', 6)).toBe('return 1')
-    expect(readDecideScript(7).source.slice('#!lua\n'.length)).toBe(readDecideScript(6).source)
+    expect(readScript('decide', 7).source.slice('#!lua\n'.length)).toBe(readScript('decide').source)
   })
 })
 
@@ -50,8 +62,9 @@ describe('the shebang', () => {
 const allowedCommands = ['GET', 'GETRANGE', 'MGET', 'PEXPIREAT', 'SET', 'SETRANGE', 'TIME']
 
 test('decide.lua has no include left over, and calls commands of Redis 6.2 only', () => {
-  const { source } = readDecideScript(6)
+  const { source } = readScript('decide')
   expect(source).not.toMatch(/@include/)
+  expect(source).not.toMatch(/\b(?:operations|statuses|malformed|modes|phases|reserved_costs)\.[A-Z]/)
   const called = new Set([...source.matchAll(/redis\.p?call\('(\w+)'/g)].map(([, command]) => command))
   expect([...called].sort()).toEqual(allowedCommands)
   expect(source.match(/redis\.p?call\((?!')/g)).toBeNull()

@@ -1,4 +1,15 @@
+import { scriptConstants } from '@weir/core/limits/script-protocol.ts'
+
 const include = /^[ \t]*-- @include (\S+)[ \t]*\n/gm
+
+/** A constant that TypeScript shares, such as `operations.PEEK`. */
+const constant = new RegExp(String.raw`\b(${Object.keys(scriptConstants).join('|')})\.([A-Z_]+)\b`, 'g')
+
+function constantText(text: string, table: string, name: string): string {
+  const value = scriptConstants[table]?.[name]
+  if (value === undefined) throw new Error(`packages/core/src/limits/script-protocol.ts has no ${text}`)
+  return String(value)
+}
 
 /** `../lib/clock.lua` beside `scripts/decide.lua` is `lib/clock.lua`. */
 function resolveBeside(file: string, path: string): string {
@@ -11,8 +22,9 @@ function resolveBeside(file: string, path: string): string {
 }
 
 /**
- * One script from its files: every `-- @include PATH` line becomes that file, each once, in order of first mention and
- * before whoever needs it. Throws with the trail of includes for a cycle or a missing file.
+ * Makes one script of its files: every `-- @include PATH` line becomes that file, each once and in order of first mention, and
+ * every shared constant becomes its number, so that naming it costs a call nothing. Throws for a constant that does not exist, and
+ * with the trail of includes for a cycle or a missing file.
  */
 export function assemble(entry: string, read: (file: string) => string | undefined): string {
   const done = new Set<string>()
@@ -25,7 +37,7 @@ export function assemble(entry: string, read: (file: string) => string | undefin
     done.add(file)
     return body
   }
-  return visit(entry, [])
+  return visit(entry, []).replace(constant, constantText)
 }
 
 /**

@@ -3,7 +3,6 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
-import { readDecideScript } from './decide-script.ts'
 import {
   blockKeyBeside,
   type CountKeys,
@@ -13,6 +12,7 @@ import {
   settlementKey,
   tallyKey,
 } from './keys.ts'
+import { readScript } from './scripts.ts'
 
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
@@ -57,8 +57,7 @@ export interface LimitAdmin {
 
 /** `serverOf` gives the server that holds a key: always the same one, except in a Cluster. */
 export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
-  // Of the shape that every version of Redis runs.
-  const { source } = readDecideScript(6)
+  const { source } = readScript('decide')
 
   const search = async ({ pattern, isCount }: Extract<CountKeys, { kind: 'several' }>): Promise<Counts> => {
     const found = new Set<string>()

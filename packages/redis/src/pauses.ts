@@ -4,10 +4,10 @@ import type { ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
-import { readPauseScript } from './decide-script.ts'
 import { blockKey } from './keys.ts'
 import { serverFinder } from './limit-connection.ts'
 import { readScriptError } from './script-error.ts'
+import { readScript } from './scripts.ts'
 
 /** Pausing may wait longer than a decision, but its caller waits too. */
 const answerMsDefault = 1_000
@@ -33,7 +33,7 @@ export interface PausesOptions {
 /** Over all processes that share the Redis. */
 export function createPauses(options: PausesOptions): Pauses {
   const { redis, answerMs = answerMsDefault, onFault, now = () => undefined } = options
-  const { source } = readPauseScript()
+  const { source } = readScript('pause')
   const serverOf = serverFinder(redis)
   const set = async (key: string, ms: number) => {
     const nowMs = now()

@@ -1,21 +1,22 @@
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { QuotaCount, QuotaFloor } from '@weir/core/audit/quota.ts'
+import { floorOutcomes } from '@weir/core/limits/script-protocol.ts'
 import type { Redis } from 'ioredis'
-import { assemble } from './assemble.ts'
 import { keySlot } from './key-slot.ts'
+import { readScript } from './scripts.ts'
 
-const luaDir = join(import.meta.dirname, '../../../lua')
-const source = assemble('scripts/raise-to-floor.lua', (file) => readFileSync(join(luaDir, file), 'utf8'))
-const sha1 = createHash('sha1').update(source).digest('hex')
+const { source, sha1 } = readScript('raise-to-floor')
 
 /** One run of the script takes a fraction of a millisecond with so many; also checked there. */
 const keysPerCallMax = 100
 /** Keys looked at per step of a search: about a millisecond of Redis's time. */
 const scanCount = 1_000
 
-const outcomes = ['left', 'raised', 'other', 'over'] as const
+const outcomes: Readonly<Record<number, QuotaCount['outcome']>> = {
+  [floorOutcomes.LEFT]: 'left',
+  [floorOutcomes.RAISED]: 'raised',
+  [floorOutcomes.OTHER_PERIOD]: 'other',
+  [floorOutcomes.PERIOD_OVER]: 'over',
+}
 
 /** The counts of calendar quotas, for whoever compares or restores them. Slow beside a decision, and never part of one. */
 export interface QuotaCounts {

@@ -1,8 +1,8 @@
 import type { ScriptCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
 import { Breaker } from './breaker.ts'
-import { readDecideScript } from './decide-script.ts'
 import { readScriptError } from './script-error.ts'
+import { readScript } from './scripts.ts'
 
 /** Where calls of decide.lua go. */
 export interface CallTarget {
@@ -22,7 +22,7 @@ export interface CallTarget {
 export class ScriptServer implements CallTarget {
   readonly redis: Redis
   readonly breaker: Breaker
-  #script = readDecideScript(6)
+  #script = readScript('decide')
 
   constructor(redis: Redis, deadlineMs: number) {
     this.redis = redis
@@ -96,7 +96,7 @@ export class ScriptServer implements CallTarget {
     this.breaker.probe()
     try {
       const info = await this.redis.info('server')
-      this.#script = readDecideScript(Number(/^redis_version:(\d+)/m.exec(info)?.[1] ?? 6))
+      this.#script = readScript('decide', Number(/^redis_version:(\d+)/m.exec(info)?.[1] ?? 6))
     } catch {
       // The connection ended, and prepares again; or INFO is not allowed: the script for 6 runs everywhere.
     }

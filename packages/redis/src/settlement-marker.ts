@@ -1,13 +1,14 @@
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { SettlementLimit, SettlementText } from '@weir/core/limits/script-codec.ts'
+import { phases } from '@weir/core/limits/script-protocol.ts'
 
 /**
- * The marker of a decision that is to be settled, as decide.lua leaves it and settle.lua replaces it: a head of 34 bytes (lua/lib/settling.lua
+ * The marker of a decision that is to be settled, as decide.lua leaves it and settle.lua replaces it: a head of 34 bytes (lua/lib/reservation.lua
  * describes it), one line of JSON, and once it is settled a line break and behind it big-endian doubles: when it was settled by
  * Redis's clock, and four for each limit.
  */
 export interface Marker {
-  readonly phase: 'open' | 'owed' | 'recorded' | 'void'
+  readonly phase: Phase
   readonly untilMs: number
   /** Redis's clock when it was charged. */
   readonly atUs: number
@@ -19,6 +20,8 @@ export interface Marker {
   /** Of one that is owed or recorded. */
   readonly settled: SettledMarker | undefined
 }
+
+type Phase = 'open' | 'owed' | 'recorded' | 'void'
 
 export interface SettledMarker extends SettledBy {
   /** Redis's clock when it was settled. */
@@ -44,7 +47,12 @@ export interface SettledCount {
 }
 
 const headBytes = 34
-const phases = ['open', 'owed', 'recorded', 'void'] as const
+const phaseNames: Readonly<Record<number, Phase>> = {
+  [phases.OPEN]: 'open',
+  [phases.RECORD_PENDING]: 'owed',
+  [phases.RECORDED]: 'recorded',
+  [phases.VOID]: 'void',
+}
 const phaseAt = 1
 const doublesPerCount = 4
 
@@ -89,7 +97,7 @@ function readSettled(by: unknown, numbers: Buffer): SettledMarker | undefined {
 
 /** Undefined for what is no marker. */
 export function parseMarker(bytes: Buffer): Marker | undefined {
-  const phase = phases[bytes[phaseAt] ?? phases.length]
+  const phase = phaseNames[bytes[phaseAt] ?? -1]
   if (bytes.length < headBytes || bytes[0] !== 's'.charCodeAt(0) || phase === undefined) return undefined
   const lineBreak = bytes.indexOf(0x0a, headBytes)
   const end = lineBreak < 0 ? bytes.length : lineBreak
@@ -119,14 +127,14 @@ export function settleMaxOf({ text, cost }: Marker): number {
 /** What settle.lua is to put before its numbers: the marker of a settled decision. One that corrects nothing owes no record. */
 export function settledHead(bytes: Buffer, { text, cost }: Marker, by: SettledBy): Buffer {
   const head = Buffer.from(bytes.subarray(0, headBytes))
-  head[phaseAt] = phases.indexOf(by.cost === cost ? 'recorded' : 'owed')
+  head[phaseAt] = by.cost === cost ? phases.RECORDED : phases.RECORD_PENDING
   return Buffer.concat([head, Buffer.from(`${JSON.stringify({ ...text, settled: by })}\n`)])
 }
 
 /** The same marker once its record is safe. */
 export function recordedMarker(bytes: Buffer): Buffer {
   const next = Buffer.from(bytes)
-  next[phaseAt] = phases.indexOf('recorded')
+  next[phaseAt] = phases.RECORDED
   return next
 }
 

@@ -2,10 +2,10 @@ import type { LimitState } from '@weir/core/limits/decision.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
-import { readSettleScript } from './decide-script.ts'
 import { keySlot } from './key-slot.ts'
 import { settlementKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
+import { readScript } from './scripts.ts'
 import {
   chargedIn,
   type Marker,
@@ -100,7 +100,7 @@ class RedisSettlements implements Settlements {
   readonly #graceMs: number
   readonly #answerMs: number
   readonly #now: () => number | undefined
-  readonly #script = readSettleScript()
+  readonly #script = readScript('settle')
 
   constructor(options: SettlementsOptions) {
     const { redis, owner, graceMs = graceMsDefault, answerMs = answerMsDefault, now = () => undefined } = options

@@ -1,4 +1,4 @@
-import { readDecideScript } from '@weir/redis/decide-script.ts'
+import { readScript } from '@weir/redis/scripts.ts'
 import type { Redis } from 'ioredis'
 import type { Contestant } from './contestant.ts'
 import { chargeAll, limitsOf, openStore } from './weir.ts'
@@ -11,7 +11,7 @@ export const byHashLabel = 'by EVALSHA'
 
 /** The same store asking one by one, once as it is and once with every call changed to carry the whole script. */
 export function evalContestants(redis: Redis, changed: Redis): Contestant[] {
-  const { source } = readDecideScript(redisMajor)
+  const { source } = readScript('decide', redisMajor)
   const call = changed.callBuffer.bind(changed)
   const bySource = (_command: string, _hash: string, ...rest: (string | number)[]) => call('eval', source, ...rest)
   Object.defineProperty(changed, 'callBuffer', { value: bySource })

@@ -2,8 +2,9 @@ import type { Decision, LimitState } from '../limits/decision.ts'
 import { blockMsMaxOf, pauseMsMax, refuses, shutOutMsOf } from '../limits/exceeding.ts'
 import type { Algorithm, Limit, PeriodBoundaries } from '../limits/limit.ts'
 import { type Charge, costOf, type LimitRequest } from '../limits/limit-store.ts'
+import { decisionOf } from '../limits/raw-decision.ts'
 import { chargedLimits } from '../limits/script-codec.ts'
-import { decisionOf, verdicts } from '../limits/verdict.ts'
+import { statuses } from '../limits/script-protocol.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 import { slidingLog } from './sliding-log.ts'
@@ -34,7 +35,7 @@ interface OnceCell {
   readonly limits: readonly LimitState[]
 }
 
-/** As in lua/lib/once.lua. */
+/** As in lua/lib/idempotency.lua. */
 const onceKeptMs = 600_000
 
 const countCell = <State>(algorithm: Algorithm, model: AlgorithmModel<State>, state: State | undefined): CountCell => ({
@@ -147,8 +148,8 @@ export function decideModel(
     const now = look(cells)
     const then = repeated.limits.length === now.length ? repeated.limits : now
     const shown = now.map(({ name, size }, at): LimitState => ({ ...(then[at] ?? noState), name, size }))
-    const verdict = { verdict: verdicts.repeated, bits: 0, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
-    return { decision: decisionOf(request, verdict), changes: [], rebased: 0 }
+    const raw = { status: statuses.REPLAYED, bits: 0, waitMs: 0, limits: shown, atUs: nowUs, repeats: repeated.id }
+    return { decision: decisionOf(request, raw), changes: [], rebased: 0 }
   }
 
   /** A look that found room is none but that. */
@@ -174,7 +175,7 @@ export function decideModel(
     const changes = exceeded.map(({ limit, key }): Change => [blockKey(key), blockOf(limit)])
     const decision = decisionOf(request, {
       ...found,
-      verdict: never ? verdicts.refusedForGood : isBreach ? verdicts.refused : verdicts.blocked,
+      status: never ? statuses.COST_EXCEEDS_CAPACITY : isBreach ? statuses.DENIED : statuses.BLOCKED,
       bits: sumBits(never || isBreach ? refusing : blocked) + sumBits(passing),
       waitMs: never ? 0 : longest([waitMs, ...exceeded.map(({ limit }) => limit.blockMs)]),
       limits: look(changes.length === 0 ? cells : overlay(cells, changes)),
@@ -184,7 +185,7 @@ export function decideModel(
 
   const charged = plans.filter(({ plan, limit }) => refuses(limit) || plan.waitMs === 0)
   const shown = request.peek ? look(cells) : plans.map((planned) => stateOf(planned, true))
-  const allowed = { ...found, verdict: verdicts.allowed, bits: sumBits(passing), waitMs: 0, limits: shown }
+  const allowed = { ...found, status: statuses.ALLOWED, bits: sumBits(passing), waitMs: 0, limits: shown }
   const decision = decisionOf(request, allowed)
   if (request.peek) return { decision, changes: [], rebased: 0 }
   const stored = charged.filter(({ plan }) => plan.next !== undefined)

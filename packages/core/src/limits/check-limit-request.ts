@@ -7,7 +7,7 @@ const idempotencyKeyLengthMax = 528
 /** As lua/scripts/decide.lua takes it. */
 const idempotencyIdLengthMax = 64
 
-/** A day; what takes longer than its quota's period is not settled but counted anew. Also checked in lua/lib/settling.lua. */
+/** A day; what takes longer than its quota's period is not settled but counted anew. Also checked in lua/lib/reservation.lua. */
 export const settleMsMax = 86_400_000
 /** What is told of a decision: names and ids of bounded length. */
 const aboutLengthMax = 8_192

@@ -129,7 +129,7 @@ describe('decodeReply', () => {
   test.each([
     ['is too short', [...reply, ...last.slice(1)]],
     ['is too long', [...reply, ...last, 0]],
-    ['knows a verdict that this version does not', [...reply, ...last.with(0, 9)]],
+    ['knows a status that this version does not', [...reply, ...last.with(0, 9)]],
     ['refuses without saying which limit did', [...reply, ...last.with(1, 0)]],
     ['is no bytes', 'OK'],
   ])('throws for a reply that %s', (_, wrong) => {

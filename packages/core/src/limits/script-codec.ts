@@ -2,7 +2,8 @@ import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, refuses } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
 import { type Charge, costOf, type LimitRequest, type ScopeValues, type Settleable } from './limit-store.ts'
-import { decisionOf, verdicts } from './verdict.ts'
+import { decisionOf } from './raw-decision.ts'
+import { malformed, modes, operations, reservedCosts, statuses } from './script-protocol.ts'
 
 /** The wire format of lua/scripts/decide.lua, whose header is its only description. */
 
@@ -42,8 +43,10 @@ export interface CallParts {
 const windowTexts = new WeakMap<Limit, string>()
 const periodTexts = new WeakMap<Limit, WeakMap<PeriodBoundaries, string>>()
 
-/** As decide.lua has them: 0 refuses, 1 lets pass, 2 refuses and has blocks that others set. */
-const modeOf = (limit: Limit) => (refuses(limit) ? (limit.onExceed.kind === 'delay' ? 2 : 0) : 1)
+function modeOf(limit: Limit): number {
+  if (!refuses(limit)) return modes.PASS
+  return limit.onExceed.kind === 'delay' ? modes.DELAY : modes.DENY
+}
 
 const headText = (limit: Limit) => `["${limit.algorithm}",${modeOf(limit)},${blockMsMaxOf(limit)},${limit.size}`
 
@@ -70,8 +73,6 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
 /** One cost for all, or a list of each limit's. */
 const costText = (request: LimitRequest, limits: readonly Limit[], each: (limit: Limit) => number): string =>
   request.isApart === true ? `[${limits.map(each).join()}]` : `${request.cost}`
-
-const lookCost = -1
 
 /** Positions from 1, in order of first use. */
 function positionOf(positions: Map<string, number>, text: string): number {
@@ -114,9 +115,10 @@ class CallWriter {
 
   decide(request: LimitRequest): string {
     const { idempotency, settleable, scope } = request
-    const asked = (limit: Limit) => (limit.apart?.isLook === true ? lookCost : costOf(limit, request))
+    const asked = (limit: Limit) => (limit.apart?.isLook === true ? reservedCosts.PEEK : costOf(limit, request))
     const isMarked = !request.peek && (idempotency !== undefined || settleable !== undefined)
-    let text = isMarked ? this.#marks(request) : `[${request.peek ? 1 : 0},${costText(request, request.limits, asked)}`
+    const operation = request.peek ? operations.PEEK : operations.CHARGE
+    let text = isMarked ? this.#marks(request) : `[${operation},${costText(request, request.limits, asked)}`
     for (const limit of request.limits) {
       text += this.#limit(limit, request)
       if (blockMsMaxOf(limit) > 0) text += `,${positionOf(this.keys, this.#parts.blockKeyOf(limit, scope))}`
@@ -133,10 +135,11 @@ class CallWriter {
       const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
       text += `,${JSON.stringify(idempotency.id)},${marker}`
     }
-    if (settleable === undefined) return `[3,${cost}${text}`
+    if (settleable === undefined) return `[${operations.CHARGE_ONCE},${cost}${text}`
     const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))
     const kept = JSON.stringify(JSON.stringify(this.#charged(request, settleable)))
-    return `[${idempotency === undefined ? 4 : 5},${cost}${text},${settleable.keptMs},${marker},${kept}`
+    const operation = idempotency === undefined ? operations.RESERVE : operations.RESERVE_ONCE
+    return `[${operation},${cost}${text},${settleable.keptMs},${marker},${kept}`
   }
 
   /** What settling needs to find the counts again, by the limits as they are now. */
@@ -153,9 +156,9 @@ class CallWriter {
     const { settleable } = request
     const limits = chargedLimits(request, charge)
     const cost = costText(request, limits, (limit) => costOf(limit, request))
-    let text = `[2,${cost},${charge.atUs}`
+    let text = `[${operations.REFUND},${cost},${charge.atUs}`
     if (settleable !== undefined) {
-      text = `[6,${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`
+      text = `[${operations.VOID},${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`
     }
     for (const limit of limits) text += this.#limit(limit, request)
     return `${text}]`
@@ -214,7 +217,14 @@ export interface ScriptReply {
   readonly outcomes: readonly Outcome[]
 }
 
-const malformations = [undefined, 'shape', 'cost', 'limit', 'key', 'planning', 'definition'] as const
+const malformations: Readonly<Record<number, MalformedRequest['malformed']>> = {
+  [malformed.SHAPE]: 'shape',
+  [malformed.COST]: 'cost',
+  [malformed.LIMIT]: 'limit',
+  [malformed.KEY]: 'key',
+  [malformed.PLANNING]: 'planning',
+  [malformed.DEFINITION]: 'definition',
+}
 
 const doubleBytes = 8
 const idText = new TextDecoder()
@@ -258,15 +268,15 @@ class ReplyReader {
 }
 
 function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): Outcome {
-  const verdict = reader.next()
-  if (verdict < 0) {
-    const malformed = malformations[-verdict]
-    if (malformed === undefined) throw new Error(`unknown verdict ${verdict} in the reply of decide.lua`)
-    return { malformed }
+  const status = reader.next()
+  if (status < 0) {
+    const why = malformations[status]
+    if (why === undefined) throw new Error(`unknown status ${status} in the reply of decide.lua`)
+    return { malformed: why }
   }
-  if (operation.kind === 'refund') return { refunded: verdict === verdicts.allowed }
+  if (operation.kind === 'refund') return { refunded: status === statuses.ALLOWED }
   const { request } = operation
-  const isRepeat = verdict === verdicts.repeated
+  const isRepeat = status === statuses.REPLAYED
   const bits = reader.next()
   const repeats = isRepeat ? reader.id() : ''
   const waitMs = reader.next()
@@ -274,7 +284,7 @@ function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): O
   for (const { name, capacity } of request.limits) {
     limits.push({ name, size: capacity, used: reader.next(), remaining: reader.next(), resetMs: reader.next() })
   }
-  return decisionOf(request, { verdict, bits, waitMs, atUs, repeats, limits })
+  return decisionOf(request, { status, bits, waitMs, atUs, repeats, limits })
 }
 
 /** Reads the reply to a call of these very operations. Throws when it does not have exactly the length that they ask for. */

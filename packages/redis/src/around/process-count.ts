@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readScript } from '../scripts.ts'
 
 /*
  * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of the
@@ -14,8 +13,6 @@ const beatEveryMs = 1_000
 /** Four missed beats: a process that only collects garbage is not gone. */
 const silenceMs = 5_000
 const keyDefault = 'weir:1:{_processes}'
-
-const scriptFile = join(import.meta.dirname, '../../../../lua/scripts/count-processes.lua')
 
 /** What a heartbeat needs, of one server or of a Cluster. */
 export interface HeartbeatRedis {
@@ -45,7 +42,7 @@ export interface ProcessCount {
 /** Counts the processes that share this Redis, by their heartbeats. */
 export function createProcessCount(options: ProcessCountOptions): ProcessCount {
   const { redis, key = keyDefault, beatEveryMs: everyMs = beatEveryMs } = options
-  const source = readFileSync(scriptFile, 'utf8')
+  const { source } = readScript('count-processes')
   const id = randomUUID()
   const counters = { beats: 0, failures: 0 }
   let known = 1

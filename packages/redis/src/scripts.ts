@@ -11,17 +11,12 @@ export interface Script {
   readonly sha1: string
 }
 
-/** decide.lua for a server of this major version; 6 for one that has not said yet, which every version runs. */
-export const readDecideScript = (redisMajor: number): Script => readScript('scripts/decide.lua', redisMajor)
+/** The files of lua/scripts. */
+export type ScriptName = 'decide' | 'settle' | 'pause' | 'raise-to-floor' | 'count-processes'
 
-/** settle.lua, in the shape that every version of Redis runs. */
-export const readSettleScript = (): Script => readScript('scripts/settle.lua', 6)
-
-/** pause.lua, in the same. */
-export const readPauseScript = (): Script => readScript('scripts/pause.lua', 6)
-
-function readScript(entry: string, redisMajor: number): Script {
-  const assembled = assemble(entry, (file) => {
+/** Reads a script for a server of this major version; 6 is for one whose version is not known, because every version runs that. */
+export function readScript(name: ScriptName, redisMajor = 6): Script {
+  const assembled = assemble(`scripts/${name}.lua`, (file) => {
     try {
       return readFileSync(join(luaDir, file), 'utf8')
     } catch {
