@@ -93,3 +93,11 @@ export const computedImportsIn: readonly string[] = ['test/']
 
 /** Beside main.ts files, what may end the process: the frame that every service's main.ts is, and its stop. */
 export const exitsIn: readonly string[] = ['packages/runtime/src/start-service.ts', 'packages/runtime/src/run.ts']
+
+/** Where files may still import each other in a circle. The list only shrinks: nothing is added to it. */
+export const circlesYet: readonly string[] = [
+  'packages/cli/src/limits/',
+  'packages/clickhouse/src/mend/',
+  'packages/policy-feed/src/',
+  'services/ingress/src/',
+]
