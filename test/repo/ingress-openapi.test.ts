@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { reasons } from '@weir/core/limits/decision.ts'
 import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { createIdentifier } from '@weir/ingress/http/identify.ts'
@@ -64,6 +65,7 @@ const root = { authorization: 'Bearer root' }
 
 it('the document is OpenAPI 3.1 and has every route of the api listener, and no other', async () => {
   const { api, document } = await open('draft10')
+  expect(document.components.schemas).toMatchObject({ CheckResult: { properties: { reason: { enum: reasons } } } })
   const validity = await new Validator().validate({ ...document })
   expect([validity.valid, validity.errors]).toEqual([true, undefined])
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

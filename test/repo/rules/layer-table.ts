@@ -38,7 +38,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: [...shared, '@weir/journal', '@weir/kafka', '@weir/policy-feed', '@weir/redis'],
     libraries: [
       ...['@fastify/swagger', '@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'ajv', 'fastify'],
-      ...['grpc-health-check', 'jose', 'lru-cache', 'prom-client', 'undici'],
+      ...['grpc-health-check', 'jose', 'lru-cache', 'prom-client', 'undici', 'yaml'],
     ],
     node: 'all',
   },
