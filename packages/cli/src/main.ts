@@ -10,8 +10,12 @@ const ingressMax = 64
 
 const context = openCommandContext(process.env)
 
-/** Of a command that could not do its work. */
+/** The exit code of a command that could not do its work. */
 let exitCodeOfTrouble = 1
+/** Ends a command whose answer is no with this exit code. */
+const exitUnless = (isYes: boolean, exitCode = 1) => {
+  if (!isYes) process.exitCode = exitCode
+}
 
 const inCwd = (path: string) => resolve(context.cwd, path)
 
@@ -32,10 +36,18 @@ const program = new Command('weir')
   .showHelpAfterError('(./weir help tells what there is)')
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'weir: ')) })
 
+const services = ['ingress', 'metering', 'alerting', 'console']
+
 const policyOption = () => new Option('--policy <file>', 'the policy').default(inProject('weir.yaml')).argParser(inCwd)
+
+const policyInForceOption = () =>
+  new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd)
 
 const dataOption = () =>
   new Option('--data <dir>', 'where data, logs and keys are kept').default(inProject('.weir', 'data')).argParser(inCwd)
+
+/** Options of every command that looks at what a `weir up` runs, or at servers that the environment names. */
+const common = (command: Command) => command.addOption(dataOption()).option('--json', 'print JSON', false)
 
 program
   .command('up')
@@ -52,19 +64,9 @@ program
   .command('check')
   .description('Try the policy and the environment without starting anything.')
   .addOption(policyOption())
-  .addOption(
-    new Option('--service <name>', 'the environment is that of this service alone').choices([
-      'ingress',
-      'metering',
-      'alerting',
-      'console',
-    ]),
-  )
+  .addOption(new Option('--service <name>', 'the environment is that of this service alone').choices(services))
   .option('--json', 'print {ok, problems}', false)
-  .action(async (options) => {
-    const { check } = await import('./commands/check.ts')
-    if (!check(options, context).ok) process.exitCode = 2
-  })
+  .action(async (options) => exitUnless((await import('./commands/check.ts')).check(options, context).ok, 2))
 
 program
   .command('import')
@@ -75,27 +77,24 @@ program
   .option('--shadow', 'make limits that count and report, and refuse nothing', false)
   .option('--json', 'print {policy, notes}', false)
   .action(async (files: string[], options) => {
-    if (!(await import('./commands/import.ts')).importFromEnvoy(files.map(inCwd), options, context).isWhole) {
-      process.exitCode = 2
-    }
+    const { importFromEnvoy } = await import('./commands/import.ts')
+    exitUnless(importFromEnvoy(files.map(inCwd), options, context).isWhole, 2)
   })
 
 /** Commands about limits ask the Redis of WEIR_REDIS_URL, else that of the `weir up` on the data directory. */
 const aboutLimits = (command: Command) =>
-  command
+  common(command)
     .requiredOption('--subject <id>', 'whose limits')
     .option('--key-id <id>', 'for limits counted by key: the id of the key')
     .option('--ip <address>', 'for limits counted by address')
-    .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
-    .addOption(dataOption())
-    .option('--json', 'print JSON', false)
+    .addOption(policyInForceOption())
 
 aboutLimits(program.command('explain'))
   .description('Say which limits a request meets, why, and how they stand.')
   .requiredOption('--route <request>', 'method and path, such as "POST /v1/search"')
   .action(async (options) => (await import('./commands/explain.ts')).explain(options, context))
 
-const limits = program.command('limits').description('Look at the limits of a subject, or let it begin anew.')
+const limits = program.command('limits').description('Look at the limits of a subject, or reset them.')
 const limitsCommand = (name: string, what: string) =>
   aboutLimits(limits.command(name))
     .description(what)
@@ -112,9 +111,8 @@ limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (o
 )
 
 /** Commands about the policy in force speak to the console: of WEIR_CONSOLE_URL, else of the `weir up` on the data directory. */
-const byConsole = (command: Command) => command.addOption(dataOption()).option('--json', 'print JSON', false)
 const withFile = (command: Command) =>
-  byConsole(command).addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
+  common(command).addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
 
 withFile(program.command('apply'))
   .description('Put a policy file in force. What the admin API has made stays.')
@@ -126,60 +124,54 @@ withFile(program.command('diff'))
   .description('Say what applying a policy file would change: exit code 0 for nothing, 1 for something, 2 for trouble.')
   .action(async (options) => {
     exitCodeOfTrouble = 2
-    if ((await (await import('./commands/policy.ts')).diffPolicy(options, context)).differs) process.exitCode = 1
+    exitUnless(!(await (await import('./commands/policy.ts')).diffPolicy(options, context)).differs)
   })
 
-byConsole(program.command('export'))
+common(program.command('export'))
   .description('Print the policy in force, as a file that says the same.')
   .action(async (options) => (await import('./commands/policy.ts')).exportPolicy(options, context))
 
 const keys = program.command('keys').description('Make, exchange and end the keys of subjects.')
-byConsole(keys.command('create'))
+common(keys.command('create'))
   .description('Make a key. It is shown this once.')
   .argument('<subject>')
   .option('--id <id>', 'what records name it by')
   .option('--expires <time>', 'when it ends, such as 2030-01-31T00:00:00Z')
   .action(async (subject: string, options) => (await import('./commands/keys.ts')).createKey(subject, options, context))
-byConsole(keys.command('rotate'))
+common(keys.command('rotate'))
   .description('Make a key in place of another, which goes on for a while.')
   .argument('<id>')
   .option('--overlap <duration>', 'how long the old key goes on; 0s for not at all', '24h')
   .option('--new-id <id>', 'what records name the new one by')
   .option('--expires <time>', 'when the new one ends')
   .action(async (id: string, options) => (await import('./commands/keys.ts')).rotateKey(id, options, context))
-byConsole(keys.command('revoke'))
+common(keys.command('revoke'))
   .description('End a key: it is refused everywhere within a second.')
   .argument('<id>')
   .action(async (id: string, options) => (await import('./commands/keys.ts')).revokeKey(id, options, context))
-byConsole(keys.command('list'))
+common(keys.command('list'))
   .description('List keys; never the keys themselves.')
   .option('--subject <id>', 'only its keys')
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options, context))
 
-program
-  .command('audit')
+common(program.command('audit'))
   .description(
     'Compare raw rows with rollups, numbers, Kafka and Redis: exit code 0 for equal, 1 for not, 2 for trouble.',
   )
   .option('--from <time>', 'since when, such as 2030-01-31T00:00:00Z; a day ago if not given')
   .option('--to <time>', 'until when')
-  .option('--repair', 'mend what differs', false)
-  .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
-  .addOption(dataOption())
-  .option('--json', 'print JSON', false)
+  .option('--repair', 'repair what differs', false)
+  .addOption(policyInForceOption())
   .action(async (options) => {
     exitCodeOfTrouble = 2
-    if (!(await (await import('./commands/audit.ts')).audit(options, context)).isClean) process.exitCode = 1
+    exitUnless((await (await import('./commands/audit.ts')).audit(options, context)).isClean)
   })
 
 const dlq = program.command('dlq').description('Look at records that could not be read, and bring them back.')
 const dlqCommand = (name: string, what: string) =>
-  dlq
-    .command(name)
+  common(dlq.command(name))
     .description(what)
     .option('--topic <name>', 'that the record was on; weir.decisions.v1 if none is named, with ls all')
-    .addOption(dataOption())
-    .option('--json', 'print JSON', false)
 const ofOneLetter = (command: Command) =>
   command
     .requiredOption('--partition <n>', 'that it was in', wholeNumber(0, 65_535))
@@ -191,25 +183,25 @@ ofOneLetter(dlqCommand('show', 'Print one as it came.')).action(async (options) 
   (await import('./commands/dlq.ts')).showDeadLetter(options, context),
 )
 ofOneLetter(dlqCommand('replay', 'Bring one back as a record, which counts once.'))
-  .addOption(new Option('--value <file>', 'what to bring back in its place: the record, mended').argParser(inCwd))
+  .addOption(new Option('--value <file>', 'the corrected record to bring back instead').argParser(inCwd))
   .action(async (options) => (await import('./commands/dlq.ts')).replayDeadLetter(options, context))
 
-const alerts = program.command('alerts').description('Look at alerts and what became of them, and deliver them again.')
+const alerts = program.command('alerts').description('Look at alerts and their deliveries, and deliver them again.')
 const ofAlerts = (command: Command) =>
   command
     .option('--subject <id>', 'whose')
     .option('--type <type>', 'such as weir.quota.reached')
     .option('--from <time>', 'since when, such as 2030-01-31T00:00:00Z; a week ago if not given')
     .option('--to <time>', 'until when')
-ofAlerts(byConsole(alerts.command('ls')))
+ofAlerts(common(alerts.command('ls')))
   .description('List alerts, newest first, with the last outcome at each endpoint.')
   .option('--limit <n>', 'at most', wholeNumber(1, 1_000), 50)
   .action(async (options) => (await import('./commands/alerts.ts')).listAlerts(options, context))
-byConsole(alerts.command('show'))
+common(alerts.command('show'))
   .description('Show an alert with every attempt to deliver it.')
   .argument('<id>')
   .action(async (id: string, options) => (await import('./commands/alerts.ts')).showAlert(id, options, context))
-ofAlerts(byConsole(alerts.command('redeliver')))
+ofAlerts(common(alerts.command('redeliver')))
   .description('Deliver an alert once more; without one all since --from that was given up or dropped.')
   .argument('[id]')
   .option('--endpoint <name>', 'only there')
@@ -218,50 +210,44 @@ ofAlerts(byConsole(alerts.command('redeliver')))
       throw new WeirError('CONFIG_INVALID', 'Which? Name an alert, or a time with --from.')
     await (await import('./commands/alerts.ts')).redeliver(id, options, context)
   })
-byConsole(alerts.command('test-endpoint'))
+common(alerts.command('test-endpoint'))
   .description(
     'Send an endpoint a test: exit code 1 if it does not take it. One that was disabled and takes it is enabled.',
   )
   .argument('<name>')
-  .action(async (name: string, options) => {
-    if (!(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context))) process.exitCode = 1
-  })
+  .action(async (name: string, options) =>
+    exitUnless(await (await import('./commands/alerts.ts')).testEndpoint(name, options, context)),
+  )
 
-program
-  .command('restore-quotas')
+common(program.command('restore-quotas'))
   .description('Raise calendar quotas in Redis to what ClickHouse shows as used. The console does it by itself.')
-  .addOption(new Option('--policy <file>', "the policy; the console's if none is named").argParser(inCwd))
-  .addOption(dataOption())
-  .option('--json', 'print JSON', false)
+  .addOption(policyInForceOption())
   .action(async (options) => (await import('./commands/restore-quotas.ts')).restoreQuotas(options, context))
 
 /** Commands about journals look into WEIR_JOURNAL_DIR, else into that of the `weir up` on the data directory. */
-const journal = program.command('journal').description('Look at what stands on disk and is not in Kafka yet.')
+const journal = program
+  .command('journal')
+  .description('Look at the journals: records on disk that are not in Kafka yet.')
 const journalCommand = (name: string, what: string) =>
-  journal
-    .command(name)
+  common(journal.command(name))
     .description(what)
     .addOption(new Option('--dir <dir>', 'the folder of journals').argParser(inCwd))
-    .addOption(dataOption())
-    .option('--json', 'print JSON', false)
 journalCommand('ls', 'List journals: whose they are, and what in them waits.').action(async (options) =>
   (await import('./commands/journal.ts')).listJournals(options, context),
 )
-journalCommand('verify', 'Read all of them: exit code 1 if something is damaged or missing.').action(
-  async (options) => {
-    if (!(await (await import('./commands/journal.ts')).verifyJournals(options, context))) process.exitCode = 1
-  },
+journalCommand('verify', 'Read all of them: exit code 1 if something is damaged or missing.').action(async (options) =>
+  exitUnless(await (await import('./commands/journal.ts')).verifyJournals(options, context)),
 )
 journalCommand('drain', 'Send the journals of dead processes to Kafka; exit code 1 if some are left.')
   .option('--wait <seconds>', 'at most', wholeNumber(1, 86_400), 60)
-  .action(async (options) => {
-    if (!(await (await import('./commands/journal.ts')).drainJournals(options, context))) process.exitCode = 1
-  })
+  .action(async (options) => exitUnless(await (await import('./commands/journal.ts')).drainJournals(options, context)))
 
-const metering = program.command('metering').description('Mend where metering reads on.')
+const metering = program.command('metering').description('Move the offset from which metering reads.')
 metering
   .command('seek')
-  .description('Put a partition of stopped metering elsewhere. Rows that are there already are not counted again.')
+  .description(
+    'Move the offset of a partition while metering is stopped. Rows that exist already are not counted again.',
+  )
   .requiredOption('--partition <p>', 'which partition', wholeNumber(0, 65_535))
   .requiredOption(
     '--to <offset>',

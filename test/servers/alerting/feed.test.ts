@@ -60,9 +60,12 @@ test('what others wrote among the alerts is kept as a dead letter, with where it
   const letters: string[] = []
   const read = async () => {
     letters.length = 0
-    await readDeadLetters(kafkaOptions(stack.kafka.address), topics.alertsDeadLetters, ({ value, reason }) => {
+    for await (const { value, reason } of readDeadLetters(
+      kafkaOptions(stack.kafka.address),
+      topics.alertsDeadLetters,
+    )) {
       letters.push(`${value}: ${reason}`)
-    })
+    }
     return letters.length >= 4
   }
   await until(read)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { askFacts } from '@weir/cli/audit/ask-facts.ts'
+import { describePartition } from '@weir/cli/audit/describe-partition.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeMark, kindOf, numberOf } from '@weir/contracts/journal.v1.ts'
@@ -64,7 +64,7 @@ export async function meterAll(stack: AuditStack): Promise<void> {
   const desk = openPartitionDesk(kafka, 'weir-metering')
   const sender = createRecordSender(kafka)
   for (const { partition } of await offsetsSince(kafka, topics.decisions, 0)) {
-    const { first, end, committed, topicId } = await askFacts(desk, topics.decisions, partition)
+    const { first, end, committed, topicId } = await describePartition(desk, topics.decisions, partition)
     const from = committed?.offset ?? first
     if (end === from) continue
     const records = await desk.readRange(topics.decisions, partition, from, end - 1n)

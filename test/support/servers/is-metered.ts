@@ -1,4 +1,4 @@
-import { askFacts } from '@weir/cli/audit/ask-facts.ts'
+import { describePartition } from '@weir/cli/audit/describe-partition.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
@@ -10,7 +10,7 @@ const partitions = 6
 export async function isMetered(brokers: string, topic: string, key: string): Promise<boolean> {
   const group = topic === topics.decisions ? 'weir-metering' : 'weir-metering-outcomes'
   const desk = openPartitionDesk(kafkaOptions(brokers), group)
-  const { committed, end } = await askFacts(desk, topic, partitionOf(key, partitions))
+  const { committed, end } = await describePartition(desk, topic, partitionOf(key, partitions))
   await desk.close()
   return (committed?.offset ?? 0n) === end
 }

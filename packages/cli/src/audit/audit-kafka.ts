@@ -6,7 +6,7 @@ import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openPartitionDesk, type PartitionDesk, type RangeRecord } from '@weir/kafka/partition-facts.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
-import { askFacts } from './ask-facts.ts'
+import { describePartition } from './describe-partition.ts'
 import type { MeteredTopic } from './metered-topics.ts'
 import type { DeadLetterNumbers } from './read-dead-letters.ts'
 
@@ -131,7 +131,7 @@ async function partitionsOf(
 ): Promise<Partition[]> {
   const found: Partition[] = []
   for (const { partition, offset } of await offsetsSince(kafka, metered.topic, sinceMs)) {
-    const { committed, first, topicId } = await askFacts(desk, metered.topic, partition)
+    const { committed, first, topicId } = await describePartition(desk, metered.topic, partition)
     if (committed === undefined) continue
     const from = Math.max(Number(offset), Number(first))
     found.push({ metered, partition, topicId, range: { from, to: Number(committed.offset) - 1 } })

@@ -1,14 +1,14 @@
 import { topics } from '@weir/contracts/topics.ts'
 
-/** A topic of which something may not be readable. */
-export interface LetteredTopic {
+/** A topic with a dead-letter topic. */
+export interface DeadLetterTopic {
   readonly topic: string
-  /** Where what cannot be read is kept. */
+  /** The topic that stores the records that could not be read. */
   readonly deadLetters: string
 }
 
 /** A topic whose records become rows. */
-export interface MeteredTopic extends LetteredTopic {
+export interface MeteredTopic extends DeadLetterTopic {
   readonly table: string
   /** The consumer group that inserts them. */
   readonly groupId: string
@@ -29,7 +29,7 @@ export const meteredTopics: readonly MeteredTopic[] = [
   },
 ]
 
-export const letteredTopics: readonly LetteredTopic[] = [
+export const deadLetterTopics: readonly DeadLetterTopic[] = [
   ...meteredTopics,
   { topic: topics.alerts, deadLetters: topics.alertsDeadLetters },
 ]

@@ -5,19 +5,13 @@ import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext } from '../command-context.ts'
-import { readStateFile } from '../console/read-state-file.ts'
+import { nothingToAsk, readStateFile } from '../console/read-state-file.ts'
 import { findClickhouse, isClickhouseGiven } from '../find-clickhouse.ts'
 import { kafkaFrom, localKafka } from '../kafka-from.ts'
 import { withLimiter } from '../limits/open-limit-admin.ts'
 
 /** Sums over months of everybody's rows; a person waits for them. */
 const requestMs = 600_000
-
-const notThere = (what: string, variable: string, dataDir: string) =>
-  new WeirError(
-    'CONFIG_INVALID',
-    `No ${what} to ask: ${variable} is not set, and no weir up has run on ${dataDir}. Set it, start one, or name its directory with --data DIR.`,
-  )
 
 /** Runs `use` with the ClickHouse of the environment, else of the `weir up` on the data directory. */
 export async function withClickhouse<T>(
@@ -26,7 +20,8 @@ export async function withClickhouse<T>(
   use: (client: ClickHouseClient) => Promise<T>,
 ): Promise<T> {
   const own = readStateFile(dataDir, 'clickhouse')
-  if (own === undefined && !isClickhouseGiven(environment)) throw notThere('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
+  if (own === undefined && !isClickhouseGiven(environment))
+    throw nothingToAsk('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
   const client = connectClickhouse(findClickhouse(environment, own), 'weir-audit', requestMs)
   try {
     const missing = await clickhouseMissing(client)
@@ -43,7 +38,7 @@ export function findKafka({ environment }: CommandContext, dataDir: string): Kaf
   const [address, username, password] = (['kafka', 'kafkaUsername', 'kafkaPassword'] as const).map((name) =>
     readStateFile(dataDir, name),
   )
-  if (address === undefined) throw notThere('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
+  if (address === undefined) throw nothingToAsk('Kafka', 'WEIR_KAFKA_BROKERS', dataDir)
   const isLocal = username !== undefined && password !== undefined
   const variables = isLocal ? localKafka({ address, username, password }) : { WEIR_KAFKA_BROKERS: address }
   return kafkaFrom({ ...environment, ...variables }, 'weir-audit')

@@ -3,9 +3,9 @@ import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-num
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
-import { askFacts } from './ask-facts.ts'
+import { describePartition } from './describe-partition.ts'
 
-/** A record that could not be read, as it is kept. */
+/** A record that could not be read, as its dead-letter topic stores it. */
 export interface DeadLetter extends DeadLetterPlace {
   /** The record itself; null for one that had no value. */
   readonly value: Buffer | null
@@ -15,24 +15,20 @@ export interface DeadLetter extends DeadLetterPlace {
 /** Read at a time: a dead letter is at most a megabyte, most are half a kilobyte. */
 const lettersPerRead = 200n
 
-/** By the key that metering gives it, `topic:partition:offset`; undefined for a key of somebody else's. */
+/** Reads the key that metering gives a dead letter, `topic:partition:offset`; undefined for a key that another program wrote. */
 function placeOf(key: string): DeadLetterPlace | undefined {
   const [, topic, partition, offset] = /^(.+):(\d+):(\d+)$/.exec(key) ?? []
   if (topic === undefined) return undefined
   return { topic, partition: Number(partition), offset: Number(offset) }
 }
 
-/** All that are kept, once each, in the order of their places. `visit` is called with one after the other. */
-export async function readDeadLetters(
-  kafka: KafkaOptions,
-  deadLetterTopic: string,
-  visit: (letter: DeadLetter) => void,
-): Promise<void> {
+/** Yields every dead letter of the topic once, in the order of the topic. */
+export async function* readDeadLetters(kafka: KafkaOptions, deadLetterTopic: string): AsyncIterable<DeadLetter> {
   const desk = openPartitionDesk(kafka, 'weir-audit')
   const seen = new Set<string>()
   try {
     for (const { partition } of await offsetsSince(kafka, deadLetterTopic, 0)) {
-      const { first, end } = await askFacts(desk, deadLetterTopic, partition)
+      const { first, end } = await describePartition(desk, deadLetterTopic, partition)
       for (let from = first; from < end; from += lettersPerRead) {
         const to = from + lettersPerRead < end ? from + lettersPerRead - 1n : end - 1n
         for (const { key, value, headers } of await desk.readRange(deadLetterTopic, partition, from, to)) {
@@ -41,7 +37,7 @@ export async function readDeadLetters(
           // A crash before the commit sends a letter again.
           if (place === undefined || seen.has(name)) continue
           seen.add(name)
-          visit({ ...place, value, reason: headers['x-error-reason'] ?? '' })
+          yield { ...place, value, reason: headers['x-error-reason'] ?? '' }
         }
       }
     }
@@ -50,21 +46,21 @@ export async function readDeadLetters(
   }
 }
 
-/** What the numbers of a topic lack because of its dead letters. */
+/** The numbers of a topic that no row has because their records became dead letters. */
 export interface DeadLetterNumbers {
   readonly places: readonly DeadLetterPlace[]
-  /** Of those whose number can be read. */
+  /** The numbers of those dead letters whose number can be read. */
   readonly known: readonly KnownMissing[]
 }
 
 export async function readDeadLetterNumbers(kafka: KafkaOptions, deadLetterTopic: string): Promise<DeadLetterNumbers> {
   const places: DeadLetterPlace[] = []
   const known: KnownMissing[] = []
-  await readDeadLetters(kafka, deadLetterTopic, ({ topic, partition, offset, value }) => {
+  for await (const { topic, partition, offset, value } of readDeadLetters(kafka, deadLetterTopic)) {
     places.push({ topic, partition, offset })
     const number = value === null ? undefined : numberOf(value)
-    if (number === undefined) return
+    if (number === undefined) continue
     known.push({ topic, partition, journal: number.journal, range: { from: number.seq, to: number.seq } })
-  })
+  }
   return { places, known }
 }

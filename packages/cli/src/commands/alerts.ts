@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ListedDelivery } from '@weir/clickhouse/delivery-queries.ts'
 import type { CommandContext } from '../command-context.ts'
-import { askConsole, type ConsoleAddress, requireConsole } from '../console/console-client.ts'
+import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
 
 interface AlertOptions {
@@ -25,6 +25,10 @@ interface Alert {
   readonly data: Readonly<Record<string, unknown>>
 }
 
+interface ShownAlert extends Alert {
+  readonly deliveries: readonly ListedDelivery[]
+}
+
 interface Page {
   readonly items: readonly (Alert & { readonly deliveries: Readonly<Record<string, string>> })[]
   readonly next: string | null
@@ -32,11 +36,9 @@ interface Page {
 
 /** A test is on its way for milliseconds; its row, for a second or two. */
 const testDeadlineMs = 30_000
-const testLookMs = 500
+const testPollMs = 500
 
 const inPath = encodeURIComponent
-const given = (fields: Readonly<Record<string, string | undefined>>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /** What an alert says, in few words. */
 function inWords({ type, data }: Alert): string {
@@ -52,43 +54,39 @@ export async function listAlerts(
   options: AlertOptions & Filter & { readonly limit: number },
   context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
   const { subject, type, from, to, limit } = options
-  const query = new URLSearchParams({ ...given({ subject, type, from, to }), limit: String(limit) })
-  const { body } = await askConsole<Page>(address, { path: `/v1/alerts?${query}` })
-  if (options.json) {
-    context.print(JSON.stringify(body.items))
-    return
-  }
-  const rows = body.items.map((alert) => {
+  const query = { subject, type, from, to, limit }
+  const { items, next } = await consoleAnswer<Page>(context, options, { path: '/v1/alerts', query })
+  if (options.json) return context.print(JSON.stringify(items))
+  const rows = items.map((alert) => {
     const endpoints = Object.entries(alert.deliveries).map(([endpoint, outcome]) => `${endpoint} ${outcome}`)
     return [alert.time, alert.subject, alert.type, inWords(alert), endpoints.join(', ') || alert.state, alert.id]
   })
   if (rows.length === 0) context.report('There are no alerts.')
   else context.print(textTable([['TIME', 'SUBJECT', 'TYPE', 'WHAT', 'DELIVERIES', 'ID'], ...rows]))
-  if (body.next !== null) context.report(`there are more: ask for them with --to ${body.items.at(-1)?.time}`)
+  if (next !== null) context.report(`there are more: ask for them with --to ${items.at(-1)?.time}`)
 }
 
 const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
   deliveries.map(({ endpoint, attempt, at, outcome, status, ms, error, next_try }) => [
-    ...[at, endpoint, String(attempt), outcome, status === 0 ? '-' : String(status), String(ms)],
-    ...[next_try ?? '-', error],
+    at,
+    endpoint,
+    String(attempt),
+    outcome,
+    status === 0 ? '-' : String(status),
+    String(ms),
+    next_try ?? '-',
+    error,
   ])
 
 /** One alert, and what became of it. */
 export async function showAlert(id: string, options: AlertOptions, context: CommandContext): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
-  const { body } = await askConsole<Alert & { readonly deliveries: readonly ListedDelivery[] }>(address, {
-    path: `/v1/alerts/${inPath(id)}`,
-  })
-  if (options.json) {
-    context.print(JSON.stringify(body))
-    return
-  }
-  context.print(`${body.time}  ${body.type}  ${body.subject}  ${inWords(body)}  (${body.state})\n`)
+  const alert = await consoleAnswer<ShownAlert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
+  if (options.json) return context.print(JSON.stringify(alert))
+  context.print(`${alert.time}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
   const head = ['AT', 'ENDPOINT', 'ATTEMPT', 'OUTCOME', 'STATUS', 'MS', 'NEXT TRY', 'ERROR']
-  if (body.deliveries.length === 0) context.report('It has no deliveries.')
-  else context.print(textTable([head, ...deliveryRows(body.deliveries)]))
+  if (alert.deliveries.length === 0) context.report('It has no deliveries.')
+  else context.print(textTable([head, ...deliveryRows(alert.deliveries)]))
 }
 
 /** Delivers one alert once more, or all that was given up or dropped in some time. */
@@ -97,45 +95,36 @@ export async function redeliver(
   options: AlertOptions & Filter & { readonly endpoint?: string },
   context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
   const { subject, type, from, to, endpoint } = options
   const request =
     id === undefined
-      ? { path: '/v1/deliveries/redeliver', body: given({ subject, type, from, to, endpoint }) }
-      : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: given({ endpoint }) }
-  const { body } = await askConsole<{ readonly requested: number }>(address, { method: 'POST', ...request })
-  if (options.json) context.print(JSON.stringify(body))
-  else context.report(`${body.requested} deliveries begin anew; weir alerts show tells how they go`)
+      ? { path: '/v1/deliveries/redeliver', body: { subject, type, from, to, endpoint } }
+      : { path: `/v1/alerts/${inPath(id)}/redeliver`, body: { endpoint } }
+  const answer = await consoleAnswer<{ readonly requested: number }>(context, options, { method: 'POST', ...request })
+  if (options.json) context.print(JSON.stringify(answer))
+  else context.report(`${answer.requested} deliveries start again; weir alerts show follows them`)
 }
 
-async function waitForTest(
-  address: ConsoleAddress,
-  id: string,
-  signal: AbortSignal,
-): Promise<ListedDelivery | undefined> {
-  for (const endMs = performance.now() + testDeadlineMs; performance.now() < endMs && !signal.aborted; ) {
-    await pause(testLookMs)
-    const path = `/v1/alerts/${inPath(id)}`
-    const found = await askConsole<{ readonly deliveries: readonly ListedDelivery[] }>(address, { path }).catch(
-      () => undefined,
-    )
-    const attempt = found?.body.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
+/** Waits for the first attempt to deliver the test. Resolves to undefined once the deadline has passed. */
+async function waitForTest(id: string, options: AlertOptions, context: CommandContext) {
+  for (const endMs = performance.now() + testDeadlineMs; performance.now() < endMs && !context.signal.aborted; ) {
+    await pause(testPollMs)
+    const request = { path: `/v1/alerts/${inPath(id)}` }
+    const found = await consoleAnswer<ShownAlert>(context, options, request).catch(() => undefined)
+    const attempt = found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
     if (attempt !== undefined) return attempt
   }
   return undefined
 }
 
-/** Sends an endpoint a test and tells how it went: false if it did not take it. */
+/** Sends an endpoint a test and reports the outcome. Resolves to whether the endpoint accepted it. */
 export async function testEndpoint(name: string, options: AlertOptions, context: CommandContext): Promise<boolean> {
-  const address = requireConsole(context.environment, options.data)
-  const { body } = await askConsole<{ readonly id: string }>(address, {
-    method: 'POST',
-    path: `/v1/endpoints/${inPath(name)}/test`,
-  })
-  context.report(`a test is on its way to ${name}: alert ${body.id}`)
-  const attempt = await waitForTest(address, body.id, context.signal)
+  const request = { method: 'POST', path: `/v1/endpoints/${inPath(name)}/test` } as const
+  const { id } = await consoleAnswer<{ readonly id: string }>(context, options, request)
+  context.report(`a test is on its way to ${name}: alert ${id}`)
+  const attempt = await waitForTest(id, options, context)
   const isGood = attempt?.outcome === 'delivered'
-  if (options.json) context.print(JSON.stringify({ id: body.id, attempt: attempt ?? null }))
+  if (options.json) context.print(JSON.stringify({ id, attempt: attempt ?? null }))
   else if (attempt === undefined) context.report('nothing is known of it yet: is alerting running?')
   else if (isGood) context.report(`${name} took it: ${attempt.status} after ${attempt.ms} ms`)
   else context.report(`${name} did not take it: ${attempt.error}`)

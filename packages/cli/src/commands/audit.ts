@@ -5,15 +5,13 @@ import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.
 import { findKafka, withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
 import { repair } from '../audit/repair.ts'
 import type { CommandContext } from '../command-context.ts'
-import { findDefinitions } from '../limits/find-policy.ts'
+import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
 import { textTable } from '../text-table.ts'
 
-export interface AuditOptions {
+interface AuditOptions extends PolicyOptions {
   readonly from?: string
   readonly to?: string
   readonly repair: boolean
-  readonly policy?: string
-  readonly data: string
   readonly json: boolean
 }
 
@@ -48,20 +46,10 @@ function print({ findings, above, compared }: AuditResult, context: CommandConte
       `${what}, as a process leaves them that is killed between charge and record (weir limits reset begins one anew)`,
     )
   }
-  if (findings.length === 0) {
-    context.report('nothing differs')
-    return
-  }
-  const head = ['CHECK', 'WHAT', 'WHERE', 'EXPECTED', 'FOUND', 'NOTE']
-  const rows = findings.map(({ check, what, where, expected, found, note }) => [
-    check,
-    what,
-    where,
-    expected,
-    found,
-    note,
-  ])
-  context.print(textTable([head, ...rows]))
+  if (findings.length === 0) context.report('nothing differs')
+  const columns = ['check', 'what', 'where', 'expected', 'found', 'note'] as const
+  const rows = findings.map((one) => columns.map((column) => one[column]))
+  if (rows.length > 0) context.print(textTable([columns.map((column) => column.toUpperCase()), ...rows]))
 }
 
 /** Looks, mends if asked to, and looks again. Resolves to whether nothing differs, or is left after mending. */

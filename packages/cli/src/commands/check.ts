@@ -8,7 +8,7 @@ import { formatProblem } from '@weir/policy/policy-problem.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { checkConfig, type Environment, type Variables } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
-import { readPolicyFile } from '../read-policy-file.ts'
+import { readPolicyFile } from '../read-input-file.ts'
 
 const services: Readonly<Record<string, Variables>> = {
   ingress: ingressVariables,

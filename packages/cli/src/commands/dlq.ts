@@ -3,10 +3,10 @@ import { WeirError } from '@weir/core/errors.ts'
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { askFacts } from '../audit/ask-facts.ts'
-import { type LetteredTopic, letteredTopics, type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
+import { describePartition } from '../audit/describe-partition.ts'
+import { type DeadLetterTopic, deadLetterTopics, type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
 import { findKafka, withClickhouse } from '../audit/open-servers.ts'
-import { type DeadLetter, readDeadLetters } from '../audit/read-dead-letters.ts'
+import { readDeadLetters } from '../audit/read-dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
 import type { CommandContext } from '../command-context.ts'
 import { textTable } from '../text-table.ts'
@@ -28,7 +28,7 @@ const listedMax = 1_000
 /** Metering inserts within a second or two; after this long somebody should look why it does not. */
 const meteredDeadlineMs = 30_000
 
-function topicsOf<T extends LetteredTopic>({ topic }: DlqOptions, known: readonly T[]): readonly T[] {
+function topicsOf<T extends DeadLetterTopic>({ topic }: DlqOptions, known: readonly T[]): readonly T[] {
   if (topic === undefined) return known
   const found = known.filter((one) => one.topic === topic || one.deadLetters === topic)
   if (found.length > 0) return found
@@ -41,45 +41,34 @@ export async function listDeadLetters(options: DlqOptions, context: CommandConte
   const kafka = findKafka(context, options.data)
   const listed: { topic: string; partition: number; offset: number; bytes: number; reason: string }[] = []
   let count = 0
-  for (const { deadLetters } of topicsOf(options, letteredTopics)) {
-    await readDeadLetters(kafka, deadLetters, ({ topic, partition, offset, value, reason }) => {
+  for (const { deadLetters } of topicsOf(options, deadLetterTopics)) {
+    for await (const { topic, partition, offset, value, reason } of readDeadLetters(kafka, deadLetters)) {
       count += 1
       if (listed.length < listedMax) listed.push({ topic, partition, offset, bytes: value?.length ?? 0, reason })
-    })
+    }
   }
-  if (options.json) {
-    context.print(JSON.stringify({ count, letters: listed }))
-    return
-  }
+  if (options.json) return context.print(JSON.stringify({ count, letters: listed }))
   context.report(count === 0 ? 'no dead letters' : `${count} dead ${count === 1 ? 'letter' : 'letters'}`)
   if (count === 0) return
-  const rows = listed.map((one) => [
-    one.topic,
-    String(one.partition),
-    String(one.offset),
-    String(one.bytes),
-    one.reason,
-  ])
+  const rows = listed.map((one) => Object.values(one).map(String))
   context.print(textTable([['TOPIC', 'PARTITION', 'OFFSET', 'BYTES', 'WHY'], ...rows]))
   if (count > listed.length) context.report(`the first ${listed.length} are listed`)
 }
 
-async function find<T extends LetteredTopic>(options: LetterOptions, known: readonly T[], context: CommandContext) {
+async function find<T extends DeadLetterTopic>(options: LetterOptions, known: readonly T[], context: CommandContext) {
   const [of] = topicsOf(options, known)
   if (of === undefined) throw new Error('no topic has dead letters')
   const { partition, offset } = options
-  let found: DeadLetter | undefined
-  await readDeadLetters(findKafka(context, options.data), of.deadLetters, (letter) => {
-    if (letter.partition === partition && letter.offset === offset) found = letter
-  })
-  if (found !== undefined) return { of, letter: found }
+  for await (const letter of readDeadLetters(findKafka(context, options.data), of.deadLetters)) {
+    if (letter.partition === partition && letter.offset === offset) return { of, letter }
+  }
   const what = `There is no dead letter of ${of.topic}, partition ${partition}, offset ${offset}`
   throw new WeirError('CONFIG_INVALID', `${what}; weir dlq ls lists them`)
 }
 
 /** A dead letter's own bytes. */
 export async function showDeadLetter(options: LetterOptions, context: CommandContext): Promise<void> {
-  const { letter } = await find(options, letteredTopics, context)
+  const { letter } = await find(options, deadLetterTopics, context)
   const text = letter.value?.toString('utf8') ?? ''
   context.report(letter.reason)
   context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
@@ -125,7 +114,7 @@ export async function replayDeadLetter(
   // An alert that cannot be read is nobody's to mend: Weir writes none.
   const { of: metered, letter } = await find(options, meteredTopics, context)
   const desk = openPartitionDesk(findKafka(context, options.data), metered.groupId)
-  const { topicId } = await askFacts(desk, letter.topic, letter.partition).finally(() => desk.close())
+  const { topicId } = await describePartition(desk, letter.topic, letter.partition).finally(() => desk.close())
   const planned = planReplay(letter, topicId, readMended(options.value))
   if (planned.kind === 'refused') {
     const how = 'Mend the text that weir dlq show prints, and give it with --value FILE'

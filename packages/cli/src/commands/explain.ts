@@ -1,6 +1,6 @@
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import type { CommandContext } from '../command-context.ts'
-import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
+import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { type LimitReport, reportLimits } from '../limits/limit-report.ts'
 import { durationText, limitTable } from '../limits/limit-table.ts'
 import { withLimitAdmin } from '../limits/open-limit-admin.ts'
@@ -48,8 +48,7 @@ export async function explain(options: LimitOptions, context: CommandContext): P
     const { id, plan, timeZone, anchor } = asked.subject
     const route = asked.route?.template ?? '*'
     const head = { subject: id, plan: plan.name, time_zone: timeZone, anchor, route, cost }
-    context.print(JSON.stringify({ ...head, ...outlook, limits }))
-    return
+    return context.print(JSON.stringify({ ...head, ...outlook, limits }))
   }
   const table = limits.length === 0 ? 'No limit applies.' : limitTable(limits)
   context.print([headline(asked, cost), '', table, '', outlookText(outlook)].join('\n'))

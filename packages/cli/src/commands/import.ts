@@ -1,25 +1,15 @@
-import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { formatImportProblem } from '@weir/import/foreign-file.ts'
 import { importEnvoy } from '@weir/import/import-envoy.ts'
 import { formatImportNote, importedJson, importedText, inShadow } from '@weir/import/imported-policy.ts'
 import type { CommandContext } from '../command-context.ts'
+import { readInputFile } from '../read-input-file.ts'
 
 interface ImportOptions {
   readonly json: boolean
   /** For a while beside the other program: limits that refuse nothing. */
   readonly shadow: boolean
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const why = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-    const plain = why === 'ENOENT' ? 'there is no such file' : why
-    throw new WeirError('IMPORT_REFUSED', `${file} cannot be read: ${plain}.`, error)
-  }
 }
 
 /** From where the person stands, if it lies below. */
@@ -38,7 +28,10 @@ export function importFromEnvoy(
   { json, shadow }: ImportOptions,
   context: CommandContext,
 ): { readonly isWhole: boolean } {
-  const named = files.map((file) => ({ name: shortName(context.cwd, file), text: readText(file) }))
+  const named = files.map((file) => ({
+    name: shortName(context.cwd, file),
+    text: readInputFile(file, 'IMPORT_REFUSED', file),
+  }))
   const result = importEnvoy(named)
   if (result.kind === 'problems') {
     const problems = result.problems.map((problem) => `\n  ${formatImportProblem(problem)}`)

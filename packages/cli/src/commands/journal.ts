@@ -34,14 +34,8 @@ const isSound = ({ damage, holes, problem }: JournalReport) =>
 /** What journals there are, whose, and what in them waits for Kafka. */
 export async function listJournals(options: JournalCommandOptions, context: CommandContext): Promise<void> {
   const reports = await inspectJournals(findBase(options, context))
-  if (options.json) {
-    context.print(JSON.stringify(reports))
-    return
-  }
-  if (reports.length === 0) {
-    context.report('no journals: nothing runs here, and nothing waits')
-    return
-  }
+  if (options.json) return context.print(JSON.stringify(reports))
+  if (reports.length === 0) return context.report('no journals: nothing runs here, and nothing waits')
   const head = ['JOURNAL', 'WAITING', 'OLDEST', 'BYTES', 'STATE']
   const rows = reports.map((report) => [
     report.journal,

@@ -1,5 +1,5 @@
 import type { CommandContext } from '../command-context.ts'
-import { askConsole, type ConsoleAddress, requireConsole } from '../console/console-client.ts'
+import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
 
 interface KeyOptions {
@@ -18,18 +18,13 @@ interface MadeKey extends KeyFacts {
 }
 
 const inPath = encodeURIComponent
-const given = (fields: Readonly<Record<string, string | undefined>>) =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
-/** The key alone on standard output, so that a script can take it; what it is, beside. */
+/** Prints the key alone on standard output, so that a script can take it, and reports what it is. */
 function show(made: MadeKey, { json }: KeyOptions, context: CommandContext): void {
-  if (json) {
-    context.print(JSON.stringify(made))
-    return
-  }
   const until = made.expires === null ? '' : `, until ${made.expires}`
-  context.report(`key ${made.id} of ${made.subject}${until}. It is shown this once; nobody can show it again:`)
-  context.print(made.key)
+  const what = `key ${made.id} of ${made.subject}${until}. It is shown this once; nobody can show it again:`
+  if (!json) context.report(what)
+  context.print(json ? JSON.stringify(made) : made.key)
 }
 
 /** Makes a key for a subject. */
@@ -38,63 +33,47 @@ export async function createKey(
   options: KeyOptions & { readonly id?: string; readonly expires?: string },
   context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
-  const path = `/v1/subjects/${inPath(subject)}/keys`
-  const body = given({ id: options.id, expires: options.expires })
-  const made = await askConsole<MadeKey>(address, { method: 'POST', path, body })
-  show(made.body, options, context)
+  const { id, expires } = options
+  const request = { method: 'POST', path: `/v1/subjects/${inPath(subject)}/keys`, body: { id, expires } } as const
+  show(await consoleAnswer<MadeKey>(context, options, request), options, context)
 }
 
-/** Makes a key in place of another, which goes on for the overlap. */
+/** Makes a key that replaces another, which stays valid for the overlap. */
 export async function rotateKey(
   id: string,
   options: KeyOptions & { readonly overlap: string; readonly newId?: string; readonly expires?: string },
   context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
   const { overlap, newId, expires } = options
-  const path = `/v1/keys/${inPath(id)}/rotate`
-  const body = given({ overlap, id: newId, expires })
-  const { body: made } = await askConsole<MadeKey & { readonly old: KeyFacts }>(address, { method: 'POST', path, body })
+  const body = { overlap, id: newId, expires }
+  const request = { method: 'POST', path: `/v1/keys/${inPath(id)}/rotate`, body } as const
+  const made = await consoleAnswer<MadeKey & { readonly old: KeyFacts }>(context, options, request)
   if (!options.json) context.report(`key ${made.old.id} goes on until ${made.old.expires}`)
   show(made, options, context)
 }
 
-/** Ends a key at once, everywhere within a second. */
+/** Revokes a key: every process rejects it within a second. */
 export async function revokeKey(id: string, options: KeyOptions, context: CommandContext): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
-  await askConsole(address, { method: 'DELETE', path: `/v1/keys/${inPath(id)}` })
+  await consoleAnswer(context, options, { method: 'DELETE', path: `/v1/keys/${inPath(id)}` })
   if (options.json) context.print(JSON.stringify({ id, revoked: true }))
   else context.report(`key ${id} is revoked`)
 }
 
-interface KeyPage {
-  readonly items: readonly KeyFacts[]
-  readonly next: string | null
-}
-
-/** Every page of the list. */
-async function* listedKeys(address: ConsoleAddress, subject: string | undefined): AsyncIterable<KeyFacts> {
-  let after: string | null = null
-  do {
-    const query = new URLSearchParams({ limit: '1000', ...given({ subject, after: after ?? undefined }) })
-    const { body } = await askConsole<KeyPage>(address, { path: `/v1/keys?${query}` })
-    const { items, next } = body
-    yield* items
-    after = next
-  } while (after !== null)
-}
-
-/** Keys there are, never the keys themselves. */
+/** Lists the keys there are, never the secrets themselves. */
 export async function listKeys(
   options: KeyOptions & { readonly subject?: string },
   context: CommandContext,
 ): Promise<void> {
-  const address = requireConsole(context.environment, options.data)
   const keys: KeyFacts[] = []
-  for await (const key of listedKeys(address, options.subject)) keys.push(key)
+  for (let after: string | undefined | null; after !== null; ) {
+    const query = { limit: 1_000, subject: options.subject, after }
+    type Page = { readonly items: readonly KeyFacts[]; readonly next: string | null }
+    const page: Page = await consoleAnswer(context, options, { path: '/v1/keys', query })
+    keys.push(...page.items)
+    after = page.next
+  }
+  if (options.json) return context.print(JSON.stringify(keys))
+  if (keys.length === 0) return context.report('There are no keys.')
   const rows = keys.map(({ id, subject, expires }) => [id, subject, expires ?? 'never'])
-  if (options.json) context.print(JSON.stringify(keys))
-  else if (keys.length === 0) context.report('There are no keys.')
-  else context.print(textTable([['ID', 'SUBJECT', 'EXPIRES'], ...rows]))
+  context.print(textTable([['ID', 'SUBJECT', 'EXPIRES'], ...rows]))
 }

@@ -1,8 +1,8 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/change-limits.ts'
 import type { CommandContext } from '../command-context.ts'
-import { askConsole, findConsole } from '../console/console-client.ts'
-import { askLimits, type LimitOptions } from '../limits/asked-limits.ts'
+import { consoleAnswer, findConsole } from '../console/console-client.ts'
+import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { reportLimits } from '../limits/limit-report.ts'
 import { limitTable } from '../limits/limit-table.ts'
 import { withLimitAdmin } from '../limits/open-limit-admin.ts'
@@ -35,18 +35,17 @@ function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, c
   }
 }
 
-/** By the console, whose audit has it; undefined where none can be reached, or a policy file was named. */
+/** Changes counts by the console, whose audit has it; undefined where none can be reached, or a policy file was named. */
 async function changeByConsole(
-  { subject, limit, ip, keyId, route, policy, data }: LimitOptions,
+  options: LimitOptions,
   context: CommandContext,
   change: LimitChange,
 ): Promise<ChangedLimits | undefined> {
-  const address = policy === undefined ? findConsole(context.environment, data) : undefined
-  if (address === undefined) return undefined
+  const { subject, limit, ip, keyId, route, policy, data } = options
+  if (policy !== undefined || findConsole(context.environment, data) === undefined) return undefined
   const path = `/v1/subjects/${encodeURIComponent(subject)}/limits/${change}`
   try {
-    const asked = { method: 'POST', path, body: { limit, ip, key_id: keyId, route } } as const
-    return (await askConsole<ChangedLimits>(address, asked)).body
+    return await consoleAnswer(context, options, { method: 'POST', path, body: { limit, ip, key_id: keyId, route } })
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
     context.report(error.message)

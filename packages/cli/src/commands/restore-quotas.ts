@@ -4,12 +4,10 @@ import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 import { withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
 import type { CommandContext } from '../command-context.ts'
-import { findDefinitions } from '../limits/find-policy.ts'
+import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
 import { textTable } from '../text-table.ts'
 
-export interface RestoreOptions {
-  readonly policy?: string
-  readonly data: string
+interface RestoreOptions extends PolicyOptions {
   readonly json: boolean
 }
 
@@ -23,7 +21,7 @@ const shownMax = 50
 export async function restoreQuotas(options: RestoreOptions, context: CommandContext): Promise<void> {
   const { policy, from } = await findDefinitions(options, context)
   const { summable, unsummable } = quotasOf(policy)
-  context.report(`quotas ${from}`)
+  context.report(`quotas by ${from}`)
   const restored = await withClickhouse(context, options.data, async (clickhouse) => {
     const floors = quotaFloors(await askQuotaUses(clickhouse, summable, Date.now()), summable)
     return withQuotaServers(context, options.data, async (servers) => {
@@ -39,8 +37,8 @@ export async function restoreQuotas(options: RestoreOptions, context: CommandCon
   for (const { name, because } of unsummable) context.report(`left ${name} as it is: it ${because}`)
   for (const { key } of other) context.report(`left ${key} as it is: another period is being counted there`)
   if (options.json) {
-    context.print(JSON.stringify({ counts: restored.length, raised: raised.map(wireOf), left: unsummable }))
-    return
+    const shown = raised.map(({ key, before, now }) => ({ key, before, now }))
+    return context.print(JSON.stringify({ counts: restored.length, raised: shown, left: unsummable }))
   }
   context.report(`${restored.length} counts looked at, ${raised.length} raised`)
   if (raised.length === 0) return
@@ -48,9 +46,3 @@ export async function restoreQuotas(options: RestoreOptions, context: CommandCon
   const more = raised.length > shownMax ? [[`… and ${raised.length - shownMax} more`, '', '']] : []
   context.print(textTable([['KEY', 'WAS', 'IS'], ...rows, ...more]))
 }
-
-const wireOf = (raised: { readonly key: string; readonly before: number; readonly now: number }) => ({
-  key: raised.key,
-  before: raised.before,
-  now: raised.now,
-})

@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
-import { readStateFile } from './read-state-file.ts'
+import { nothingToAsk, readStateFile } from './read-state-file.ts'
 
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
 const deadlineMs = 30_000
@@ -39,8 +39,7 @@ export function requireConsole(environment: CommandContext['environment'], dataD
   if (found === undefined) {
     const isMissing = (name: string) => !environment[name] && !environment[`${name}_FILE`]
     const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter(isMissing).join(' and ')
-    const what = `No console to ask: ${missing} not set, and no weir up has run on ${dataDir}`
-    throw new WeirError('CONFIG_INVALID', `${what}. Set them, start one, or name its directory with --data DIR.`)
+    throw nothingToAsk('console', missing, dataDir)
   }
   if (/^https?:\/\//.test(found.url) && URL.canParse(found.url)) return found
   throw new WeirError(
@@ -51,8 +50,9 @@ export function requireConsole(environment: CommandContext['environment'], dataD
 
 export interface ConsoleRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE'
-  /** With its query, after the address. */
   readonly path: string
+  /** Values that are undefined are left out. */
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** A text is a policy file, anything else is sent as JSON. */
   readonly body?: unknown
   readonly accept?: string
@@ -68,12 +68,19 @@ function whyUnreachable(error: unknown): string {
   return error.name === 'TimeoutError' ? `no answer within ${deadlineMs / 1_000} s` : error.message
 }
 
+function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
+  const address = new URL(path, url)
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) address.searchParams.set(name, String(value))
+  return address
+}
+
 /** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and what its refusal means otherwise. */
 export async function askConsole<T>(
   { url, token }: ConsoleAddress,
   request: ConsoleRequest,
 ): Promise<ConsoleAnswer<T>> {
-  const { method = 'GET', path, body, accept = 'application/json' } = request
+  const { method = 'GET', body, accept = 'application/json' } = request
   const isFile = typeof body === 'string'
   const type = isFile ? 'application/yaml' : 'application/json'
   const sent = {
@@ -82,7 +89,7 @@ export async function askConsole<T>(
   }
   let answer: ConsoleAnswer<T>
   try {
-    const response = await fetch(new URL(path, url), {
+    const response = await fetch(addressOf(url, request), {
       method,
       headers: { authorization: `Bearer ${token}`, accept, ...sent },
       ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
@@ -104,6 +111,13 @@ export async function askConsole<T>(
   if (answer.status >= 400) throw refusal(url, answer)
   return answer
 }
+
+/** Asks the console that the environment or the data directory names, and returns what it answers. Throws CONFIG_INVALID without one. */
+export const consoleAnswer = async <T>(
+  { environment }: CommandContext,
+  { data }: { readonly data: string },
+  request: ConsoleRequest,
+): Promise<T> => (await askConsole<T>(requireConsole(environment, data), request)).body
 
 interface ProblemBody {
   readonly detail?: unknown

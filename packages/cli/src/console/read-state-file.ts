@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
 import type { ReadyLine } from '../up/ready-line.ts'
 
-/** What a `weir up` on the data directory says of itself: one text by name, undefined where none is or was. */
+/** Returns one text of the state file of a `weir up` on the data directory; undefined where the file or the text is missing. */
 export function readStateFile(
   dataDir: string,
   name: Extract<
@@ -11,11 +12,19 @@ export function readStateFile(
   >,
 ): string | undefined {
   try {
-    const state: unknown = JSON.parse(readFileSync(join(dataDir, 'state.json'), 'utf8'))
-    const found: unknown =
-      typeof state === 'object' && state !== null ? Object.entries(state).find(([key]) => key === name)?.[1] : undefined
+    const state: Readonly<Record<string, unknown>> | null = JSON.parse(
+      readFileSync(join(dataDir, 'state.json'), 'utf8'),
+    )
+    const found = state?.[name]
     return typeof found === 'string' ? found : undefined
   } catch {
     return undefined
   }
 }
+
+/** The error of a command for which neither the environment nor a `weir up` names a server. */
+export const nothingToAsk = (what: string, variables: string, dataDir: string): WeirError =>
+  new WeirError(
+    'CONFIG_INVALID',
+    `No ${what} to ask: ${variables} not set, and no weir up has run on ${dataDir}. Set the variable, start one, or name its directory with --data DIR.`,
+  )

@@ -1,11 +1,24 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
+import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
+import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { inProject } from '../project.ts'
-import { readPolicyFile } from '../read-policy-file.ts'
-import type { LimitOptions } from './asked-limits.ts'
+import { readPolicyFile } from '../read-input-file.ts'
+
+/** Which policy a command reads. */
+export interface PolicyOptions {
+  /** The file that was named; undefined for the policy of the console, else the usual file. */
+  readonly policy?: string
+  readonly data: string
+}
+
+/** The options of a command about limits, as typed. */
+export interface LimitOptions extends PolicyOptions, LimitQuestion {
+  readonly json: boolean
+}
 
 /** A policy, and where it is from, for people. */
 interface FoundPolicy {
@@ -13,57 +26,65 @@ interface FoundPolicy {
   readonly from: string
 }
 
-const ofFile = (file: string): FoundPolicy => ({
-  policy: requirePolicy(readPolicyFile(file), file),
-  from: `by the policy ${file}`,
-})
-
-/** As `findPolicy`, without any subject: what plans, limits and routes there are. */
-export async function findDefinitions(
-  { policy: file, data }: Pick<LimitOptions, 'policy' | 'data'>,
-  context: CommandContext,
-): Promise<FoundPolicy> {
-  if (file !== undefined) return ofFile(file)
-  const usual = context.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
-  const address = findConsole(context.environment, data)
-  if (address === undefined) return ofFile(usual)
-  const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy' })
-  // Subjects may be a million, and more than a file may hold.
-  const { subjects: _, ...definitions } = body
-  return { policy: readAnswer(definitions, address.url), from: `by the console at ${address.url}` }
-}
-
 interface WrittenPolicy {
   readonly tokens?: unknown
   readonly subjects?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
-/** Tokens and keys are left out: the console says their hashes only to who may see them, and no limit is about them. */
-function readAnswer({ tokens: _, subjects = {}, ...rest }: WrittenPolicy, url: string): Policy {
-  const bare = Object.entries(subjects).map(([id, { keys: __, ...subject }]) => [id, subject])
-  return requirePolicy(JSON.stringify({ ...rest, subjects: Object.fromEntries(bare) }), url)
+const readFile = (file: string): FoundPolicy => ({
+  policy: requirePolicy(readPolicyFile(file), file),
+  from: `the policy ${file}`,
+})
+
+const usualFile = ({ environment }: CommandContext) => environment.WEIR_POLICY_FILE || inProject('weir.yaml')
+
+/**
+ * Reads the policy in force, of all subjects only the one named: there may be a million, more than a file may hold. Tokens and keys
+ * are dropped: the console shows their hashes only to callers with the scope for them, and no limit depends on them.
+ *
+ * @returns undefined where no console is known.
+ */
+async function readFromConsole({ data }: PolicyOptions, { environment }: CommandContext, subject?: string) {
+  const address = findConsole(environment, data)
+  if (address === undefined) return undefined
+  const { body } = await askConsole<WrittenPolicy>(address, { path: '/v1/policy', query: { subject } })
+  const { tokens: _, subjects = {}, ...definitions } = body
+  const known = Object.entries(subjects).filter(([id]) => id === subject)
+  const bare = known.map(([id, { keys: __, ...rest }]) => [id, rest])
+  const policy = requirePolicy(JSON.stringify({ ...definitions, subjects: Object.fromEntries(bare) }), address.url)
+  return { policy, from: `the console at ${address.url}` }
+}
+
+/** Finds the plans, limits and routes of the policy that `findPolicy` would find, without any subject. */
+export async function findDefinitions(options: PolicyOptions, context: CommandContext): Promise<FoundPolicy> {
+  if (options.policy !== undefined) return readFile(options.policy)
+  return (await readFromConsole(options, context)) ?? readFile(usualFile(context))
 }
 
 /**
- * The policy that the question is about: the file that was named; else the one in force, as the console has it (of all
- * subjects only the one asked about); else, where no console can be reached, the usual file.
+ * Finds the policy that the question is about: the file that was named; else the one in force, from the console; else, where no
+ * console can be reached, the usual file.
  */
-export async function findPolicy(
-  { policy: file, data, subject }: LimitOptions,
-  context: CommandContext,
-): Promise<FoundPolicy> {
-  if (file !== undefined) return ofFile(file)
-  const usual = context.environment.WEIR_POLICY_FILE || inProject('weir.yaml')
-  const address = findConsole(context.environment, data)
-  if (address === undefined) return ofFile(usual)
+export async function findPolicy(options: LimitOptions, context: CommandContext): Promise<FoundPolicy> {
+  if (options.policy !== undefined) return readFile(options.policy)
+  const usual = usualFile(context)
   try {
-    const path = `/v1/policy?subject=${encodeURIComponent(subject)}`
-    const { body } = await askConsole<WrittenPolicy>(address, { path })
-    context.report(`by the policy in force, from the console at ${address.url}`)
-    return { policy: readAnswer(body, address.url), from: `by the console at ${address.url}` }
+    const found = await readFromConsole(options, context, options.subject)
+    if (found === undefined) return readFile(usual)
+    context.report(`by the policy in force, from ${found.from}`)
+    return found
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
     context.report(`by the policy ${usual}; ${error.message}`)
-    return ofFile(usual)
+    return readFile(usual)
   }
+}
+
+/** Finds the limits that were asked about. Throws CONFIG_INVALID with what is wrong with the question. */
+export async function askLimits(options: LimitOptions, context: CommandContext): Promise<AskedLimits> {
+  const { policy, from } = await findPolicy(options, context)
+  const found = findAskedLimits(policy, options, addressScope)
+  if (found.kind === 'found') return found.asked
+  const what = found.kind === 'unknown' ? `${found.message} (by ${from})` : `--${found.field} ${found.message}`
+  throw new WeirError('CONFIG_INVALID', what)
 }

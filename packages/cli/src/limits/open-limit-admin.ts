@@ -6,7 +6,7 @@ import { redisVariables } from '@weir/redis/redis-variables.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext } from '../command-context.ts'
-import { readStateFile } from '../console/read-state-file.ts'
+import { nothingToAsk, readStateFile } from '../console/read-state-file.ts'
 
 /** A server that runs answers within milliseconds; a person waits no longer than this for one that does not. */
 const readyDeadlineMs = 3_000
@@ -17,10 +17,7 @@ function readRedisConfig(environment: CommandContext['environment'], dataDir: st
   const config = readConfig(variables, environment)
   if (config.redisUrl.text !== '') return config
   const text = readStateFile(dataDir, 'redis')
-  if (text === undefined) {
-    const what = `No Redis to ask: WEIR_REDIS_URL is not set, and no weir up has run on ${dataDir}`
-    throw new WeirError('CONFIG_INVALID', `${what}. Set it, start one, or name its directory with --data DIR.`)
-  }
+  if (text === undefined) throw nothingToAsk('Redis', 'WEIR_REDIS_URL', dataDir)
   return { ...config, redisUrl: text }
 }
 

@@ -6,8 +6,12 @@ import type { PartitionDesk, PartitionFacts } from '@weir/kafka/partition-facts.
 const attemptsMax = 20
 const pauseMs = 500
 
-/** As the desk's own `facts`, but outwaits a broker that is not ready yet. */
-export async function askFacts(desk: PartitionDesk, topic: string, partition: number): Promise<PartitionFacts> {
+/** Describes a partition, and waits up to ten seconds for a broker that is not ready yet. */
+export async function describePartition(
+  desk: PartitionDesk,
+  topic: string,
+  partition: number,
+): Promise<PartitionFacts> {
   for (let attempts = 1; ; attempts += 1) {
     try {
       return await desk.facts(topic, partition)
