@@ -96,7 +96,6 @@ export const exitsIn: readonly string[] = ['packages/runtime/src/start-service.t
 
 /** Where files may still import each other in a circle. The list only shrinks: nothing is added to it. */
 export const circlesYet: readonly string[] = [
-  'packages/cli/src/limits/',
   'packages/clickhouse/src/mend/',
   'packages/policy-feed/src/',
   'services/ingress/src/',
