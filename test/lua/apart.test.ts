@@ -15,10 +15,11 @@ const log = buildLimit({ ...limit, name: 'log', algorithm: 'sliding_log' })
 /** What a request takes of a limit for one value. */
 const apart = (of: Limit, value: string, cost: number): Limit => ({
   ...of,
-  apart: { named: new Map([['attribute:value', value]]), cost },
+  override: { named: new Map([['attribute:value', value]]), cost },
 })
 
-const request = (...limits: readonly Limit[]): LimitRequest => buildLimitRequest({ limits, cost: 99, isApart: true })
+const request = (...limits: readonly Limit[]): LimitRequest =>
+  buildLimitRequest({ limits, cost: 99, hasOverrides: true })
 
 const decided = ([outcome]: readonly Outcome[]): Decision => {
   if (outcome === undefined || !('allowed' in outcome)) throw new Error(JSON.stringify(outcome))
@@ -41,10 +42,15 @@ test('each limit is counted by its own value and charged its own cost', async ()
 test('one that has too little refuses all of them, and none is charged', async () => {
   for (const engine of await engines()) {
     const refused = await decide(engine, request(apart(limit, 'a', 1), apart(limit, 'b', 10), apart(log, 'b', 11)))
-    expect(refused, engine.name).toMatchObject({ reason: 'cost_exceeds_limit', deniedBy: 'log', refusedBits: 4 })
+    expect(refused, engine.name).toMatchObject({ reason: 'cost_exceeds_limit', deniedBy: 'log', exceededMask: 4 })
     await decide(engine, request(apart(limit, 'b', 1)))
     const denied = await decide(engine, request(apart(limit, 'a', 1), apart(limit, 'b', 10)))
-    expect(denied, engine.name).toMatchObject({ reason: 'limit', deniedBy: 'per-value', refusedBits: 2, charged: 'no' })
+    expect(denied, engine.name).toMatchObject({
+      reason: 'limit',
+      deniedBy: 'per-value',
+      exceededMask: 2,
+      charged: 'no',
+    })
     expect(usedOf(denied), engine.name).toEqual([0, 1])
   }
 })
@@ -52,7 +58,7 @@ test('one that has too little refuses all of them, and none is charged', async (
 test('a look refuses where no unit is left, and takes and gives back nothing', async () => {
   const look = (of: Limit, value: string) => ({
     ...of,
-    apart: { ...(apart(of, value, 0).apart ?? noApart), isLook: true },
+    override: { ...(apart(of, value, 0).override ?? noApart), isPeek: true },
   })
   for (const engine of await engines()) {
     for (const of of [limit, log]) {
@@ -62,7 +68,7 @@ test('a look refuses where no unit is left, and takes and gives back nothing', a
       await engine.run({ operations: [{ kind: 'refund', request: asked, charge }], nowMs })
       await decide(engine, request(apart(of, 'a', 10)))
       const refused = await decide(engine, asked)
-      expect(refused, engine.name).toMatchObject({ reason: 'limit', refusedBits: 1, charged: 'no' })
+      expect(refused, engine.name).toMatchObject({ reason: 'limit', exceededMask: 1, charged: 'no' })
       expect(usedOf(refused), engine.name).toEqual([10, 0])
     }
   }

@@ -28,9 +28,9 @@ describe.each([
     const request = buildLimitRequest({ limits: [shadow, wide, soft, softer] })
     const { outcomes } = await engine.decide({ requests: [request, request, request], nowMs: startMs })
     expect(outcomes).toMatchObject([
-      { allowed: true, reason: 'ok', deniedBy: '', refusedBits: 0 },
-      { allowed: true, reason: 'limit', deniedBy: 'soft', refusedBits: 4, shadowedBy: '', retryAfterMs: 0 },
-      { allowed: true, reason: 'limit', deniedBy: 'soft', refusedBits: 13, shadowedBy: 'shadow', charged: 'yes' },
+      { allowed: true, reason: 'ok', deniedBy: '', exceededMask: 0 },
+      { allowed: true, reason: 'limit', deniedBy: 'soft', exceededMask: 4, shadowedBy: '', retryAfterMs: 0 },
+      { allowed: true, reason: 'limit', deniedBy: 'soft', exceededMask: 13, shadowedBy: 'shadow', charged: 'yes' },
     ])
     expect(outcomes[2]).toMatchObject({ limits: [{ used: 2 }, { used: 3 }, { used: 1, remaining: 0 }, { used: 2 }] })
   })
@@ -40,7 +40,7 @@ describe.each([
     const soft = buildLimit({ name: 'soft', size: 1, onExceed: { kind: 'degrade' } })
     const request = buildLimitRequest({ limits: [wide, soft] })
     await engine.decide({ requests: [request, request], nowMs: startMs })
-    const charge = { atUs: startMs * 1_000, refusedBits: 2 }
+    const charge = { atUs: startMs * 1_000, exceededMask: 2 }
     await engine.run({ operations: [{ kind: 'refund', request, charge }], nowMs: startMs })
     expect(await one(engine, { ...request, peek: true }, startMs)).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
   })
@@ -51,7 +51,7 @@ describe.each([
     const hard = buildLimit({ name: 'hard', size: 1 })
     const request = buildLimitRequest({ limits: [soft, hard] })
     const { outcomes } = await engine.decide({ requests: [request, request], nowMs: startMs })
-    expect(outcomes[1]).toMatchObject({ allowed: false, reason: 'limit', deniedBy: 'hard', refusedBits: 3 })
+    expect(outcomes[1]).toMatchObject({ allowed: false, reason: 'limit', deniedBy: 'hard', exceededMask: 3 })
   })
 
   test('a limit that delays refuses while it is paused, whatever room it has, and a refusal of its own sets no pause', async () => {

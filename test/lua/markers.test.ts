@@ -28,7 +28,7 @@ async function open(markersMax: number) {
   onTestFinished(() => stores.forEach((one) => void one.close()))
   const subject = `marked-${randomUUID()}`
   const plain: LimitRequest = buildLimitRequest({ scope: buildScope({ subject }), limits })
-  const settled = (keptMs = 60_000) => ({ ...plain, settleable: { id: uuidv7(now()), keptMs, about } })
+  const settled = (keptMs = 60_000) => ({ ...plain, reservation: { id: uuidv7(now()), keptMs, about } })
   const once = () => ({ ...plain, idempotency: { key: randomUUID(), id: uuidv7(now()) } })
   const used = async () => (await store.decide({ ...plain, cost: 0, peek: true })).limits[0]?.used
   const keys = async () => (await redis.keys(`weir:1:{${subject}}:*`)).sort()
@@ -41,8 +41,8 @@ const crowded = {
   reason: 'limit',
   deniedBy: markersName,
   charged: 'no',
-  refusedBits: 0,
-  isRemembered: true,
+  exceededMask: 0,
+  isCached: true,
 }
 
 test('a subject has at most so many markers over all processes, and a request that would leave one more charges nothing', async () => {
@@ -51,7 +51,7 @@ test('a subject has at most so many markers over all processes, and a request th
   const decisions = await Promise.all(requests.map((one, at) => (at % 3 === 0 ? other : store).decide(one)))
   expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(20)
   for (const refused of decisions.filter(({ allowed }) => !allowed)) expect(refused).toMatchObject(crowded)
-  const both = { ...once(), settleable: settled().settleable }
+  const both = { ...once(), reservation: settled().reservation }
   expect(await store.decide(both)).toMatchObject(crowded)
   expect([await used(), (await keys()).length]).toEqual([20, 20 + 1 + limits.length])
   expect(await store.decide(plain)).toMatchObject({ allowed: true, reason: 'ok' })
@@ -94,7 +94,7 @@ test('a marker that is kept longer because it was settled still counts', async (
   const settlements = createSettlements({ redis, owner: 'one', now, answerMs: 20_000 })
   const requests = [settled(1_000), settled(1_000)]
   for (const request of requests) await store.decide(request)
-  for (const { settleable } of requests) await settlements.settle({ subject, id: settleable.id, cost: 2 })
+  for (const { reservation } of requests) await settlements.settle({ subject, id: reservation.id, cost: 2 })
   clock.ms += 890_000
   expect(await store.decide(settled(1_000))).toMatchObject(crowded)
 })
@@ -114,7 +114,7 @@ test('a marker takes no more bytes in Redis than docs/limits.md says', async () 
   const settlements = createSettlements({ redis, owner: randomUUID(), now, answerMs: 20_000 })
   const requests = [settled(), settled()]
   for (const request of [...requests, once()]) await store.decide(request)
-  await settlements.settle({ subject, id: requests[0]?.settleable.id ?? '', cost: 500 })
+  await settlements.settle({ subject, id: requests[0]?.reservation.id ?? '', cost: 500 })
   createRecordedAdmissions({ redis, deadlineMs: 20_000 }).mark(subject, uuidv7(now()), uuidv7(now()))
   await vi.waitFor(async () => expect((await keys()).some((key) => key.includes('_recorded'))).toBe(true))
   const found: Record<string, number[]> = {}

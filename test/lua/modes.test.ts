@@ -27,10 +27,10 @@ describe.each([
     const requests = Array.from({ length: 4 }, () => buildLimitRequest({ limits: [wide, shadow] }))
     const { outcomes } = await engine.decide({ requests, nowMs: startMs })
     expect(outcomes).toMatchObject([
-      { allowed: true, shadowedBy: '', refusedBits: 0, limits: [{ used: 1 }, { used: 1 }] },
-      { allowed: true, shadowedBy: '', refusedBits: 0, limits: [{ used: 2 }, { used: 2 }] },
+      { allowed: true, shadowedBy: '', exceededMask: 0, limits: [{ used: 1 }, { used: 1 }] },
+      { allowed: true, shadowedBy: '', exceededMask: 0, limits: [{ used: 2 }, { used: 2 }] },
       { allowed: true, reason: 'ok', charged: 'yes', shadowedBy: 'shadow', limits: [{ used: 3 }, { used: 2 }] },
-      { allowed: true, deniedBy: '', refusedBits: 2, shadowedBy: 'shadow', limits: [{ used: 4 }, { used: 2 }] },
+      { allowed: true, deniedBy: '', exceededMask: 2, shadowedBy: 'shadow', limits: [{ used: 4 }, { used: 2 }] },
     ])
   })
 
@@ -38,7 +38,7 @@ describe.each([
     const engine = await open()
     const request = buildLimitRequest({ limits: [wide, shadow] })
     await engine.decide({ requests: [request, request, request], nowMs: startMs })
-    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, refusedBits: 2 } } as const
+    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, exceededMask: 2 } } as const
     const { outcomes } = await engine.run({ operations: [refund], nowMs: startMs + 1 })
     expect(outcomes).toEqual([{ refunded: true }])
     const peek = await one(engine, { ...request, peek: true }, startMs + 2)
@@ -76,7 +76,7 @@ describe.each([
     const engine = await open()
     const request = buildLimitRequest({ limits: [codes] })
     await engine.decide({ requests: [request, request, request, request], nowMs: startMs })
-    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, refusedBits: 0 } } as const
+    const refund = { kind: 'refund', request, charge: { atUs: startMs * 1_000, exceededMask: 0 } } as const
     expect((await engine.run({ operations: [refund], nowMs: startMs + 1 })).outcomes).toEqual([{ refunded: true }])
     expect(await one(engine, request, startMs + 2)).toMatchObject({ reason: 'blocked', limits: [{ used: 2 }] })
   })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createSettlements } from '@weir/redis/settlements.ts'
@@ -23,9 +23,9 @@ async function open() {
   const store = createRedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now })
   onTestFinished(() => store.close())
   const subject = `settled-${randomUUID()}`
-  const ask = (overrides: Partial<LimitRequest>, settle: Partial<Settleable> = {}) => {
-    const settleable = { id: uuidv7(now()), keptMs: quarterMs, about: '{"route":"POST /v1/ü"}', ...settle }
-    return { ...buildLimitRequest({ scope: buildScope({ subject }), ...overrides }), settleable }
+  const ask = (overrides: Partial<LimitRequest>, settle: Partial<Reservation> = {}) => {
+    const reservation = { id: uuidv7(now()), keptMs: quarterMs, about: '{"route":"POST /v1/ü"}', ...settle }
+    return { ...buildLimitRequest({ scope: buildScope({ subject }), ...overrides }), reservation }
   }
   const used = async (request: LimitRequest) =>
     (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
@@ -59,7 +59,7 @@ test('a decision is settled to less or to more on every limit that it was charge
   expect(await store.decide(first)).toMatchObject({ allowed: true, charged: 'yes', shadowedBy: 'shadow' })
   await store.decide(second)
   clock.ms += 1
-  const lower = await settlements.settle({ subject, id: first.settleable.id, cost: 10 })
+  const lower = await settlements.settle({ subject, id: first.reservation.id, cost: 10 })
   expect(lower).toMatchObject({
     ...{ kind: 'settled', cost: 10, chargedCost: 40, about: '{"route":"POST /v1/ü"}', isOwed: true },
     ...{
@@ -68,7 +68,7 @@ test('a decision is settled to less or to more on every limit that it was charge
     },
   })
   expect(await used(first)).toEqual([12, 12, 12, 12, 2])
-  await settlements.settle({ subject, id: second.settleable.id, cost: 32 })
+  await settlements.settle({ subject, id: second.reservation.id, cost: 32 })
   expect(await used(first)).toEqual([42, 42, 42, 42, 32])
 })
 
@@ -76,7 +76,7 @@ test('what was used beyond a limit counts: windows hold all of it, a log and a b
   const { store, subject, ask, used, settlements } = await open()
   const request = ask({ cost: 60, limits: everyLimit }, { settleMax: 250 })
   await store.decide(request)
-  await settlements.settle({ subject, id: request.settleable.id, cost: 250 })
+  await settlements.settle({ subject, id: request.reservation.id, cost: 250 })
   expect(await used(request)).toEqual([250, 250, 100, 100])
   expect(await store.decide({ ...request, cost: 1 })).toMatchObject({ allowed: false })
 })
@@ -85,11 +85,11 @@ test('a decision that was charged nothing is settled, also one without any limit
   const { store, subject, ask, used, settlements } = await open()
   const free = ask({ cost: 0, limits: everyLimit })
   await store.decide(free)
-  expect(await settlements.settle({ subject, id: free.settleable.id, cost: 7 })).toMatchObject({ chargedCost: 0 })
+  expect(await settlements.settle({ subject, id: free.reservation.id, cost: 7 })).toMatchObject({ chargedCost: 0 })
   expect(await used(free)).toEqual([7, 7, 7, 7])
   const unlimited = ask({ cost: 3, limits: [] })
   expect(await store.decide(unlimited)).toMatchObject({ allowed: true, reason: 'ok' })
-  const settled = await settlements.settle({ subject, id: unlimited.settleable.id, cost: 9 })
+  const settled = await settlements.settle({ subject, id: unlimited.reservation.id, cost: 9 })
   expect(settled).toMatchObject({ kind: 'settled', chargedCost: 3, limits: [], isOwed: true })
 })
 
@@ -97,7 +97,7 @@ test('a repeat gets the same answer and changes nothing; another cost is a confl
   const { redis, store, subject, ask, used, settlements, clock } = await open()
   const request = ask({ cost: 40, limits: everyLimit })
   await store.decide(request)
-  const { id } = request.settleable
+  const { id } = request.reservation
   const first = await settlements.settle({ subject, id, cost: 10 })
   const bytes = await redis.getBuffer(settlementKey(subject, id))
   clock.ms += 5_000
@@ -112,7 +112,7 @@ test('many who settle one decision to different costs at once: one wins, all oth
   const { store, subject, ask, used, processOf } = await open()
   const request = ask({ cost: 50, limits: everyLimit })
   await store.decide(request)
-  const { id } = request.settleable
+  const { id } = request.reservation
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_, at) => processOf('same').settle({ subject, id, cost: at })),
   )
@@ -127,18 +127,18 @@ test('only what asked for it, was charged, and is not over can be settled', asyn
   const settle = (id: string, of = subject) => settlements.settle({ subject: of, id, cost: 1 })
   const limits = [limitOf('fixed_window', { size: 10, capacity: 10 })]
   const plain = ask({ limits })
-  await store.decide({ ...plain, settleable: undefined })
-  expect(await settle(plain.settleable.id)).toEqual({ kind: 'unknown' })
+  await store.decide({ ...plain, reservation: undefined })
+  expect(await settle(plain.reservation.id)).toEqual({ kind: 'unknown' })
   const refused = ask({ limits, cost: 11 })
   expect(await store.decide(refused)).toMatchObject({ allowed: false })
-  expect(await settle(refused.settleable.id)).toEqual({ kind: 'unknown' })
+  expect(await settle(refused.reservation.id)).toEqual({ kind: 'unknown' })
   const peeked = ask({ limits, peek: true })
   await store.decide(peeked)
-  expect(await settle(peeked.settleable.id)).toEqual({ kind: 'unknown' })
+  expect(await settle(peeked.reservation.id)).toEqual({ kind: 'unknown' })
   const charged = ask({ limits }, { keptMs: 5_000 })
   await store.decide(charged)
-  expect(await settle(charged.settleable.id, 'somebody-else')).toEqual({ kind: 'unknown' })
-  const leftMs = await redis.pttl(settlementKey(subject, charged.settleable.id))
+  expect(await settle(charged.reservation.id, 'somebody-else')).toEqual({ kind: 'unknown' })
+  const leftMs = await redis.pttl(settlementKey(subject, charged.reservation.id))
   expect(leftMs).toBeGreaterThan(3_000)
   expect(leftMs).toBeLessThanOrEqual(5_000)
 })
@@ -148,7 +148,7 @@ test('a charge that was given back is not settled any more', async () => {
   const request = ask({ cost: 5, limits: everyLimit })
   const decision = await store.decide(request)
   expect(await store.refund(request, decision)).toBe(true)
-  expect(await settlements.settle({ subject, id: request.settleable.id, cost: 90 })).toEqual({ kind: 'unknown' })
+  expect(await settlements.settle({ subject, id: request.reservation.id, cost: 90 })).toEqual({ kind: 'unknown' })
   expect(await used(request)).toEqual([0, 0, 0, 0])
 })
 
@@ -158,8 +158,8 @@ test('only what its subject asked for is settled by the subject: to what it was 
   const limits = [...everyLimit, shared]
   const [theirs, own] = [ask({ cost: 8, limits }), ask({ cost: 8, limits }, { isOwn: true, settleMax: 100 })]
   for (const request of [theirs, own]) await store.decide(request)
-  const settle = ({ settleable }: typeof own, cost: number) =>
-    settlements.settle({ subject, id: settleable.id, cost, isOwn: true })
+  const settle = ({ reservation }: typeof own, cost: number) =>
+    settlements.settle({ subject, id: reservation.id, cost, isOwn: true })
   expect(await settle(theirs, 8)).toEqual({ kind: 'forbidden' })
   expect(await settle(own, 9)).toEqual({ kind: 'too-much', settleMax: 8 })
   expect(await used(own)).toEqual([16, 16, 16, 16, 16])
@@ -177,7 +177,7 @@ test('a decision is settled to its highest cost at most; one of a version before
   const limits = [limitOf('fixed_window'), limitOf('sliding_log', { size: 300, capacity: 300 })]
   const settle = async (request: ReturnType<typeof ask>, cost: number, isOwn = false) => {
     await store.decide(request)
-    return await settlements.settle({ subject, id: request.settleable.id, cost, isOwn })
+    return await settlements.settle({ subject, id: request.reservation.id, cost, isOwn })
   }
   expect(await settle(ask({ cost: 5, limits }, { settleMax: 7 }), 8)).toEqual({ kind: 'too-much', settleMax: 7 })
   expect(await settle(ask({ cost: 5, limits }, { settleMax: 7 }), 7)).toMatchObject({ kind: 'settled' })
@@ -193,9 +193,9 @@ test('what a version before settled to more than is allowed now is completed by 
   const { redis, store, subject, ask, settlements } = await open()
   const request = ask({ cost: 5, limits: everyLimit }, { settleMax: 100 })
   await store.decide(request)
-  const settlement = { subject, id: request.settleable.id, cost: 90 }
+  const settlement = { subject, id: request.reservation.id, cost: 90 }
   const settled = await settlements.settle(settlement)
-  const key = settlementKey(subject, request.settleable.id)
+  const key = settlementKey(subject, request.reservation.id)
   const before = await redis.getBuffer(key)
   const text = before?.toString('latin1').replace('"settleMax":100', '"settleMax":10 ') ?? ''
   await redis.set(key, Buffer.from(text, 'latin1'), 'KEEPTTL')
@@ -210,8 +210,8 @@ test('a span that is over is left as it is, and the limits whose counts were cor
   const request = ask({ cost: 20, limits: [minute, day] })
   await store.decide(request)
   clock.ms += 2 * minuteMs
-  await store.decide({ ...request, cost: 1, settleable: undefined })
-  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 50 })
+  await store.decide({ ...request, cost: 1, reservation: undefined })
+  const settled = await settlements.settle({ subject, id: request.reservation.id, cost: 50 })
   expect(settled).toMatchObject({ limits: [{ name: 'day', used: 51 }] })
   expect(await used(request)).toEqual([1, 51])
 })
@@ -221,14 +221,14 @@ test('under an idempotency key a decision is charged once and settled once, by t
   const [first, again] = [ask({ cost: 8, limits: everyLimit }), ask({ cost: 8, limits: everyLimit })].map(
     (request) => ({
       ...request,
-      idempotency: { key: 'order 1', id: request.settleable.id },
+      idempotency: { key: 'order 1', id: request.reservation.id },
     }),
   )
   if (first === undefined || again === undefined) throw new Error('two requests were made')
   await store.decide(first)
-  expect(await store.decide(again)).toMatchObject({ repeats: first.settleable.id })
-  expect(await settlements.settle({ subject, id: again.settleable.id, cost: 1 })).toEqual({ kind: 'unknown' })
-  expect(await settlements.settle({ subject, id: first.settleable.id, cost: 1 })).toMatchObject({ chargedCost: 8 })
+  expect(await store.decide(again)).toMatchObject({ repeats: first.reservation.id })
+  expect(await settlements.settle({ subject, id: again.reservation.id, cost: 1 })).toEqual({ kind: 'unknown' })
+  expect(await settlements.settle({ subject, id: first.reservation.id, cost: 1 })).toMatchObject({ chargedCost: 8 })
   expect(await used(first)).toEqual([1, 1, 1, 1])
 })
 
@@ -236,7 +236,7 @@ test('a record is owed until it is safe, to the process that settled; another ta
   const { store, subject, ask, processOf, settlements, clock } = await open()
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)
-  const settlement = { subject, id: request.settleable.id, cost: 2 }
+  const settlement = { subject, id: request.reservation.id, cost: 2 }
   expect(await settlements.settle(settlement)).toMatchObject({ isOwed: true })
   const other = processOf('two')
   clock.ms += 10_000
@@ -253,7 +253,7 @@ test('a cost that was right from the start owes no record', async () => {
   const { store, subject, ask, settlements } = await open()
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)
-  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 5 })
+  const settled = await settlements.settle({ subject, id: request.reservation.id, cost: 5 })
   expect(settled).toMatchObject({ kind: 'settled', isOwed: false, limits: [] })
 })
 
@@ -261,10 +261,10 @@ test('a marker is kept with the charge whole or not at all, and always expires',
   const { redis, store, subject, ask } = await open()
   const request = ask({ cost: 2 ** 53 - 1, limits: [limitOf('fixed_window', { size: 2 ** 53 - 1 })] })
   await store.decide(request)
-  const key = settlementKey(subject, request.settleable.id)
+  const key = settlementKey(subject, request.reservation.id)
   expect(await redis.pttl(key)).toBeGreaterThan(0)
   await redis.set(`weir:1:{${subject}}:token_bucket`, 'x', 'PX', 60_000)
   const wrong = ask({ limits: [limitOf('token_bucket')] }, { keptMs: dayMs + 1 })
   await expect(store.decide(wrong)).rejects.toThrow('to be settled')
-  expect(await redis.exists(settlementKey(subject, wrong.settleable.id))).toBe(0)
+  expect(await redis.exists(settlementKey(subject, wrong.reservation.id))).toBe(0)
 })

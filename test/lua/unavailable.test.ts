@@ -57,7 +57,7 @@ describe('a Redis that is stopped', () => {
       allowed: true,
       reason: 'unavailable',
       deniedBy: '',
-      refusedBits: 0,
+      exceededMask: 0,
       shadowedBy: '',
       charged: 'unknown',
       retryAfterMs: 0,
@@ -118,7 +118,7 @@ test('the breaker opens with the first overdue call, and an open one answers a t
   const startedMs = performance.now()
   stopServer()
   await decide(store, large('allow'))
-  expect(store).toMatchObject({ serversGone: 1, counters: { breakerOpened: 1 } })
+  expect(store).toMatchObject({ serversDown: 1, counters: { breakerOpened: 1 } })
   expect(performance.now() - startedMs).toBeLessThan(250)
   const requests = Array.from({ length: 1_000 }, () => buildLimitRequest({ limits: [large('allow')] }))
   const openMs = performance.now()

@@ -62,7 +62,7 @@ function expectedOutcome(step: VectorStep, limit: Limit) {
   const { reason, cost: _, used, remaining, resetMs } = step
   const allowed = reason === 'ok'
   return {
-    ...{ allowed, reason, deniedBy: allowed ? '' : 'minute', refusedBits: allowed ? 0 : 1, shadowedBy: '' },
+    ...{ allowed, reason, deniedBy: allowed ? '' : 'minute', exceededMask: allowed ? 0 : 1, shadowedBy: '' },
     ...{ charged: allowed && !step.peek ? 'yes' : 'no', retryAfterMs: step.retryAfterMs ?? 0 },
     ...{ atUs: step.atMs * 1_000, repeats: '' },
     limits: [{ name: 'minute', size: limit.capacity, used, remaining, resetMs }],
@@ -73,7 +73,7 @@ async function runStep(engine: DecideEngine, vector: VectorCase, step: VectorSte
   const limit = limitOf(vector.algorithm, step.limit ?? vector.limit)
   const { atMs: nowMs, cost = step.refund?.cost ?? 1, peek = false, refund } = step
   const request = buildLimitRequest({ limits: [limit], cost, peek })
-  const charge = { atUs: (refund?.atMs ?? 0) * 1_000, refusedBits: 0 }
+  const charge = { atUs: (refund?.atMs ?? 0) * 1_000, exceededMask: 0 }
   const operation =
     refund === undefined ? ({ kind: 'decide', request } as const) : ({ kind: 'refund', request, charge } as const)
   const boundaries = boundariesOf(step.boundaries ?? vector.boundaries)

@@ -162,9 +162,9 @@ export function limitStoreContract(name: string, open: () => Promise<OpenedStore
       const { store, scope } = await openAt(startMs)
       const limits = [buildLimit({ name: 'enforced' }), buildLimit({ name: 'watched', size: 1, mode: 'shadow' })]
       const request = buildLimitRequest({ scope, limits })
-      expect(await store.decide(request)).toMatchObject({ allowed: true, shadowedBy: '', refusedBits: 0 })
+      expect(await store.decide(request)).toMatchObject({ allowed: true, shadowedBy: '', exceededMask: 0 })
       const second = await store.decide(request)
-      expect(second).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'watched', refusedBits: 2 })
+      expect(second).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'watched', exceededMask: 2 })
       expect(second.limits).toMatchObject([{ used: 2 }, { used: 1 }])
       await store.refund(request, second)
       expect(await look(store, request)).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })

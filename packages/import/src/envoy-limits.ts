@@ -118,7 +118,7 @@ const isName = (text: string) => text.length <= nameLengthMax && /^\P{Cc}*$/u.te
 /** The attributes whose values are counted apart. */
 function apartBy(steps: readonly Step[]): readonly string[] {
   const names = attributesOfKeys(steps.map(({ key }) => key))
-  return names.filter((_, at) => steps[at]?.isApart === true)
+  return names.filter((_, at) => steps[at]?.hasOverrides === true)
 }
 
 function limitBody({ from, steps }: Rule, others: LimitsByName, notes: ImportNote[]): JsonObject {

@@ -7,7 +7,7 @@ export interface Step {
   readonly match: 'written' | 'prefix' | 'any'
   readonly text: string
   /** Whether values are counted apart. */
-  readonly isApart: boolean
+  readonly hasOverrides: boolean
 }
 
 /** What becomes of the descriptors with these entries. */
@@ -92,9 +92,9 @@ function nestedBeginning(descriptor: EnvoyDescriptor): ImportNote {
 }
 
 function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
-  if (value === '' || value === '*') return { key, match: 'any', text: '', isApart: !isShared }
-  if (value.endsWith('*')) return { key, match: 'prefix', text: value.slice(0, -1), isApart: !isShared }
-  return { key, match: 'written', text: value, isApart: false }
+  if (value === '' || value === '*') return { key, match: 'any', text: '', hasOverrides: !isShared }
+  if (value.endsWith('*')) return { key, match: 'prefix', text: value.slice(0, -1), hasOverrides: !isShared }
+  return { key, match: 'written', text: value, hasOverrides: false }
 }
 
 /**
@@ -114,7 +114,7 @@ function withGaps({ descriptor, step, rules }: Candidate, passedOver: readonly C
   return found
 }
 
-const anyOf = (key: string): Step => ({ key, match: 'any', text: '', isApart: false })
+const anyOf = (key: string): Step => ({ key, match: 'any', text: '', hasOverrides: false })
 
 const isSamePattern = (some: readonly Step[], others: readonly Step[]) =>
   some.length === others.length &&

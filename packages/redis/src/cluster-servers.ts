@@ -62,14 +62,14 @@ export class SlotTarget implements CallTarget {
     this.#slot = slot
   }
 
-  get isGone(): boolean {
+  get isDown(): boolean {
     const server = this.#holder()
-    const isGone = server === undefined || server.isGone
-    if (isGone) this.#servers.connection.refresh() // another may have been made master in its place
-    return isGone
+    const isDown = server === undefined || server.isDown
+    if (isDown) this.#servers.connection.refresh() // another may have been made master in its place
+    return isDown
   }
 
-  async send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown> {
+  async send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown> {
     let server = this.#holder()
     let asking = false
     for (let attempt = 1; ; attempt += 1) {
@@ -77,11 +77,11 @@ export class SlotTarget implements CallTarget {
       this.#last = server
       this.#isAsked = true
       try {
-        return await server.run(call, isGivenUp, asking)
+        return await server.run(call, isTimedOut, asking)
       } catch (error) {
         this.#isAsked = false
         const { code, address } = readScriptError(error)
-        if (isGivenUp() || attempt >= attemptsMax) throw error
+        if (isTimedOut() || attempt >= attemptsMax) throw error
         if (code === 'MOVED' || code === 'ASK') {
           const next = code === 'MOVED' ? this.#moved(address, server) : this.#at(address)
           if (next === undefined) throw error
@@ -89,21 +89,21 @@ export class SlotTarget implements CallTarget {
           server = next
         } else if (code === 'TRYAGAIN' || (code === 'NOT_SENT' && attempt > 1)) await delay(pauseMs)
         else throw error
-        if (isGivenUp()) throw error
+        if (isTimedOut()) throw error
       }
     }
   }
 
-  onOverdue(): void {
-    if (this.#isAsked) this.#last?.onOverdue()
+  onTimeout(): void {
+    if (this.#isAsked) this.#last?.onTimeout()
   }
 
-  onLate(): void {
-    this.#last?.onLate()
+  onLateReply(): void {
+    this.#last?.onLateReply()
   }
 
-  whenBack(run: () => void): void {
-    this.#last?.whenBack(run)
+  onceAvailable(run: () => void): void {
+    this.#last?.onceAvailable(run)
   }
 
   #holder(): ScriptServer | undefined {

@@ -24,12 +24,12 @@ const wholeBits = (bits: number, positions: readonly number[]) =>
   positions.reduce((sum, position, at) => ((bits & (1 << at)) === 0 ? sum : sum | (1 << position)), 0)
 
 /** The charge of a whole request, as one of its parts saw it. */
-export function partCharge({ positions }: Part, { atUs, refusedBits }: Charge): Charge {
+export function partCharge({ positions }: Part, { atUs, exceededMask }: Charge): Charge {
   const bits = positions.reduce(
-    (sum, position, at) => ((refusedBits & (1 << position)) === 0 ? sum : sum | (1 << at)),
+    (sum, position, at) => ((exceededMask & (1 << position)) === 0 ? sum : sum | (1 << at)),
     0,
   )
-  return { atUs, refusedBits: bits }
+  return { atUs, exceededMask: bits }
 }
 
 /** The refusal that stands for all of them. */
@@ -42,21 +42,21 @@ function foremost(refused: readonly PartDecision[], request: LimitRequest): Deci
 /** One decision out of those over its parts, none of which may be missing or unavailable. */
 export function joinParts(request: LimitRequest, parts: readonly PartDecision[]): Decision {
   const states = new Map<number, LimitState>()
-  let refusedBits = 0
+  let exceededMask = 0
   for (const { part, decision } of parts) {
     for (const [at, state] of decision.limits.entries()) states.set(part.positions[at] ?? 0, state)
-    refusedBits |= wholeBits(decision.refusedBits, part.positions)
+    exceededMask |= wholeBits(decision.exceededMask, part.positions)
   }
   const refused = parts.filter(({ decision }) => !decision.allowed)
   const refusal = foremost(refused, request)
   const waits = refused.map(({ decision }) => decision.retryAfterMs)
   const atHome = (parts.find(({ part }) => part.isHome) ?? parts[0])?.decision
-  const admitted = admittedOver(request.limits, refusedBits)
+  const admitted = admittedOver(request.limits, exceededMask)
   return {
     allowed: refusal === undefined,
     reason: refusal?.reason ?? admitted.reason,
     deniedBy: refusal?.deniedBy ?? admitted.deniedBy,
-    refusedBits,
+    exceededMask,
     shadowedBy: refusal === undefined ? admitted.shadowedBy : '',
     charged: refusal === undefined && parts.every(({ decision }) => decision.charged === 'yes') ? 'yes' : 'no',
     retryAfterMs: refusal === undefined || refusal.reason === 'cost_exceeds_limit' ? 0 : Math.max(...waits),

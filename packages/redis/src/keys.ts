@@ -77,7 +77,7 @@ function keyMaker(limit: Limit): MakeKey {
   if (parts.length > 0) {
     return (values) => {
       let key = `weir:1:{${encode(tagOf(tag, values))}}:${name}`
-      for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values, limit.apart))}`
+      for (const { name, part } of parts) key += `:${name}=${encode(scopeValue(part, values, limit.override))}`
       return key
     }
   }
@@ -169,8 +169,8 @@ export function markerKey(subject: string, idempotencyKey: string): string {
  * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a decision whose
  * markers are counted with those of another part.
  */
-export function tallyKey({ scope, idempotency, settleable }: LimitRequest): string | undefined {
-  if (idempotency === undefined && settleable?.key !== undefined && settleable.beside === undefined) return undefined
+export function tallyKey({ scope, idempotency, reservation }: LimitRequest): string | undefined {
+  if (idempotency === undefined && reservation?.key !== undefined && reservation.beside === undefined) return undefined
   const { subject = scope.subject } = idempotency ?? {}
   const key = `weir:1:{${encode(scope.subject)}}:_markers`
   return subject === scope.subject ? key : `${key}:${encode(subject)}`

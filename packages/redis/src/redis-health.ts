@@ -59,7 +59,7 @@ async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth>
     return { problem: `the connection to ${where} is ${redis.status}. ${faultOf(redis)}`.trim(), warning: undefined }
   }
   const lacking = answerOf(lackingOf(redis))
-  if (server.isGone) return { problem: joined([`${where} does not answer in time`, await lacking]), warning: undefined }
+  if (server.isDown) return { problem: joined([`${where} does not answer in time`, await lacking]), warning: undefined }
   const sentMs = clock.nowMs()
   const time = redis.time().then((found) => clockWarning(found, sentMs, clock.nowMs()))
   const run = server.callNothing().then(

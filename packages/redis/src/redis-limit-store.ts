@@ -6,11 +6,11 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { CallParts } from '@weir/core/limits/script-codec.ts'
 import { Redis } from 'ioredis'
+import { ClusterBatcher } from './cluster-batcher.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
-import { ClusterLanes } from './cluster-lanes.ts'
 import { ClusterServers } from './cluster-servers.ts'
+import { type BatcherOptions, DecisionBatcher } from './decision-batcher.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from './keys.ts'
-import { Lane, type LaneOptions } from './lane.ts'
 import { type LimitStoreCounters, StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
 import { ScriptServer } from './script-server.ts'
@@ -37,8 +37,8 @@ export interface RedisLimitStoreOptions {
 export interface RedisLimitStore extends LimitStore {
   /** A snapshot. */
   readonly counters: LimitStoreCounters
-  /** Servers that are found gone, so that requests are decided without them; see breaker.ts. */
-  readonly serversGone: number
+  /** Servers that are found gone, so that requests are decided without them; see circuit-breaker.ts. */
+  readonly serversDown: number
   /** How Redis is, for readiness. Asks it at most once a second, whoever asks. */
   checkHealth(): Promise<RedisHealth>
   /** Answers what still waits as unavailable, and whatever comes later. The connection stays open. */
@@ -58,19 +58,19 @@ interface Servers {
   close(): void
 }
 
-function oneServer(redis: Redis, options: LaneOptions): Servers {
+function oneServer(redis: Redis, options: BatcherOptions): Servers {
   const server = new ScriptServer(redis, options.deadlineMs)
-  const lane = new Lane(server, options)
+  const lane = new DecisionBatcher(server, options)
   return {
     all: () => [server],
     opened: () => server.breaker.opened,
     decide: (request, arrivedMs) =>
       new Promise((resolve, reject) =>
-        lane.add({ kind: 'decide', request, arrivedMs, isAlone: false, resolve, reject }),
+        lane.add({ kind: 'decide', request, arrivedMs, isIsolated: false, resolve, reject }),
       ),
     refund: (request, charge, arrivedMs) =>
       new Promise((resolve, reject) =>
-        lane.add({ kind: 'refund', request, charge, arrivedMs, isAlone: false, resolve, reject }),
+        lane.add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject }),
       ),
     close() {
       lane.close()
@@ -79,9 +79,9 @@ function oneServer(redis: Redis, options: LaneOptions): Servers {
   }
 }
 
-function manyServers(connection: ClusterConnection, options: LaneOptions): Servers {
+function manyServers(connection: ClusterConnection, options: BatcherOptions): Servers {
   const servers = new ClusterServers(connection, options.deadlineMs)
-  const lanes = new ClusterLanes(servers, options)
+  const lanes = new ClusterBatcher(servers, options)
   return {
     all: () => connection.masters.map((redis) => servers.of(redis)),
     opened: () => servers.opened,
@@ -116,7 +116,7 @@ class ScriptLimitStore implements RedisLimitStore {
     this.#now = now ?? (() => undefined)
     this.#boundaries = boundaries
     boundaries('day', 'UTC', 1, clock.nowMs()) // the first use takes longer than a request's deadline
-    const options: LaneOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts() }
+    const options: BatcherOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts() }
     this.#servers = redis instanceof Redis ? oneServer(redis, options) : manyServers(redis, options)
     const { all } = this.#servers
     this.checkHealth = createHealthCheck({ redis, servers: all, refused: () => this.#counts.refused, clock })
@@ -126,14 +126,14 @@ class ScriptLimitStore implements RedisLimitStore {
     return this.#counts.snapshot(this.#servers.opened())
   }
 
-  get serversGone(): number {
-    return this.#servers.all().filter(({ isGone }) => isGone).length
+  get serversDown(): number {
+    return this.#servers.all().filter(({ isDown }) => isDown).length
   }
 
   decide(request: LimitRequest): Promise<Decision> {
     try {
       checkLimitRequest(request)
-      const isKept = request.settleable !== undefined && !request.peek
+      const isKept = request.reservation !== undefined && !request.peek
       if (request.limits.length === 0 && !isKept) return Promise.resolve(unlimitedDecision)
       return this.#servers.decide(request, performance.now())
     } catch (error) {

@@ -1,32 +1,32 @@
 import type { ScriptCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
-import { Breaker } from './breaker.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 import { readScriptError } from './script-error.ts'
 import { readScript } from './scripts.ts'
 
 /** Where calls of decide.lua go. */
 export interface CallTarget {
-  /** It is not to be asked; see breaker.ts. */
-  readonly isGone: boolean
+  /** It is not to be asked; see circuit-breaker.ts. */
+  readonly isDown: boolean
   /** Sends a call, and never sends it again once it may have been run, nor after it was given up. */
-  send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown>
+  send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown>
   /** A call was given up at its deadline. */
-  onOverdue(): void
+  onTimeout(): void
   /** A call that had been given up was answered. */
-  onLate(): void
+  onLateReply(): void
   /** Runs it once: when it is there, or when it is certain that it will not be again. */
-  whenBack(run: () => void): void
+  onceAvailable(run: () => void): void
 }
 
 /** One Redis server, which runs decide.lua. */
 export class ScriptServer implements CallTarget {
   readonly redis: Redis
-  readonly breaker: Breaker
+  readonly breaker: CircuitBreaker
   #script = readScript('decide')
 
   constructor(redis: Redis, deadlineMs: number) {
     this.redis = redis
-    this.breaker = new Breaker({
+    this.breaker = new CircuitBreaker({
       deadlineMs,
       isOpen: redis.status !== 'ready',
       probe: () => (redis.status === 'ready' ? redis.ping() : undefined),
@@ -37,22 +37,22 @@ export class ScriptServer implements CallTarget {
     if (redis.status === 'ready') void this.#prepare()
   }
 
-  get isGone(): boolean {
+  get isDown(): boolean {
     return this.breaker.isOpen
   }
 
-  async send(call: ScriptCall, isGivenUp: () => boolean): Promise<unknown> {
-    return await this.run(call, isGivenUp, false)
+  async send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown> {
+    return await this.run(call, isTimedOut, false)
   }
 
   /** `asking`: the slot is on its way to this server, which must be told that we know. */
-  async run({ keys, argv }: ScriptCall, isGivenUp: () => boolean, asking: boolean): Promise<unknown> {
+  async run({ keys, argv }: ScriptCall, isTimedOut: () => boolean, asking: boolean): Promise<unknown> {
     const { sha1, source } = this.#script
     if (asking) this.#ask()
     try {
       return await this.redis.callBuffer('evalsha', sha1, keys.length, ...keys, ...argv)
     } catch (error) {
-      if (isGivenUp() || readScriptError(error).code !== 'NOSCRIPT') throw error
+      if (isTimedOut() || readScriptError(error).code !== 'NOSCRIPT') throw error
       if (asking) this.#ask()
       return await this.redis.callBuffer('eval', source, keys.length, ...keys, ...argv)
     }
@@ -63,16 +63,16 @@ export class ScriptServer implements CallTarget {
     return this.run({ keys: [], argv: ['', '[]', '[]'] }, () => false, false)
   }
 
-  onOverdue(): void {
+  onTimeout(): void {
     this.breaker.open()
   }
 
-  onLate(): void {
+  onLateReply(): void {
     this.breaker.probe()
   }
 
-  whenBack(run: () => void): void {
-    this.breaker.whenClosed(run)
+  onceAvailable(run: () => void): void {
+    this.breaker.onceClosed(run)
   }
 
   /** Probes no more. The connection stays. */

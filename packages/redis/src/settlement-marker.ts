@@ -13,7 +13,7 @@ export interface Marker {
   /** Redis's clock when it was charged. */
   readonly atUs: number
   /** Shadow limits that it was not charged to; bit 0 is the first. */
-  readonly refusedBits: number
+  readonly exceededMask: number
   /** As it was charged. */
   readonly cost: number
   readonly text: SettlementText
@@ -105,13 +105,13 @@ export function parseMarker(bytes: Buffer): Marker | undefined {
   if (!isSettlementText(text)) return undefined
   const settled = readSettled(text.settled, bytes.subarray(end + 1))
   if (settled === undefined && (phase === 'owed' || phase === 'recorded')) return undefined
-  const [untilMs = 0, atUs = 0, refusedBits = 0, cost = 0] = [2, 10, 18, 26].map((at) => bytes.readDoubleBE(at))
-  return { phase, untilMs, atUs, refusedBits, cost, text, settled }
+  const [untilMs = 0, atUs = 0, exceededMask = 0, cost = 0] = [2, 10, 18, 26].map((at) => bytes.readDoubleBE(at))
+  return { phase, untilMs, atUs, exceededMask, cost, text, settled }
 }
 
 /** The limits whose counts are corrected: those that the decision was charged to, but for the ones it leaves as they are. */
-export const chargedIn = ({ text, refusedBits }: Marker): readonly SettlementLimit[] =>
-  text.limits.filter(([, , , , isFixed], at) => isFixed !== 1 && (refusedBits & (1 << at)) === 0)
+export const chargedIn = ({ text, exceededMask }: Marker): readonly SettlementLimit[] =>
+  text.limits.filter(([, , , , isFixed], at) => isFixed !== 1 && (exceededMask & (1 << at)) === 0)
 
 /**
  * The most that it can be settled to. Versions before did not say: then the capacity of its largest limit, as far as it is named

@@ -58,7 +58,7 @@ export type SettlementResult =
   /** Redis did not answer. What was done of it stands, and is found by a repeat. */
   | { readonly kind: 'unavailable' }
 
-/** Settles decisions that were decided with `settleable`; each once, however often it is asked. */
+/** Settles reservations: each once, however often it is asked. */
 export interface Settlements {
   settle(settlement: Settlement): Promise<SettlementResult>
   /** The record of a settled decision is safe. False when Redis did not answer: it is owed until Redis is told again, and others may write it again. */

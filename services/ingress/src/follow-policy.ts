@@ -1,6 +1,6 @@
 import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { isStale, type StaleRule } from '@weir/policy-feed/service-policy.ts'
-import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
+import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 
 /**

@@ -3,7 +3,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest, LimitStore, ScopeValues, Settleable } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, LimitStore, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import { aboutOf } from './decide/correct/correction-record.ts'
@@ -44,7 +44,7 @@ export interface Ask {
   /** In the place of those of subject and route. */
   readonly limits?: readonly Limit[] | undefined
   /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
-  readonly isApart?: boolean
+  readonly hasOverrides?: boolean
   /** Of a door that can wait for room: the answer that is waited for. Without it nobody waits. */
   readonly client?: ServerResponse | undefined
   /** To wait so long for room in any limit; without it, in those with `onExceed: delay`, as they say. */
@@ -87,11 +87,11 @@ export interface Gate {
 /** A stale policy may be confirmed at any second. */
 const staleRetryMs = 5_000
 
-const unauthorized = denied('unauthorized', { isRemembered: true })
+const unauthorized = denied('unauthorized', { isCached: true })
 
 /** Of everybody, while nobody knows whether the policy is still in force: not even who is a stranger. */
-const policyStale = denied('unavailable', { isRemembered: true, retryAfterMs: staleRetryMs })
-const unsure = denied('unavailable', { isRemembered: true })
+const policyStale = denied('unavailable', { isCached: true, retryAfterMs: staleRetryMs })
+const unsure = denied('unavailable', { isCached: true })
 
 export interface GateParts {
   readonly policy: Pick<LivePolicy, 'isStale' | 'view'>
@@ -172,7 +172,7 @@ class DecidingGate implements Gate {
     const tsMs = kept?.tsMs ?? clock.nowMs()
     const { idempotency } = request
     if (idempotency !== undefined) return this.#admitOnce({ tsMs, ask, limits, decision }, idempotency.id)
-    const id = kept?.settleable.id ?? uuidv7(tsMs)
+    const id = kept?.reservation.id ?? uuidv7(tsMs)
     const landed = this.#recording.append(id, tsMs, ask, decision)
     // Also where nothing was taken: by then it stands in the gap page.
     const isWritten = await log.written()
@@ -248,7 +248,7 @@ class DecidingGate implements Gate {
     const limits = limitsOf(ask ?? before)
     const kept = keptOf(ask ?? before, limits, clock)
     const request = requestOf(ask ?? before, limits, kept, clock)
-    if (ask === undefined) return { ask: before, request, kept, decision: { ...unauthorized, isRemembered: false } }
+    if (ask === undefined) return { ask: before, request, kept, decision: { ...unauthorized, isCached: false } }
     return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
   }
 
@@ -278,18 +278,18 @@ function limitsOf({ limits, view, subject, route, ip }: Ask): readonly Limit[] {
 /** A decision that can be settled. */
 interface Kept {
   readonly tsMs: number
-  readonly settleable: Settleable
+  readonly reservation: Reservation
 }
 
 /** A decision that can be settled is named, and dated, before it is made: its marker and its record say the same. */
 function keptOf(ask: Ask, limits: readonly Limit[], clock: Clock): Kept | undefined {
   const { route, isOwnSettlement: isOwn } = ask
   const keptMs = ask.settleMs ?? route.settleMs
-  if (ask.peek || keptMs === undefined || ask.isApart === true || ask.cost === 0) return undefined
+  if (ask.peek || keptMs === undefined || ask.hasOverrides === true || ask.cost === 0) return undefined
   const tsMs = clock.nowMs()
   const about = JSON.stringify(aboutOf(ask, tsMs))
   const largest = limits.length === 0 ? undefined : Math.max(...limits.map(({ capacity }) => capacity))
-  return { tsMs, settleable: { id: uuidv7(tsMs), keptMs, about, settleMax: route.settleMax ?? largest, isOwn } }
+  return { tsMs, reservation: { id: uuidv7(tsMs), keptMs, about, settleMax: route.settleMax ?? largest, isOwn } }
 }
 
 function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, clock: Clock): LimitRequest {
@@ -298,10 +298,10 @@ function requestOf(ask: Ask, limits: readonly Limit[], kept: Kept | undefined, c
   // What costs nothing leaves nothing in Redis, or it could be filled for nothing; nor does what meets no limit, because it has no marker.
   const isUnmarked = peek || cost === 0 || (limits.length === 0 && kept === undefined)
   const key = isUnmarked ? undefined : idempotencyKey
-  const idempotency = key === undefined ? undefined : { key, id: kept?.settleable.id ?? uuidv7(clock.nowMs()) }
-  const settleable = kept?.settleable
-  const isApart = ask.isApart === true
-  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, settleable, isApart }
+  const idempotency = key === undefined ? undefined : { key, id: kept?.reservation.id ?? uuidv7(clock.nowMs()) }
+  const reservation = kept?.reservation
+  const hasOverrides = ask.hasOverrides === true
+  return { scope: scopeOf(ask), cost, peek, limits, timeZone, anchor, idempotency, reservation, hasOverrides }
 }
 
 function scopeOf({ subject, keyId, ip, route, method, named }: Ask): ScopeValues {

@@ -3,9 +3,9 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
-import { layerStore } from '@weir/redis/around/all-layers.ts'
-import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
+import { layerStore } from '@weir/redis/layers/all-layers.ts'
+import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -66,7 +66,7 @@ await startService(
     telling.tellTo(settlements)
     const notPaused = (error: unknown) => log.error({ err: error }, 'Redis refused to pause a limit')
     const policy = await followPolicy(feed, config, layers)
-    await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversGone === 0)
+    await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversDown === 0)
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
     const tls = tlsOf(config)
     const apps = await buildApps(

@@ -1,5 +1,5 @@
-import type { LayeredStore } from '@weir/redis/around/all-layers.ts'
-import type { ProcessCount } from '@weir/redis/around/process-count.ts'
+import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { RecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
@@ -23,7 +23,7 @@ export function registerMetrics(
     weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
     weir_decision_calls_total: { help: 'Script calls that made them', read: () => store.counters.calls },
     weir_decisions_unavailable_total: { help: 'Decisions made without Redis', read: () => store.counters.unavailable },
-    weir_redis_servers_gone: { help: 'Redis servers that are not asked', read: () => store.serversGone },
+    weir_redis_servers_gone: { help: 'Redis servers that are not asked', read: () => store.serversDown },
     weir_redis_breaker_opened_total: {
       help: 'Times that one was found gone',
       read: () => store.counters.breakerOpened,

@@ -110,7 +110,7 @@ test('a master that hangs takes only its own slots with it', async () => {
     expect(performance.now() - startedMs).toBeLessThan(90)
     const reasons = new Set(again.map(({ reason }) => reason))
     expect([...reasons].sort()).toEqual(['ok', 'unavailable'])
-    expect(store.serversGone).toBe(1)
+    expect(store.serversDown).toBe(1)
   } finally {
     hung?.signal('SIGCONT')
   }

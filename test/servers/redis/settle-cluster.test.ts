@@ -49,7 +49,7 @@ async function open(markersMax = 1_000) {
   const settlements = createSettlements({ redis, owner: 'one', answerMs: deadlineMs })
   const ask = (limits: readonly (typeof own)[], cost: number) => ({
     ...buildLimitRequest({ scope, limits, cost }),
-    settleable: { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' },
+    reservation: { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' },
   })
   const used = async (request: ReturnType<typeof ask>) =>
     (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
@@ -60,7 +60,7 @@ test('a decision over several slots is settled in each of them, once, however of
   const { store, subject, own, perIp, all, settlements, ask, used } = await open()
   const request = ask([own, perIp, all], 40)
   expect(await store.decide(request)).toMatchObject({ allowed: true, charged: 'yes' })
-  const settlement = { subject, id: request.settleable.id, cost: 90 }
+  const settlement = { subject, id: request.reservation.id, cost: 90 }
   const first = await settlements.settle(settlement)
   expect(first).toMatchObject({ kind: 'settled', chargedCost: 40, isOwed: true })
   expect(first.kind === 'settled' && first.limits.map((state) => state.used)).toEqual([90, 90, 90])
@@ -72,9 +72,9 @@ test('a decision over several slots is settled in each of them, once, however of
 test('what a subject settles itself leaves the counts of limits in other slots, which others share', async () => {
   const { store, subject, own, perIp, all, settlements, ask, used } = await open()
   const plain = ask([own, perIp, all], 40)
-  const request = { ...plain, settleable: { ...plain.settleable, isOwn: true } }
+  const request = { ...plain, reservation: { ...plain.reservation, isOwn: true } }
   await store.decide(request)
-  const settle = (cost: number) => settlements.settle({ subject, id: request.settleable.id, cost, isOwn: true })
+  const settle = (cost: number) => settlements.settle({ subject, id: request.reservation.id, cost, isOwn: true })
   expect(await settle(41)).toEqual({ kind: 'too-much', settleMax: 40 })
   expect(await settle(10)).toMatchObject({ kind: 'settled', limits: [{ name: 'own', used: 10 }] })
   expect(await settle(10)).toMatchObject({ kind: 'settled', limits: [{ name: 'own', used: 10 }] })
@@ -89,7 +89,7 @@ test("limits of other slots alone: the subject's slot still knows of the decisio
     charged: 'yes',
     limits: [{ used: 30 }, { used: 30 }],
   })
-  const settled = await settlements.settle({ subject, id: request.settleable.id, cost: 10 })
+  const settled = await settlements.settle({ subject, id: request.reservation.id, cost: 10 })
   expect(settled).toMatchObject({ kind: 'settled', limits: [{ used: 10 }, { used: 10 }] })
   expect(await used(request)).toEqual([10, 10])
 })
@@ -100,7 +100,8 @@ test('a decision whose later slot refuses is not charged, in no slot, and cannot
   const requests = Array.from({ length: 6 }, () => ask([perIp, narrow], 15))
   const decisions = await Promise.all(requests.map((request) => store.decide(request)))
   expect(decisions.map(({ charged }) => charged).toSorted()).toEqual(['no', 'no', 'no', 'no', 'no', 'yes'])
-  const settle = ({ settleable }: ReturnType<typeof ask>) => settlements.settle({ subject, id: settleable.id, cost: 1 })
+  const settle = ({ reservation }: ReturnType<typeof ask>) =>
+    settlements.settle({ subject, id: reservation.id, cost: 1 })
   const settled = await Promise.all(requests.map(settle))
   expect(settled.map(({ kind }) => kind === 'settled')).toEqual(decisions.map(({ charged }) => charged === 'yes'))
   expect(await used(ask([perIp, narrow], 0))).toEqual([1, 1])
@@ -110,7 +111,7 @@ test('a settlement that ended after the first slot is completed by a repeat', as
   const { redis, store, subject, own, perIp, settlements, ask, used } = await open()
   const request = ask([own, perIp], 40)
   await store.decide(request)
-  const { id } = request.settleable
+  const { id } = request.reservation
   const home = settlementKey(subject, id)
   const marker = parseMarker((await nodeOf(home).getBuffer(home)) ?? Buffer.alloc(0))
   expect(marker?.text.beside).toHaveLength(1)
@@ -140,15 +141,15 @@ test('a charge over several slots that was undone leaves nothing to settle', asy
   const request = ask([own, perIp], 40)
   const decision = await store.decide(request)
   expect(await store.refund(request, decision)).toBe(true)
-  expect(await settlements.settle({ subject, id: request.settleable.id, cost: 10 })).toEqual({ kind: 'unknown' })
+  expect(await settlements.settle({ subject, id: request.reservation.id, cost: 10 })).toEqual({ kind: 'unknown' })
   expect(await used(request)).toEqual([0, 0])
 })
 
 test('the markers of a subject are bounded over all slots, and one that is refused leaves nothing in any of them', async () => {
   const { redis, store, subject, own, perIp, all, ask, used } = await open(4)
   const request = () => {
-    const { settleable, ...rest } = ask([own, perIp], 1)
-    return { ...rest, settleable, idempotency: { key: settleable.id, id: settleable.id } }
+    const { reservation, ...rest } = ask([own, perIp], 1)
+    return { ...rest, reservation, idempotency: { key: reservation.id, id: reservation.id } }
   }
   const requests = Array.from({ length: 4 }, request)
   const decisions = []
@@ -158,7 +159,7 @@ test('the markers of a subject are bounded over all slots, and one that is refus
   expect(await used(requests[0] ?? request())).toEqual([2, 2])
   const masters = 'masters' in redis ? redis.masters : []
   const keys = (await Promise.all(masters.map((master) => master.keys('*')))).flat()
-  const kept = requests.map(({ settleable }) => keys.filter((key) => key.endsWith(settleable.id)).length)
+  const kept = requests.map(({ reservation }) => keys.filter((key) => key.endsWith(reservation.id)).length)
   expect(kept).toEqual([2, 2, 0, 0])
 
   // Without a limit by subject the markers are in the slot that all share, and every subject's are counted by themselves.

@@ -23,7 +23,7 @@ function open(url: string) {
     store.close()
     redis.disconnect()
   })
-  return { store, warm: () => warmUp(policy, store, () => redis.status === 'ready' && store.serversGone === 0) }
+  return { store, warm: () => warmUp(policy, store, () => redis.status === 'ready' && store.serversDown === 0) }
 }
 
 test('a start warms up with decisions of Redis, and counts none without it', async () => {

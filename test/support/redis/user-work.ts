@@ -10,10 +10,10 @@ import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
-import { createProcessCount } from '@weir/redis/around/process-count.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
+import { watchForLoss } from '@weir/redis/data-loss-detector.ts'
+import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createLimitAdmin } from '@weir/redis/limit-admin.ts'
-import { watchForLoss } from '@weir/redis/loss-watch.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
@@ -50,7 +50,7 @@ async function decide(redis: Redis): Promise<void> {
     deadlineMs,
   })
   try {
-    await until(() => store.serversGone === 0, 'the breaker closing')
+    await until(() => store.serversDown === 0, 'the breaker closing')
     const { warning } = await store.checkHealth()
     expect(warning).toMatch(/allkeys-lru.*|$/)
     expect(warning).toContain('allkeys-lru')
@@ -58,11 +58,11 @@ async function decide(redis: Redis): Promise<void> {
       const scope = buildScope({ subject: `user-${randomUUID()}` })
       const limits = [buildLimit({ name: algorithm, algorithm, size: 3, blockMs: 60_000 })]
       const request = { ...buildLimitRequest({ scope, limits }), idempotency: { key: 'k', id: 'first' } }
-      const settleable = { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' }
-      const first = await store.decide({ ...request, settleable })
+      const reservation = { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' }
+      const first = await store.decide({ ...request, reservation })
       expect(first).toMatchObject({ allowed: true, charged: 'yes' })
       expect(await store.decide(request)).toMatchObject({ repeats: 'first' })
-      const settlement = { subject: scope.subject, id: settleable.id, cost: 2 }
+      const settlement = { subject: scope.subject, id: reservation.id, cost: 2 }
       expect(await createSettlements({ redis, owner: 'one' }).settle(settlement)).toMatchObject({ kind: 'settled' })
       const plain = buildLimitRequest({ scope, limits })
       const second = await store.decide(plain)

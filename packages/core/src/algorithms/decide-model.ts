@@ -154,10 +154,10 @@ export function decideModel(
 
   /** A look that found room is none but that. */
   const looked = (from: Cells, one: Planned): Planned => {
-    if (one.limit.apart?.isLook !== true || one.plan.waitMs !== 0) return one
+    if (one.limit.override?.isPeek !== true || one.plan.waitMs !== 0) return one
     return { ...one, plan: { ...countOf(from, one).plan(argumentsOf(one), 0, nowUs), next: undefined } }
   }
-  const plans = planAll((limit) => (limit.apart?.isLook ? 1 : costOf(limit, request)), cells).map((one) =>
+  const plans = planAll((limit) => (limit.override?.isPeek ? 1 : costOf(limit, request)), cells).map((one) =>
     looked(cells, one),
   )
   const wanting = plans.filter(({ plan }) => plan.waitMs !== 0)

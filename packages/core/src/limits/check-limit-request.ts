@@ -13,13 +13,13 @@ export const settleMsMax = 86_400_000
 const aboutLengthMax = 8_192
 
 /** Throws for a request that no border should have let through; it must not take the others of its call with it. */
-export function checkLimitRequest({ cost, limits, idempotency, settleable }: LimitRequest): void {
+export function checkLimitRequest({ cost, limits, idempotency, reservation }: LimitRequest): void {
   if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost ${cost} is not a non-negative safe integer`)
   if (limits.length > limitsPerDecisionMax) {
     throw new RangeError(`${limits.length} limits in one decision, at most ${limitsPerDecisionMax}`)
   }
-  if (settleable !== undefined) {
-    const { keptMs, about } = settleable
+  if (reservation !== undefined) {
+    const { keptMs, about } = reservation
     const isKept = Number.isSafeInteger(keptMs) && keptMs > 0 && keptMs <= settleMsMax
     if (!isKept) throw new RangeError(`a decision to be settled in ${keptMs} ms, at most ${settleMsMax}`)
     if (about.length > aboutLengthMax) throw new RangeError(`${about.length} characters about a decision`)

@@ -35,7 +35,7 @@ export interface Decision {
   /** The name of the first limit that refused; of an allowed one, the first that only degraded it; or empty. */
   readonly deniedBy: string
   /** The limits that had no room, refusing or not: bit 0 is the request's first. 0 when Redis did not answer. */
-  readonly refusedBits: number
+  readonly exceededMask: number
   /** The name of the first shadow limit that would have refused what was allowed, or empty. */
   readonly shadowedBy: string
   readonly charged: Charged
@@ -48,7 +48,7 @@ export interface Decision {
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
   /** A refusal that may come thousands of times a second: one from memory, without asking anybody, or for too many markers. */
-  readonly isRemembered?: boolean
+  readonly isCached?: boolean
   /**
    * Of a denial because Redis did not answer in time: resolves once the late reply showed a charge and that charge was
    * refunded. Where nothing was charged, or no reply comes, it stays pending for ever, so nothing may wait for it.
@@ -59,7 +59,7 @@ export interface Decision {
 /** The fields of a decision that nothing is known about: nothing was charged, and no count was read. */
 const unknown = {
   deniedBy: '',
-  refusedBits: 0,
+  exceededMask: 0,
   shadowedBy: '',
   charged: 'no',
   retryAfterMs: 0,
@@ -89,9 +89,9 @@ export const deniedByLimit = (
   const { used, resetMs, retryAfterMs } = state
   return denied(reason, {
     deniedBy: limit.name,
-    refusedBits: 2 ** limits.indexOf(limit),
+    exceededMask: 2 ** limits.indexOf(limit),
     retryAfterMs,
     limits: [{ name: limit.name, size: limit.capacity, used, remaining: 0, resetMs }],
-    isRemembered: true,
+    isCached: true,
   })
 }

@@ -13,7 +13,7 @@ export interface ScopeValues {
 }
 
 /** The text that one part of a scope counts by; empty for the subject, which every count of a subject has. */
-export function scopeValue(part: ScopePart, values: ScopeValues, apart: Limit['apart']): string {
+export function scopeValue(part: ScopePart, values: ScopeValues, override: Limit['override']): string {
   switch (part.kind) {
     case 'subject':
     case 'global':
@@ -29,7 +29,7 @@ export function scopeValue(part: ScopePart, values: ScopeValues, apart: Limit['a
     case 'header':
     case 'query':
     case 'attribute':
-      return (apart ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
+      return (override ?? values).named?.get(`${part.kind}:${part.name}`) ?? ''
   }
 }
 
@@ -42,7 +42,7 @@ export interface LimitRequest {
   /** At most `limitsPerDecisionMax`; the first that refuses names the denial. */
   readonly limits: readonly Limit[]
   /** Whether limits have an `apart`, by which they are counted and charged. No two of them have the same key. */
-  readonly isApart?: boolean
+  readonly hasOverrides?: boolean
   /** IANA zone in which the subject's calendar periods begin. */
   readonly timeZone: string
   /** Day of the month on which the subject's months begin, 1 to 31; clamped to the month's last day. */
@@ -50,17 +50,17 @@ export interface LimitRequest {
   /** Under a key that was admitted in the last minutes, that first answer is given again and nothing is charged. */
   readonly idempotency?: Idempotency | undefined
   /** What it costs will be settled later: what was charged is kept until then. */
-  readonly settleable?: Settleable | undefined
+  readonly reservation?: Reservation | undefined
 }
 
 /** The most units that a request may cost, at every door: what keeps ClickHouse's sums exact, see docs/usage.md. */
 export const costMax = 1_000_000_000
 
 /** Units that a request takes from one of its limits. */
-export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): number => limit.apart?.cost ?? cost
+export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): number => limit.override?.cost ?? cost
 
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
-export type Charge = Pick<Decision, 'atUs' | 'refusedBits'>
+export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>
 
 export interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
@@ -72,7 +72,7 @@ export interface Idempotency {
 }
 
 /** A decision whose cost is known only at its end. Its charge is kept for a while, and can be corrected once. */
-export interface Settleable {
+export interface Reservation {
   /** The id that its record will have. */
   readonly id: string
   /** At most a day. */

@@ -35,13 +35,13 @@ export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
 export type Threshold = { readonly percent: number } | { readonly units: number }
 
 /** One of several things that a request asks for at once, each with its own values and its own cost. */
-export interface Apart {
+export interface DescriptorOverride {
   /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
   readonly named: ReadonlyMap<string, string>
   /** Units; a non-negative safe integer. */
   readonly cost: number
   /** Refuses where there is no room for a unit, and takes nothing: `cost` is 0. */
-  readonly isLook?: boolean
+  readonly isPeek?: boolean
 }
 
 /**
@@ -82,8 +82,8 @@ export interface Limit {
   readonly thresholds: readonly Threshold[]
   /** Names of limits that do not apply to a request to which this one does. Absent for none; those replace nothing themselves. */
   readonly replaces?: readonly string[]
-  /** Only in requests with `isApart`: what this limit is counted by and costs there, in place of the request's own. */
-  readonly apart?: Apart
+  /** Only in requests with `hasOverrides`: what this limit is counted by and costs there, in place of the request's own. */
+  readonly override?: DescriptorOverride
   /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
   readonly cooldownMs: number
 }

@@ -54,7 +54,7 @@ export function decisionOf(request: LimitRequest, found: RawDecision): Decision 
     allowed,
     reason: told.reason,
     deniedBy: told.deniedBy,
-    refusedBits: bits,
+    exceededMask: bits,
     shadowedBy: told.shadowedBy,
     charged: status === statuses.ALLOWED && !request.peek ? 'yes' : 'no',
     retryAfterMs: waitMs,
@@ -63,5 +63,5 @@ export function decisionOf(request: LimitRequest, found: RawDecision): Decision 
     limits,
   }
   // No limit ends a flood of these, so equal ones of a second are one record.
-  return status === statuses.TOO_MANY_MARKERS ? { ...decision, isRemembered: true } : decision
+  return status === statuses.TOO_MANY_MARKERS ? { ...decision, isCached: true } : decision
 }

@@ -87,7 +87,7 @@ describe('encodeCall', () => {
         { ...day, mode: 'shadow' },
       ],
     })
-    const refund = { kind: 'refund', request, charge: { atUs: 77, refusedBits: 2 } } as const
+    const refund = { kind: 'refund', request, charge: { atUs: 77, exceededMask: 2 } } as const
     expect(encodeCall([refund], parts).argv[2]).toBe('[[2,1,77,1,1]]')
   })
 

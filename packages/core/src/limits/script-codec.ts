@@ -1,7 +1,7 @@
 import type { Decision, LimitState } from './decision.ts'
 import { blockMsMaxOf, refuses } from './exceeding.ts'
 import { isOfOneSubject, type Limit, type PeriodBoundaries } from './limit.ts'
-import { type Charge, costOf, type LimitRequest, type ScopeValues, type Settleable } from './limit-store.ts'
+import { type Charge, costOf, type LimitRequest, type Reservation, type ScopeValues } from './limit-store.ts'
 import { decisionOf } from './raw-decision.ts'
 import { malformed, modes, operations, reservedCosts, statuses } from './script-protocol.ts'
 
@@ -29,7 +29,7 @@ export interface CallParts {
   /** Where the first answer under an idempotency key is kept. */
   markerKeyOf(subject: string, idempotencyKey: string): string
   /** Where the charge of a decision that will be settled is kept. */
-  settlementKeyOf(request: LimitRequest, settleable: Settleable): string
+  settlementKeyOf(request: LimitRequest, reservation: Reservation): string
   /** Where the markers that a request leaves are counted; undefined where another part of it is counted. */
   tallyKeyOf(request: LimitRequest): string | undefined
   /** Markers that a subject may have; more are refused. */
@@ -72,7 +72,7 @@ function periodText(limit: Limit, boundaries: PeriodBoundaries | undefined): str
 
 /** One cost for all, or a list of each limit's. */
 const costText = (request: LimitRequest, limits: readonly Limit[], each: (limit: Limit) => number): string =>
-  request.isApart === true ? `[${limits.map(each).join()}]` : `${request.cost}`
+  request.hasOverrides === true ? `[${limits.map(each).join()}]` : `${request.cost}`
 
 /** Positions from 1, in order of first use. */
 function positionOf(positions: Map<string, number>, text: string): number {
@@ -84,8 +84,8 @@ function positionOf(positions: Map<string, number>, text: string): number {
 }
 
 /** The limits that an admission charged: all but those that had no room for it and let it pass. */
-export const chargedLimits = ({ limits }: LimitRequest, { refusedBits }: Charge): readonly Limit[] =>
-  refusedBits === 0 ? limits : limits.filter((_, at) => (refusedBits & (1 << at)) === 0)
+export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
+  exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
 
 /**
  * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the script, and 1
@@ -98,7 +98,7 @@ export interface SettlementText {
   readonly about: string
   readonly limits: readonly SettlementLimit[]
   readonly beside?: readonly string[] | undefined
-  /** As in `Settleable`. Decisions of versions before have neither. */
+  /** As in `Reservation`. Decisions of versions before have neither. */
   readonly settleMax?: number | undefined
   readonly isOwn?: boolean | undefined
 }
@@ -114,9 +114,9 @@ class CallWriter {
   }
 
   decide(request: LimitRequest): string {
-    const { idempotency, settleable, scope } = request
-    const asked = (limit: Limit) => (limit.apart?.isLook === true ? reservedCosts.PEEK : costOf(limit, request))
-    const isMarked = !request.peek && (idempotency !== undefined || settleable !== undefined)
+    const { idempotency, reservation, scope } = request
+    const asked = (limit: Limit) => (limit.override?.isPeek === true ? reservedCosts.PEEK : costOf(limit, request))
+    const isMarked = !request.peek && (idempotency !== undefined || reservation !== undefined)
     const operation = request.peek ? operations.PEEK : operations.CHARGE
     let text = isMarked ? this.#marks(request) : `[${operation},${costText(request, request.limits, asked)}`
     for (const limit of request.limits) {
@@ -128,22 +128,22 @@ class CallWriter {
 
   /** What a request with an idempotency key, or one that will be settled, begins with. */
   #marks(request: LimitRequest): string {
-    const { idempotency, settleable, scope, cost } = request
+    const { idempotency, reservation, scope, cost } = request
     const tallyKey = this.#parts.tallyKeyOf(request)
     let text = `,${tallyKey === undefined ? 0 : positionOf(this.keys, tallyKey)},${this.#parts.markersMax}`
     if (idempotency !== undefined) {
       const marker = positionOf(this.keys, this.#parts.markerKeyOf(scope.subject, idempotency.key))
       text += `,${JSON.stringify(idempotency.id)},${marker}`
     }
-    if (settleable === undefined) return `[${operations.CHARGE_ONCE},${cost}${text}`
-    const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))
-    const kept = JSON.stringify(JSON.stringify(this.#charged(request, settleable)))
+    if (reservation === undefined) return `[${operations.CHARGE_ONCE},${cost}${text}`
+    const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))
+    const kept = JSON.stringify(JSON.stringify(this.#charged(request, reservation)))
     const operation = idempotency === undefined ? operations.RESERVE : operations.RESERVE_ONCE
-    return `[${operation},${cost}${text},${settleable.keptMs},${marker},${kept}`
+    return `[${operation},${cost}${text},${reservation.keptMs},${marker},${kept}`
   }
 
   /** What settling needs to find the counts again, by the limits as they are now. */
-  #charged(request: LimitRequest, { about, beside, settleMax, isOwn }: Settleable): SettlementText {
+  #charged(request: LimitRequest, { about, beside, settleMax, isOwn }: Reservation): SettlementText {
     const limits = request.limits.map((limit): SettlementLimit => {
       const key = this.#parts.keyOf(limit, request.scope)
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
@@ -153,12 +153,12 @@ class CallWriter {
   }
 
   refund(request: LimitRequest, charge: Charge): string {
-    const { settleable } = request
+    const { reservation } = request
     const limits = chargedLimits(request, charge)
     const cost = costText(request, limits, (limit) => costOf(limit, request))
     let text = `[${operations.REFUND},${cost},${charge.atUs}`
-    if (settleable !== undefined) {
-      text = `[${operations.VOID},${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, settleable))}`
+    if (reservation !== undefined) {
+      text = `[${operations.VOID},${cost},${charge.atUs},${positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))}`
     }
     for (const limit of limits) text += this.#limit(limit, request)
     return `${text}]`

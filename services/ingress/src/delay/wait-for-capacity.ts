@@ -32,7 +32,7 @@ function countKey(limit: Limit, scope: ScopeValues): string {
   const subject = isOfOneSubject(limit.by) ? scope.subject : ''
   let key = `${limit.name} ${subject.length} ${subject}`
   for (const part of limit.by) {
-    const value = scopeValue(part, scope, limit.apart)
+    const value = scopeValue(part, scope, limit.override)
     key += ` ${value.length} ${value}`
   }
   return key
@@ -41,8 +41,8 @@ function countKey(limit: Limit, scope: ScopeValues): string {
 const isWaitedFor = (limit: Limit, waitMs: number | undefined) =>
   refuses(limit) && (waitMs !== undefined || limit.onExceed.kind === 'delay')
 
-const refusingOf = ({ refusedBits }: Decision, limits: readonly Limit[]) =>
-  limits.filter((limit, at) => (refusedBits & (1 << at)) !== 0 && refuses(limit))
+const refusingOf = ({ exceededMask }: Decision, limits: readonly Limit[]) =>
+  limits.filter((limit, at) => (exceededMask & (1 << at)) !== 0 && refuses(limit))
 
 /**
  * The limit that the refused request waits for: the first that refused it, if that and all others that did may be waited

@@ -54,14 +54,14 @@ export function refusalOf(detail: string, descriptors: number): RateLimitRespons
 
 /** Shadow limits are nobody's business but the policy's author's. */
 function statusOf({ decision, limits = [] }: Verdict, question: Question | undefined, at: number): DescriptorStatus {
-  const { allowed, refusedBits } = decision
+  const { allowed, exceededMask } = decision
   let isOver = false
   let tightest: { readonly limit: Limit; readonly state: LimitState } | undefined
   for (const [position, limit] of limits.entries()) {
     const of = question?.of[position]
     if (limit.mode === 'shadow' || (of !== undefined && !of.includes(at))) continue
     const mayRefuse = !allowed && refuses(limit)
-    const isRefusing = mayRefuse && (refusedBits & (1 << position)) !== 0
+    const isRefusing = mayRefuse && (exceededMask & (1 << position)) !== 0
     // Of a decision made without Redis, or from memory, some limits have no state.
     const isWhole = decision.limits.length === limits.length
     const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
@@ -72,7 +72,7 @@ function statusOf({ decision, limits = [] }: Verdict, question: Question | undef
       tightest = { limit, state }
   }
   // Refused by nothing that has a bit (Redis away, nobody's key): that is everybody's refusal.
-  const code = isOver || (!allowed && refusedBits === 0) ? codes.overLimit : codes.ok
+  const code = isOver || (!allowed && exceededMask === 0) ? codes.overLimit : codes.ok
   if (tightest === undefined)
     return question?.isKnown[at] === false || code === codes.overLimit ? { code } : { code, limitRemaining: countMax }
   const { limit, state } = tightest
@@ -89,8 +89,8 @@ function statusOf({ decision, limits = [] }: Verdict, question: Question | undef
 }
 
 /** Units that the request wanted of it. */
-function wantedOf({ apart }: Limit, question: Question | undefined): number {
-  if (apart !== undefined) return apart.isLook === true ? 1 : apart.cost
+function wantedOf({ override }: Limit, question: Question | undefined): number {
+  if (override !== undefined) return override.isPeek === true ? 1 : override.cost
   return question?.cost ?? 0
 }
 

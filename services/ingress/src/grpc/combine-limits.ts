@@ -11,7 +11,7 @@ export interface MetLimit {
   readonly values: Values
   readonly cost: number
   /** Only whether there is room is asked, and nothing is taken. */
-  readonly isLook: boolean
+  readonly isPeek: boolean
   /** The descriptors that are held to it, by position; undefined for all. */
   readonly of: readonly number[] | undefined
 }
@@ -20,7 +20,7 @@ export interface MetLimit {
 export interface Combined {
   readonly limits: readonly Limit[]
   /** See `LimitRequest`: some are counted by other values than `values`, or cost something else than `cost`. */
-  readonly isApart: boolean
+  readonly hasOverrides: boolean
   /** By position in `limits`, as `of`. */
   readonly of: readonly (readonly number[] | undefined)[]
 }
@@ -40,8 +40,12 @@ export function combineLimits(met: readonly MetLimit[], values: Values, cost: nu
     byCount.set(count, known === undefined ? one : joined(known, one))
   }
   const all = [...byCount.values()]
-  const isApart = all.some((one) => one.isLook || one.cost !== cost || !isCountedBy(values, one))
-  return { limits: isApart ? all.map(apart) : all.map(({ limit }) => limit), isApart, of: all.map(({ of }) => of) }
+  const hasOverrides = all.some((one) => one.isPeek || one.cost !== cost || !isCountedBy(values, one))
+  return {
+    limits: hasOverrides ? all.map(apart) : all.map(({ limit }) => limit),
+    hasOverrides,
+    of: all.map(({ of }) => of),
+  }
 }
 
 /** Names of the attributes that a limit counts by. */
@@ -55,12 +59,12 @@ const isCountedBy = (values: Values, { limit, values: own }: MetLimit) =>
 function joined(a: MetLimit, b: MetLimit): MetLimit {
   const of = a.of === undefined || b.of === undefined ? undefined : [...a.of, ...b.of]
   const limit = b.limit.size < a.limit.size ? b.limit : a.limit
-  return { ...a, limit, of, cost: Math.max(a.cost, b.cost), isLook: a.isLook && b.isLook }
+  return { ...a, limit, of, cost: Math.max(a.cost, b.cost), isPeek: a.isPeek && b.isPeek }
 }
 
-const apart = ({ limit, values, cost, isLook }: MetLimit): Limit => ({
+const apart = ({ limit, values, cost, isPeek }: MetLimit): Limit => ({
   ...limit,
-  apart: { named: scopesOf(values), cost, ...(isLook ? { isLook } : {}) },
+  override: { named: scopesOf(values), cost, ...(isPeek ? { isPeek } : {}) },
 })
 
 /** The values as scopes are filled from them. */

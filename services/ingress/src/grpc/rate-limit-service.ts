@@ -26,9 +26,9 @@ export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCh
     if (question.kind === 'stranger') {
       return answerOf(await gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }), count, undefined, ports)
     }
-    const { subject, keyId, cost, isLook, named, limits, isApart } = question
-    const asked = { view, subject, keyId, ip, route, method, cost, named, limits, isApart }
-    return answerOf(await gate.decide({ ...asked, peek: isLook, idempotencyKey: undefined }), count, question, ports)
+    const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
+    const asked = { view, subject, keyId, ip, route, method, cost, named, limits, hasOverrides }
+    return answerOf(await gate.decide({ ...asked, peek: isPeek, idempotencyKey: undefined }), count, question, ports)
   }
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {

@@ -24,11 +24,11 @@ const entriesMax = 16
 export interface Question extends Extract<Named, { readonly kind: 'named' }> {
   readonly cost: number
   /** All descriptors only ask whether there is room. */
-  readonly isLook: boolean
+  readonly isPeek: boolean
   readonly named: NamedValues
   /** Undefined: those of subject and route. */
   readonly limits: readonly Limit[] | undefined
-  readonly isApart: boolean
+  readonly hasOverrides: boolean
   /** By position in `limits`: the descriptors that are held to it; undefined for all. */
   readonly of: readonly (readonly number[] | undefined)[]
   /** By descriptor: whether anything of the policy is about it. */
@@ -74,25 +74,25 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
   // A gateway may take it from a header of its client's, so it is no error, which would let the request through.
   if (Math.max(...costs) > costMax) return { kind: 'refused', detail: `hits_addend is above ${costMax}.` }
-  const isLook = parts.every(({ hits }) => hits === 0)
-  const cost = isLook ? 1 : Math.max(...costs)
+  const isPeek = parts.every(({ hits }) => hits === 0)
+  const cost = isPeek ? 1 : Math.max(...costs)
   const known = {
     ...who,
     cost,
-    isLook,
+    isPeek,
     named: scopesOf(values),
     isKnown: parts.map(({ route }) => !isRouted || route !== undefined),
   }
   if (parts.length === 1 && first?.override === undefined)
-    return { ...known, limits: undefined, isApart: false, of: [] }
-  const met = metLimits(view, known, { parts, values, costs: isLook ? costs.map(() => 1) : costs })
-  const { limits, isApart, of } = combineLimits(met, values, cost)
+    return { ...known, limits: undefined, hasOverrides: false, of: [] }
+  const met = metLimits(view, known, { parts, values, costs: isPeek ? costs.map(() => 1) : costs })
+  const { limits, hasOverrides, of } = combineLimits(met, values, cost)
   if (limits.length > limitsPerDecisionMax) {
     return wrong(
       `The descriptors meet ${limits.length} limits together; a decision has at most ${limitsPerDecisionMax}.`,
     )
   }
-  return { ...known, limits, isApart, of }
+  return { ...known, limits, hasOverrides, of }
 }
 
 function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Part {
@@ -128,7 +128,7 @@ function metLimits(
   const own = ({ hits, values }: Part, at: number) => ({
     values,
     cost: costs[at] ?? cost,
-    isLook: hits === 0 && costs[at] === 0,
+    isPeek: hits === 0 && costs[at] === 0,
     of: [at],
   })
   const shared = route.method === descriptorMethod ? unmatchedRoute : route
@@ -137,7 +137,7 @@ function metLimits(
   const ofAll = resolve(subject, shared).flatMap((limit): readonly MetLimit[] => {
     const names = attributesOf(limit)
     const theirs = parts.flatMap((part, at) => (names.every((name) => part.values.has(name)) ? [{ part, at }] : []))
-    if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, isLook: false, of: undefined }]
+    if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, isPeek: false, of: undefined }]
     // Counted apart by descriptors' values, each of them that has them counts.
     return theirs.map(({ part, at }) => ({ limit, ...own(part, at) }))
   })

@@ -19,5 +19,5 @@ export function state(given: Partial<LimitState>): LimitState {
 /** Allowed under that one limit, but for what is given. */
 export function decision(given: Partial<Decision>): Decision {
   const outcome = { allowed: true, reason: 'ok', deniedBy: '', charged: 'yes', retryAfterMs: 0 } as const
-  return { ...outcome, refusedBits: 0, shadowedBy: '', atUs: 0, repeats: '', limits: [state({})], ...given }
+  return { ...outcome, exceededMask: 0, shadowedBy: '', atUs: 0, repeats: '', limits: [state({})], ...given }
 }

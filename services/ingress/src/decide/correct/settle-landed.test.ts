@@ -51,10 +51,10 @@ test('what an upstream failed and the journal did not take is given to it again,
   const { log, told, settling } = open()
   const scope = { subject: 'acme', keyId: 'k', ip: '', route: 'GET /a', method: 'GET' }
   const id = '019a9d3e-0000-7000-8000-000000000001'
-  const settleable = { id, keptMs: 60_000, about: JSON.stringify(about) }
+  const reservation = { id, keptMs: 60_000, about: JSON.stringify(about) }
   const plain = { scope, cost: 10, peek: false, limits: [], timeZone: 'UTC', anchor: 1, idempotency: undefined }
   log.isStalled = true
-  const given = settling.giveBack({ id, about, request: { ...plain, settleable }, decision: decision({}) })
+  const given = settling.giveBack({ id, about, request: { ...plain, reservation }, decision: decision({}) })
   await vi.waitUntil(() => log.records.length === 1)
   log.records.length = 0
   log.isStalled = false

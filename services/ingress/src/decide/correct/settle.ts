@@ -168,7 +168,7 @@ class SettlingService implements Settling {
 
   async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
-    if (request.settleable !== undefined) {
+    if (request.reservation !== undefined) {
       // Redis is corrected then, and nobody else repeats it. No more than were admitted before the journal took nothing.
       while ((await this.settle({ subject, id, cost: 0 })).kind === 'unrecorded') {
         await delay(unrecordedAgainMs, undefined, { ref: false })

@@ -47,7 +47,7 @@ export function createRecording(log: DecisionLog, denials: Denials, onFull: 'ref
       return isTaken ? log.landed() : undefined
     },
     async refuse(denial, limits, decision) {
-      const id = denials.record(denial, decision.isRemembered === true)
+      const id = denials.record(denial, decision.isCached === true)
       // Also where nothing was taken: by then it stands in the gap page.
       const isWritten = await log.written()
       return id !== undefined && isWritten ? { id, decision, limits } : unrecorded(limits, decision)

@@ -19,7 +19,7 @@ interface Admitted {
 
 const repeatedTooSoon = (decision: Decision): Decision => ({
   ...decision,
-  ...{ allowed: false, reason: 'unavailable', charged: 'yes', isRemembered: true },
+  ...{ allowed: false, reason: 'unavailable', charged: 'yes', isCached: true },
   retryAfterMs: repeatRetryMs,
 })
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { Breaker } from './breaker.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 
 const deadlineMs = 25
 
@@ -19,7 +19,7 @@ function openBreaker(isReachable = () => true) {
     probes.push({ answer: resolve, fail: () => reject(new Error('gone')) })
     return promise
   }
-  const breaker = new Breaker({ probe, deadlineMs, isOpen: false })
+  const breaker = new CircuitBreaker({ probe, deadlineMs, isOpen: false })
   breaker.open()
   return { breaker, probes }
 }
@@ -78,14 +78,14 @@ test('nobody is asked while there is no connection', async () => {
 test('what waits for its closing runs once, also when it will never close', async () => {
   const { breaker, probes } = openBreaker()
   const ran: string[] = []
-  breaker.whenClosed(() => ran.push('closed'))
+  breaker.onceClosed(() => ran.push('closed'))
   breaker.probe()
   probes[0]?.answer()
   await settle()
   breaker.open()
-  breaker.whenClosed(() => ran.push('stopped'))
+  breaker.onceClosed(() => ran.push('stopped'))
   breaker.stop()
-  breaker.whenClosed(() => ran.push('after'))
+  breaker.onceClosed(() => ran.push('after'))
   expect(ran).toEqual(['closed', 'stopped', 'after'])
   await vi.advanceTimersByTimeAsync(1_000)
   expect([breaker.isOpen, probes.length]).toEqual([true, 1])
@@ -98,7 +98,7 @@ test('an answer that came while this process was busy closes it: our own delay i
     probes += 1
     return new Promise((resolve) => setImmediate(resolve))
   }
-  const breaker = new Breaker({ probe, deadlineMs: 20, isOpen: true })
+  const breaker = new CircuitBreaker({ probe, deadlineMs: 20, isOpen: true })
   breaker.probe()
   for (const startMs = performance.now(); performance.now() - startMs < 60; );
   await vi.waitFor(() => expect(breaker.isOpen).toBe(false))

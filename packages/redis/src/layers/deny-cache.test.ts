@@ -58,11 +58,11 @@ test('who was refused is refused from memory for a second, with the times that a
   await use(request, 2)
   const refused = await store.decide(request)
   expect(refused).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
-  expect(refused.isRemembered).toBeUndefined()
+  expect(refused.isCached).toBeUndefined()
   pass(999)
   expect(await store.decide(request)).toEqual({
     ...refused,
-    isRemembered: true,
+    isCached: true,
     ...{ atUs: 0, retryAfterMs: 59_001, limits: [{ name: 'minute', size: 2, used: 2, remaining: 0, resetMs: 59_001 }] },
   })
   expect(asked()).toBe(3)
@@ -109,12 +109,12 @@ test('everybody who has only the shared limit is refused; who has others too may
     buildRequest(limits, { scope: { ...buildRequest([]).scope, subject, ip } })
   await use(from('a', [shared]), 3)
   expect(await store.decide(from('b', [shared]))).toMatchObject({
-    ...{ allowed: false, deniedBy: 'shared', refusedBits: 1, limits: [{ name: 'shared', remaining: 0 }] },
+    ...{ allowed: false, deniedBy: 'shared', exceededMask: 1, limits: [{ name: 'shared', remaining: 0 }] },
   })
   expect(asked()).toBe(3)
-  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, refusedBits: 2 })
+  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, exceededMask: 2 })
   expect(asked()).toBe(4)
-  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, refusedBits: 2 })
+  expect(await store.decide(from('b', [own, shared]))).toMatchObject({ allowed: false, exceededMask: 2 })
   expect(asked()).toBe(4)
   expect(await store.decide(from('a', [shared], '192.0.2.2'))).toMatchObject({ allowed: true })
   expect(asked()).toBe(5)
@@ -180,8 +180,8 @@ test('a limit of size 0 refuses whatever costs anything, and nobody is asked', a
     allowed: false,
     reason: 'cost_exceeds_limit',
     deniedBy: 'shut',
-    refusedBits: 2,
-    isRemembered: true,
+    exceededMask: 2,
+    isCached: true,
   }
   expect([refused, asked()]).toMatchObject([expected, 0])
   const others = [

@@ -67,8 +67,8 @@ class FilteringStore implements AnonymousFilter {
     // Route and method are of the policy; whatever else the caller names would make a key of its own, or meet a stranger's marker.
     const { route, method } = request.scope
     const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
-    const limits = request.isApart === true ? together(request.limits) : request.limits
-    const shared = { ...request, limits, isApart: false, scope, idempotency: undefined }
+    const limits = request.hasOverrides === true ? together(request.limits) : request.limits
+    const shared = { ...request, limits, hasOverrides: false, scope, idempotency: undefined }
     this.#shared.set(request, shared)
     return this.#inner.decide(shared)
   }
@@ -97,6 +97,6 @@ class FilteringStore implements AnonymousFilter {
 
 /** Each once, without the values that it was asked for. */
 function together(limits: readonly Limit[]): readonly Limit[] {
-  const names = new Map(limits.map(({ apart: _, ...limit }): [string, Limit] => [limit.name, limit]))
+  const names = new Map(limits.map(({ override: _, ...limit }): [string, Limit] => [limit.name, limit]))
   return [...names.values()]
 }

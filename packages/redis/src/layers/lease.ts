@@ -84,7 +84,8 @@ class LeasingStore implements Leasing {
   }
 
   decide(request: LimitRequest): Promise<Decision> {
-    const isPlain = request.idempotency === undefined && request.settleable === undefined && request.isApart !== true
+    const isPlain =
+      request.idempotency === undefined && request.reservation === undefined && request.hasOverrides !== true
     if (!isPlain || !someLeased(request.limits)) return this.#inner.decide(request)
     return this.#decideLeased(request)
   }
@@ -100,8 +101,8 @@ class LeasingStore implements Leasing {
     for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
     const rest = without(request, held)
     if (rest.limits.length === 0) return refunded
-    const refusedBits = bitsOf(request, held, (at) => (charge.refusedBits & (1 << at)) !== 0)
-    return (await this.#inner.refund(rest, { ...charge, refusedBits })) || refunded
+    const exceededMask = bitsOf(request, held, (at) => (charge.exceededMask & (1 << at)) !== 0)
+    return (await this.#inner.refund(rest, { ...charge, exceededMask })) || refunded
   }
 
   async #decideLeased(request: LimitRequest): Promise<Decision> {
@@ -196,17 +197,17 @@ function bitsOf({ limits }: LimitRequest, held: Held, isSet: (at: number) => boo
 /** The decision over the other limits as one over all. Without states, when Redis did not answer, it stays without. */
 function merge({ limits }: LimitRequest, held: Held, decision: Decision, nowMs: number): Decision {
   const states = decision.limits[Symbol.iterator]()
-  let refusedBits = 0
+  let exceededMask = 0
   let other = 0
   const all: LimitState[] = []
   for (const at of limits.keys()) {
     const taken = held.get(at)
     if (taken === undefined) {
-      if ((decision.refusedBits & (1 << other)) !== 0) refusedBits += 2 ** at
+      if ((decision.exceededMask & (1 << other)) !== 0) exceededMask += 2 ** at
       other += 1
     }
     const state = taken === undefined ? states.next().value : taken.state(nowMs)
     if (state !== undefined) all.push(state)
   }
-  return { ...decision, refusedBits, limits: decision.limits.length < other ? decision.limits : all }
+  return { ...decision, exceededMask, limits: decision.limits.length < other ? decision.limits : all }
 }

@@ -1,4 +1,4 @@
-export interface BreakerOptions {
+export interface CircuitBreakerOptions {
   /** Asks the server for a sign of life; undefined when there is nobody to ask, because no connection stands. */
   readonly probe: () => Promise<unknown> | undefined
   /** An answer later than this is no sign of life. */
@@ -19,16 +19,16 @@ const probeEveryMs = 100
  * It opens at the first call that is overdue, and when the connection ends. It closes when a probe is answered within the
  * deadline.
  */
-export class Breaker {
-  readonly #options: BreakerOptions
-  readonly #whenClosed = new Set<() => void>()
+export class CircuitBreaker {
+  readonly #options: CircuitBreakerOptions
+  readonly #onceClosed = new Set<() => void>()
   #isOpen = false
   #opened = 0
   #timer: NodeJS.Timeout | undefined
   #isProbing = false
   #isStopped = false
 
-  constructor(options: BreakerOptions) {
+  constructor(options: CircuitBreakerOptions) {
     this.#options = options
     if (!options.isOpen) return
     this.open()
@@ -54,8 +54,8 @@ export class Breaker {
   }
 
   /** Runs it once: when it is closed, or when it is certain that it never will be. */
-  whenClosed(run: () => void): void {
-    if (this.#isOpen && !this.#isStopped) this.#whenClosed.add(run)
+  onceClosed(run: () => void): void {
+    if (this.#isOpen && !this.#isStopped) this.#onceClosed.add(run)
     else run()
   }
 
@@ -96,8 +96,8 @@ export class Breaker {
   }
 
   #runWaiting(): void {
-    const waiting = [...this.#whenClosed]
-    this.#whenClosed.clear()
+    const waiting = [...this.#onceClosed]
+    this.#onceClosed.clear()
     for (const run of waiting) run()
   }
 }

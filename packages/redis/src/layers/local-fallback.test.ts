@@ -86,13 +86,13 @@ test('says what it admitted without Redis, and refuses with a true time to wait'
   const { store, pass } = open(5)
   const request = buildRequest([buildLimit({ name: 'free', onUnavailable: 'allow' }), buildLimit()])
   expect(await store.decide(request)).toMatchObject({
-    ...{ allowed: true, reason: 'unavailable', charged: 'unknown', deniedBy: '', atUs: 0, refusedBits: 0 },
+    ...{ allowed: true, reason: 'unavailable', charged: 'unknown', deniedBy: '', atUs: 0, exceededMask: 0 },
     limits: [{ name: 'minute', size: 2, used: 1, remaining: 1, resetMs: 60_000 }],
   })
   await store.decide(request)
   pass(1_000)
   expect(await store.decide(request)).toMatchObject({
-    ...{ allowed: false, reason: 'limit', deniedBy: 'minute', refusedBits: 2, retryAfterMs: 59_000 },
+    ...{ allowed: false, reason: 'limit', deniedBy: 'minute', exceededMask: 2, retryAfterMs: 59_000 },
   })
   pass(58_999)
   expect(await store.decide(request)).toMatchObject({ allowed: false, retryAfterMs: 1 })

@@ -3,7 +3,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createLeasing, type Leasing } from '@weir/redis/around/lease.ts'
+import { createLeasing, type Leasing } from '@weir/redis/layers/lease.ts'
 import {
   createRedisLimitStore,
   type RedisLimitStore,

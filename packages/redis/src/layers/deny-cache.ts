@@ -67,7 +67,7 @@ class DenyCachingStore implements DenyCache {
   }
 
   decide(request: LimitRequest): Promise<Decision> {
-    if (request.peek || request.isApart === true) return this.#inner.decide(request)
+    if (request.peek || request.hasOverrides === true) return this.#inner.decide(request)
     const shut = shutLimit(request)
     if (shut !== undefined) {
       this.#answered += 1
@@ -150,7 +150,7 @@ const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
 
 /** The one limit that the refusal and its wait come from, if there is just one. */
 function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limit | undefined {
-  const { reason, refusedBits: bits } = decision
+  const { reason, exceededMask: bits } = decision
   if ((reason !== 'limit' && reason !== 'blocked') || bits === 0 || (bits & (bits - 1)) !== 0) return undefined
   const at = Math.log2(bits)
   const limit = limits[at]
@@ -171,8 +171,8 @@ function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Deci
     : decision.limits.filter(({ name }) => name === limit.name)
   return {
     ...decision,
-    ...{ charged: 'no', atUs: 0, refusedBits: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },
-    isRemembered: true,
+    ...{ charged: 'no', atUs: 0, exceededMask: 2 ** limits.indexOf(limit), retryAfterMs: left(decision.retryAfterMs) },
+    isCached: true,
     limits: known.map((state): LimitState => ({ ...state, resetMs: left(state.resetMs) })),
   }
 }

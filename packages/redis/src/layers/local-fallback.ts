@@ -103,11 +103,11 @@ class LocalFallbackStore implements LocalFallback {
     // Above the share but not the size: only Redis can admit it.
     const fitsSize = reason === 'cost_exceeds_limit' && fitsCapacity(asked, deniedBy, request)
     if (fitsSize) return { ...found, allowed: false, deniedBy, retryAfterMs: aboveShareRetryMs }
-    const refusedBits = limits.reduce((bits, limit, at) => {
+    const exceededMask = limits.reduce((bits, limit, at) => {
       const here = asked.indexOf(limit)
-      return here >= 0 && (decision.refusedBits & (1 << here)) !== 0 ? bits + 2 ** at : bits
+      return here >= 0 && (decision.exceededMask & (1 << here)) !== 0 ? bits + 2 ** at : bits
     }, 0)
-    return { ...found, allowed: false, reason, deniedBy, refusedBits, retryAfterMs: decision.retryAfterMs }
+    return { ...found, allowed: false, reason, deniedBy, exceededMask, retryAfterMs: decision.retryAfterMs }
   }
 
   #share(limit: Limit): Limit {

@@ -1,7 +1,7 @@
 import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createAnonymousFilter } from './anonymous-filter.ts'
+import { createAnonymousFilter } from './address-cardinality-limit.ts'
 import { createDenyCache } from './deny-cache.ts'
 import { createLeasing } from './lease.ts'
 import { createLocalFallback } from './local-fallback.ts'

@@ -1,14 +1,14 @@
 import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, Settleable } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
+import { type BatcherOptions, DecisionBatcher } from './decision-batcher.ts'
 import { joinParts, type Part, type PartDecision, partCharge } from './join-parts.ts'
 import { keySlot } from './key-slot.ts'
 import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
-import { Lane, type LaneOptions } from './lane.ts'
 
 /** Lanes with something under way; each is dropped when it has nothing more to do. A second's worth of busy subjects. */
 const lanesMax = 4_096
@@ -24,15 +24,15 @@ const countsBySubject = ({ by }: Limit) => by.some(({ kind }) => kind === 'subje
  * idempotency key the subject's slot goes last, because its marker says that everything was charged. All of that within one
  * deadline; where one slot's server is gone, the request is decided without Redis.
  */
-export class ClusterLanes {
+export class ClusterBatcher {
   readonly #servers: ClusterServers
-  readonly #options: LaneOptions
-  readonly #lanes = new Map<number, Lane>()
+  readonly #options: BatcherOptions
+  readonly #lanes = new Map<number, DecisionBatcher>()
   /** What a decision over several slots was charged by each of them, for its refund: their clocks differ. */
   readonly #chargesOf = new WeakMap<Charge, readonly PartDecision[]>()
   #isClosed = false
 
-  constructor(servers: ClusterServers, options: LaneOptions) {
+  constructor(servers: ClusterServers, options: BatcherOptions) {
     this.#servers = servers
     this.#options = options
   }
@@ -56,11 +56,11 @@ export class ClusterLanes {
     for (const lane of this.#lanes.values()) lane.close()
   }
 
-  #laneOf(slot: number): Lane | undefined {
+  #laneOf(slot: number): DecisionBatcher | undefined {
     const known = this.#lanes.get(slot)
     if (known !== undefined) return known
     if (this.#isClosed || this.#lanes.size >= lanesMax) return undefined
-    const lane: Lane = new Lane(new SlotTarget(this.#servers, slot), this.#options, () => {
+    const lane: DecisionBatcher = new DecisionBatcher(new SlotTarget(this.#servers, slot), this.#options, () => {
       if (this.#lanes.get(slot) === lane) this.#lanes.delete(slot)
     })
     this.#lanes.set(slot, lane)
@@ -70,7 +70,8 @@ export class ClusterLanes {
   #decidePart({ slot, request }: Part, arrivedMs: number): Promise<Decision> {
     return new Promise((resolve, reject) => {
       const lane = this.#laneOf(slot)
-      if (lane !== undefined) return lane.add({ kind: 'decide', request, arrivedMs, isAlone: false, resolve, reject })
+      if (lane !== undefined)
+        return lane.add({ kind: 'decide', request, arrivedMs, isIsolated: false, resolve, reject })
       this.#options.counts.unavailable += 1
       resolve(unavailableDecision(request, 'no'))
     })
@@ -80,7 +81,7 @@ export class ClusterLanes {
     return new Promise((resolve, reject) => {
       const lane = this.#laneOf(slot)
       if (lane === undefined) return resolve(false)
-      lane.add({ kind: 'refund', request, charge, arrivedMs, isAlone: false, resolve, reject })
+      lane.add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject })
     })
   }
 
@@ -116,8 +117,8 @@ export class ClusterLanes {
     home: Part,
     arrivedMs: number,
   ): Promise<Decision> {
-    const isGone = done.some(isUnavailable)
-    if (isGone && unavailableDecision(request, 'unknown').allowed) return unavailableDecision(request, chargedBy(done))
+    const isDown = done.some(isUnavailable)
+    if (isDown && unavailableDecision(request, 'unknown').allowed) return unavailableDecision(request, chargedBy(done))
     const lateRefund = firstLateRefund(done)
     const charged = done.filter(({ decision }) => decision.charged === 'yes')
     const startedMs = performance.now()
@@ -132,7 +133,7 @@ export class ClusterLanes {
     const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =
       areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'
-    if (isGone) return { ...unavailableDecision(request, outcome), ...lateRefund }
+    if (isDown) return { ...unavailableDecision(request, outcome), ...lateRefund }
     // A part that was not reached is as it was when it was looked at; the subject's always was, unless another refused before.
     const homeLook = !done.some(({ part }) => part === home) ? await this.#lookAt([home], arrivedMs) : []
     if (homeLook.some(isUnavailable)) return unavailableDecision(request, outcome)
@@ -209,11 +210,11 @@ function partsOf(request: LimitRequest): readonly Part[] {
   const groups = [...bySlot].map(([slot, positions]) => {
     return { slot, positions, limits: request.limits.filter((_, at) => positions.includes(at)) }
   })
-  const { settleable, scope } = request
+  const { reservation, scope } = request
   const counted = groups.find(({ limits }) => limits.some(countsBySubject))
   // Whoever settles a decision knows its subject alone: something of it is kept there even if no limit is.
-  if (settleable !== undefined && counted === undefined) {
-    groups.unshift({ slot: keySlot(settlementKey(scope.subject, settleable.id)), positions: [], limits: [] })
+  if (reservation !== undefined && counted === undefined) {
+    groups.unshift({ slot: keySlot(settlementKey(scope.subject, reservation.id)), positions: [], limits: [] })
   }
   const home = counted ?? groups[0]
   return groups.map((group) => {
@@ -221,7 +222,7 @@ function partsOf(request: LimitRequest): readonly Part[] {
     const isHome = group === home
     const own = isHome ? inSlotOf(limits, request) : { idempotency: undefined }
     const settled =
-      settleable === undefined ? {} : { settleable: settleableIn(group, groups, home, request, settleable) }
+      reservation === undefined ? {} : { reservation: settleableIn(group, groups, home, request, reservation) }
     return { slot, positions, isHome, request: { ...request, limits, ...own, ...settled } }
   })
 }
@@ -232,14 +233,14 @@ function settleableIn(
   groups: readonly { readonly limits: readonly Limit[] }[],
   home: unknown,
   { limits, scope }: LimitRequest,
-  settleable: Settleable,
-): Settleable {
+  reservation: Reservation,
+): Reservation {
   const keyIn = ([limit]: readonly Limit[]) =>
-    limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), settleable.id)]
+    limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), reservation.id)]
   if (group === home) {
     const beside = groups.filter((other) => other !== home).flatMap((other) => keyIn(other.limits))
-    return { ...settleable, key: settlementKey(scope.subject, settleable.id), beside }
+    return { ...reservation, key: settlementKey(scope.subject, reservation.id), beside }
   }
   const [key = ''] = keyIn(limits.filter((_, at) => group.positions.includes(at)))
-  return { ...settleable, key }
+  return { ...reservation, key }
 }

@@ -3,7 +3,7 @@ import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
 import { createMemoryLimitStore } from '../memory-limit-store.ts'
-import { createAnonymousFilter } from './anonymous-filter.ts'
+import { createAnonymousFilter } from './address-cardinality-limit.ts'
 
 /** A request under a limit of 3 a minute per subject and one of 5 per address. */
 function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest {
@@ -123,8 +123,8 @@ test('what overflows and asks for several things is counted once under each limi
   await store.decide(from('ip:10.0.0.1'))
   const { limits } = from('ip:10.0.0.2')
   const apart = ['a', 'b'].flatMap((value) =>
-    limits.map((limit) => ({ ...limit, apart: { named: new Map([['attribute:value', value]]), cost: 2 } })),
+    limits.map((limit) => ({ ...limit, override: { named: new Map([['attribute:value', value]]), cost: 2 } })),
   )
-  const decision = await store.decide(from('ip:10.0.0.2', { limits: apart, isApart: true }))
+  const decision = await store.decide(from('ip:10.0.0.2', { limits: apart, hasOverrides: true }))
   expect(decision.limits.map(({ name, used }) => `${name} ${used}`)).toEqual(['own 1', 'address 1'])
 })

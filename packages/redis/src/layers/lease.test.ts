@@ -80,7 +80,15 @@ describe('a limit with a lease', () => {
     await stores[1]?.decide(request)
     pass(1_000)
     expect(await store.decide(request)).toEqual({
-      ...{ allowed: true, reason: 'ok', deniedBy: '', refusedBits: 0, shadowedBy: '', charged: 'yes', retryAfterMs: 0 },
+      ...{
+        allowed: true,
+        reason: 'ok',
+        deniedBy: '',
+        exceededMask: 0,
+        shadowedBy: '',
+        charged: 'yes',
+        retryAfterMs: 0,
+      },
       ...{ atUs: 0, repeats: '', limits: [{ name: 'leased', size: 100, used: 11, remaining: 89, resetMs: 59_000 }] },
     })
     pass(500)
@@ -92,7 +100,7 @@ describe('a limit with a lease', () => {
     const request = buildRequest([buildLimit({ size: 25 }), buildLimit({ name: 'free', size: 99, lease: 0 })])
     expect(await admitted(request, 40)).toBe(25)
     expect(await store.decide(request)).toMatchObject({
-      ...{ reason: 'limit', deniedBy: 'leased', refusedBits: 1, retryAfterMs: minuteMs, charged: 'no' },
+      ...{ reason: 'limit', deniedBy: 'leased', exceededMask: 1, retryAfterMs: minuteMs, charged: 'no' },
       limits: [
         { name: 'leased', used: 25, remaining: 0 },
         { name: 'free', used: 25 },
@@ -140,7 +148,7 @@ describe('a limit with a lease', () => {
     expect(await admitted(buildRequest(limits), 6)).toBe(3)
     expect(asked.slice(1).map((request) => request.limits.map(({ name }) => name))).toEqual(Array(6).fill(['narrow']))
     expect(await store.decide(buildRequest(limits))).toMatchObject({
-      ...{ reason: 'limit', deniedBy: 'narrow', refusedBits: 1 },
+      ...{ reason: 'limit', deniedBy: 'narrow', exceededMask: 1 },
       limits: [
         { name: 'narrow', used: 3 },
         { name: 'leased', used: 3, remaining: 97 },
@@ -156,7 +164,7 @@ describe('a limit with a lease', () => {
     const request = buildRequest([buildLimit(), shadow])
     await store.decide(request)
     const decision = await store.decide(request)
-    expect(decision).toMatchObject({ allowed: true, shadowedBy: 'shadow', refusedBits: 2, charged: 'yes' })
+    expect(decision).toMatchObject({ allowed: true, shadowedBy: 'shadow', exceededMask: 2, charged: 'yes' })
     expect(decision.limits.map(({ name }) => name)).toEqual(['leased', 'shadow'])
     expect(decision.atUs).toBeGreaterThan(0)
   })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createProcessCount, type ProcessCount } from '@weir/redis/around/process-count.ts'
+import { createProcessCount, type ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'

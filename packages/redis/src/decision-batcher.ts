@@ -18,7 +18,7 @@ interface TaskTimes {
   /** On the monotonic clock; from here the deadline counts. */
   readonly arrivedMs: number
   /** A call with others failed for what one of them asks, or for what others ask: it goes in a call of its own, once. */
-  isAlone: boolean
+  isIsolated: boolean
   readonly reject: (error: Error) => void
 }
 
@@ -40,16 +40,16 @@ export interface RefundTask extends TaskTimes {
 export type Task = DecideTask | RefundTask
 
 /** What all lanes of a store share. */
-export interface LaneOptions {
+export interface BatcherOptions {
   readonly deadlineMs: number
   readonly counts: StoreCounts
   readonly parts: () => CallParts
 }
 
-/** One call under way. `isGivenUp`: its requests were answered without it, because it took too long. */
+/** One call under way. `isTimedOut`: its requests were answered without it, because it took too long. */
 interface Call {
   readonly tasks: readonly Task[]
-  isGivenUp: boolean
+  isTimedOut: boolean
 }
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
@@ -68,9 +68,9 @@ const owedMax = 2 * requestsPerCallMax
  * Nothing is ever sent twice that may have been run. What a call that was given up charged all the same is given back, once,
  * if its client was turned away: with the first call after the target is back.
  */
-export class Lane {
+export class DecisionBatcher {
   readonly #target: CallTarget
-  readonly #options: LaneOptions
+  readonly #options: BatcherOptions
   readonly #counts: StoreCounts
   readonly #onIdle: () => void
   #waiting: Task[] = []
@@ -79,7 +79,7 @@ export class Lane {
   #isScheduled = false
   #isClosed = false
 
-  constructor(target: CallTarget, options: LaneOptions, onIdle: () => void = () => undefined) {
+  constructor(target: CallTarget, options: BatcherOptions, onIdle: () => void = () => undefined) {
     this.#target = target
     this.#options = options
     this.#counts = options.counts
@@ -87,7 +87,7 @@ export class Lane {
   }
 
   add(task: Task): void {
-    if (this.#isClosed || this.#target.isGone || this.#waiting.length >= waitingMax) {
+    if (this.#isClosed || this.#target.isDown || this.#waiting.length >= waitingMax) {
       this.#answer(task, 'no')
       this.#goOn()
       return
@@ -121,7 +121,7 @@ export class Lane {
   #take(): Task[] {
     const max = Math.min(this.#waiting.length, requestsPerCallMax)
     let count = 0
-    while (count < max && this.#waiting[count]?.isAlone === false) count += 1
+    while (count < max && this.#waiting[count]?.isIsolated === false) count += 1
     return this.#waiting.splice(0, Math.max(1, count))
   }
 
@@ -130,18 +130,18 @@ export class Lane {
     const tasks = this.#take()
     const [oldest] = tasks
     const leftMs = oldest === undefined ? 0 : oldest.arrivedMs + this.#options.deadlineMs - performance.now()
-    const encoded = leftMs > 0 && !this.#target.isGone ? this.#encode(tasks) : this.#answerAll(tasks, 'no')
+    const encoded = leftMs > 0 && !this.#target.isDown ? this.#encode(tasks) : this.#answerAll(tasks, 'no')
     if (encoded === undefined) {
       this.#goOn()
       return
     }
-    const call: Call = { tasks, isGivenUp: false }
+    const call: Call = { tasks, isTimedOut: false }
     this.#call = call
     this.#counts.calls += 1
     // A turn that took longer than the deadline must not beat a reply that is already here: it is read before setImmediate.
     const timer = setTimeout(() => setImmediate(() => this.#giveUp(call)), Math.ceil(leftMs))
     this.#target
-      .send(encoded, () => call.isGivenUp)
+      .send(encoded, () => call.isTimedOut)
       .then(
         (reply) => this.#finish(call, timer, () => this.#settle(call, reply)),
         (error: unknown) => this.#finish(call, timer, () => this.#fail(call, error)),
@@ -153,7 +153,7 @@ export class Lane {
     try {
       return encodeCall(tasks, this.#options.parts())
     } catch (error) {
-      this.#askAlone(tasks, error)
+      this.#retryIndividually(tasks, error)
       return undefined
     }
   }
@@ -176,11 +176,11 @@ export class Lane {
       read = decodeReply(reply, call.tasks)
     } catch (error) {
       this.#counts.countError('REPLY', error)
-      if (!call.isGivenUp) this.#answerAll(call.tasks, 'unknown')
+      if (!call.isTimedOut) this.#answerAll(call.tasks, 'unknown')
       return
     }
     this.#counts.rebased += read.rebased
-    if (call.isGivenUp) this.#settleLate(call, read.outcomes)
+    if (call.isTimedOut) this.#settleLate(call, read.outcomes)
     else this.#settleAll(call, read.outcomes)
   }
 
@@ -199,25 +199,25 @@ export class Lane {
 
   /** Two requests of the call may hold a key to different definitions, as a change of policy brings: the second goes again. */
   #settleMalformed(task: Task, malformed: string): void {
-    if (malformed !== 'definition' || task.isAlone) {
+    if (malformed !== 'definition' || task.isIsolated) {
       task.reject(new Error(`decide.lua found the request's ${malformed} wrong`))
       return
     }
-    task.isAlone = true
+    task.isIsolated = true
     this.#waiting.unshift(task)
   }
 
   /** The clients were answered long ago; whoever was turned away and yet charged is owed the charge. */
   #settleLate(call: Call, outcomes: readonly Outcome[]): void {
     this.#counts.lateReplies += 1
-    this.#target.onLate()
+    this.#target.onLateReply()
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
       if (task.kind === 'refund' || outcome === undefined || !('charged' in outcome)) continue
       const { request, onLateRefund } = task
       if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#owe(request, outcome, onLateRefund)
     }
-    if (this.#owed.length > 0) this.#target.whenBack(() => this.#payBack())
+    if (this.#owed.length > 0) this.#target.onceAvailable(() => this.#payBack())
   }
 
   #owe(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
@@ -232,7 +232,7 @@ export class Lane {
       } else this.#counts.lateRefundsLost += 1
     }
     const reject = () => resolve(false)
-    this.#owed.push({ kind: 'refund', request, charge, arrivedMs: 0, isAlone: false, resolve, reject })
+    this.#owed.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
   }
 
   #payBack(): void {
@@ -245,30 +245,30 @@ export class Lane {
   #fail(call: Call, error: unknown): void {
     const { code, charged, isAboutTheCall } = readScriptError(error)
     this.#counts.countError(code, error)
-    if (call.isGivenUp) {
-      this.#target.onLate()
+    if (call.isTimedOut) {
+      this.#target.onLateReply()
       return
     }
-    if (isAboutTheCall) this.#askAlone(call.tasks, error)
+    if (isAboutTheCall) this.#retryIndividually(call.tasks, error)
     else this.#answerAll(call.tasks, charged)
   }
 
   /** Nothing was run, for what the call asks: each request is asked alone, once, so that the wrong one fails alone. */
-  #askAlone(tasks: readonly Task[], error: unknown): void {
+  #retryIndividually(tasks: readonly Task[], error: unknown): void {
     const [first] = tasks
     if (tasks.length === 1 && first !== undefined) {
       first.reject(error instanceof Error ? error : new Error('a request cannot be encoded', { cause: error }))
       return
     }
-    for (const task of tasks) task.isAlone = true
+    for (const task of tasks) task.isIsolated = true
     this.#waiting.unshift(...tasks)
   }
 
   #giveUp(call: Call): void {
-    if (this.#call !== call || call.isGivenUp) return
-    call.isGivenUp = true
+    if (this.#call !== call || call.isTimedOut) return
+    call.isTimedOut = true
     this.#call = undefined
-    this.#target.onOverdue()
+    this.#target.onTimeout()
     for (const task of call.tasks) this.#answer(task, 'unknown', true)
     this.#answerWaiting()
     this.#goOn()
