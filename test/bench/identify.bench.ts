@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { systemClock } from '@weir/core/clock.ts'
-import { createIdentifier, type OpenIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator, type OpenAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy, type PolicyView } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -14,7 +14,7 @@ const callsPerRound = 200_000
 const key = `weir_${randomBytes(32).toString('base64url')}`
 
 interface Bench {
-  readonly identifier: OpenIdentifier
+  readonly authenticator: OpenAuthenticator
   readonly view: PolicyView
   readonly socket: Socket
   readonly token: string
@@ -37,14 +37,14 @@ async function openBench(): Promise<Bench> {
     .setSubject('acme')
     .setExpirationTime('1h')
     .sign(pair.privateKey)
-  const identifier = createIdentifier({ clock: systemClock, log: createLogger('bench', 'warn') })
+  const authenticator = createAuthenticator({ clock: systemClock, log: createLogger('bench', 'warn') })
   return {
-    ...{ identifier, socket, token, view: createLivePolicy(requirePolicy(policyText(url), 'weir.yaml')).view },
+    ...{ authenticator, socket, token, view: createLivePolicy(requirePolicy(policyText(url), 'weir.yaml')).view },
     async close() {
       client.destroy()
       socket.destroy()
       peers.close()
-      await identifier.close()
+      await authenticator.close()
       issuer.closeAllConnections()
       issuer.close()
     },
@@ -63,10 +63,10 @@ identity:
 `
 
 /** Nanoseconds of this process a call. */
-function measure({ identifier, view, socket }: Bench, headersOf: (call: number) => IncomingHttpHeaders): number {
+function measure({ authenticator, view, socket }: Bench, headersOf: (call: number) => IncomingHttpHeaders): number {
   const before = process.cpuUsage()
   for (let call = 0; call < callsPerRound; call += 1) {
-    void identifier.identify(view, { headers: headersOf(call), url: '/v1/things', socket })
+    void authenticator.authenticate(view, { headers: headersOf(call), url: '/v1/things', socket })
   }
   const { user, system } = process.cpuUsage(before)
   return ((user + system) * 1_000) / callsPerRound
@@ -87,8 +87,8 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
   }
   const figures = new Map(Object.keys(cases).map((label) => [label, [] as number[]]))
   try {
-    const { identifier, view, socket, token } = bench
-    await identifier.identify(view, { headers: { authorization: `Bearer ${token}` }, url: '/', socket })
+    const { authenticator, view, socket, token } = bench
+    await authenticator.authenticate(view, { headers: { authorization: `Bearer ${token}` }, url: '/', socket })
     for (const headersOf of Object.values(cases)) measure(bench, headersOf)
     for (let round = 1; round <= rounds; round += 1) {
       progress(`round ${round} of ${rounds}`)

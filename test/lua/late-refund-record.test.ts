@@ -3,7 +3,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { buildApps } from '@weir/ingress/app.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
@@ -38,7 +38,7 @@ async function open(identity: string, around: Around) {
   const { api, proxy } = await buildApps(
     {
       policy: createLivePolicy(policy),
-      identifier: createIdentifier({ clock: systemClock, log: logger }),
+      authenticator: createAuthenticator({ clock: systemClock, log: logger }),
       outcomes: { append: () => true },
       ...{ store: around(store), log, clock: systemClock },
     },

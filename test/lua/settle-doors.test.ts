@@ -10,7 +10,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { createTelling } from '@weir/ingress/decide/correct/correction-ack-queue.ts'
 import { encodeCorrectionOpen } from '@weir/ingress/decide/correct/correction-record.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
@@ -68,7 +68,7 @@ async function open() {
     const apps = await buildApps(
       {
         policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),
-        identifier: createIdentifier({ clock: systemClock, log: logger }),
+        authenticator: createAuthenticator({ clock: systemClock, log: logger }),
         outcomes: { append: () => true },
         ...{
           store: layers,

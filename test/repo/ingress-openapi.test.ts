@@ -4,7 +4,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { reasons } from '@weir/core/limits/decision.ts'
 import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { buildApps } from '@weir/ingress/app.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
@@ -44,7 +44,7 @@ async function open(dialect: RateLimitDialect) {
   const apps = await buildApps(
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-      identifier: createIdentifier({ clock, log }),
+      authenticator: createAuthenticator({ clock, log }),
       outcomes: { append: () => true },
       store,
       pauses,

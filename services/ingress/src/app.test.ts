@@ -10,7 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import { parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
-import { createIdentifier } from './http/identify.ts'
+import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
@@ -60,7 +60,7 @@ beforeEach(async () => {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
-    identifier: createIdentifier({ clock, log: createLogger('test', 'silent') }),
+    authenticator: createAuthenticator({ clock, log: createLogger('test', 'silent') }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

@@ -11,7 +11,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from './app.ts'
-import { createIdentifier } from './http/identify.ts'
+import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
 
@@ -54,12 +54,12 @@ async function openIngress() {
   await once(upstream.listen(0, '127.0.0.1'), 'listening')
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
-  const identifier = createIdentifier({ clock: systemClock, log })
+  const authenticator = createAuthenticator({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const upstreamPort = (upstream.address() as AddressInfo).port
   const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
   const outcomes = { append: () => true }
-  const ports = { policy, store, pauses: store, identifier, log: decisions, outcomes, clock: systemClock }
+  const ports = { policy, store, pauses: store, authenticator, log: decisions, outcomes, clock: systemClock }
   const apps = await buildApps(ports, log, () => sha256('root'))
   await apps.proxy.listen({ host: '127.0.0.1', port: 0 })
   const { port } = apps.proxy.server.address() as AddressInfo
@@ -68,7 +68,7 @@ async function openIngress() {
     await Promise.all([apps.proxy.close(), apps.api.close()])
     upstream.closeAllConnections()
     upstream.close()
-    await identifier.close()
+    await authenticator.close()
   })
   /** Through the proxy, on a connection of its own; undefined when it was closed without an answer. */
   const ask = async (name: Name, headers: Record<string, string> = {}, method = 'GET') => {

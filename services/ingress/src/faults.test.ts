@@ -5,7 +5,7 @@ import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
-import { createIdentifier } from './http/identify.ts'
+import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
@@ -33,23 +33,23 @@ const faults: Readonly<Record<string, (ports: Ports) => Partial<Ports>>> = {
     store: { ...store, decide: () => later().then(broken) },
     log: brokenLog,
   }),
-  'the identifier rejects': ({ identifier }) => ({
-    identifier: { ...identifier, identify: () => later().then(broken) },
+  'the authenticator rejects': ({ authenticator }) => ({
+    authenticator: { ...authenticator, authenticate: () => later().then(broken) },
   }),
-  'the identifier throws': ({ identifier }) => ({ identifier: { ...identifier, identify: broken } }),
-  'the address cannot be told': ({ identifier }) => ({
-    identifier: { ...identifier, addressOf: broken, identify: () => later().then(broken) },
+  'the authenticator throws': ({ authenticator }) => ({ authenticator: { ...authenticator, authenticate: broken } }),
+  'the address cannot be told': ({ authenticator }) => ({
+    authenticator: { ...authenticator, addressOf: broken, authenticate: () => later().then(broken) },
   }),
 }
 
 async function open(fault: (ports: Ports) => Partial<Ports>) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
-  const known = createIdentifier({ clock, log })
+  const known = createAuthenticator({ clock, log })
   const ports: Ports = {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     // As for tokens, whose signature takes a while.
-    identifier: { ...known, identify: async (view, request) => known.identify(view, request) },
+    authenticator: { ...known, authenticate: async (view, request) => known.authenticate(view, request) },
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: createMemoryDecisionLog(),
@@ -80,7 +80,7 @@ it.each(Object.keys(faults))(
         expect(JSON.parse(body)).toMatchObject({ type: 'urn:weir:problem:internal', status: 500 })
       }
     }
-    if (!name.startsWith('the identifier') && !name.startsWith('the address')) {
+    if (!name.startsWith('the authenticator') && !name.startsWith('the address')) {
       const headers = { authorization: 'Bearer root' }
       const answer = await api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks: asked } })
       expect(answer.statusCode).toBe(500)

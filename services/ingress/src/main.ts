@@ -20,7 +20,7 @@ import { ingressVariables } from './config.ts'
 import { registerCorrections } from './correction-metrics.ts'
 import { createTelling } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
-import { createIdentifier } from './http/identify.ts'
+import { createAuthenticator } from './http/authenticate.ts'
 import { registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
@@ -57,9 +57,11 @@ await startService(
       const { problem, warning } = await store.checkHealth()
       return problem ?? (warning === undefined ? undefined : { warning })
     })
-    const identifier = await run.own('identifier', createIdentifier({ clock: systemClock, log }), (one) => one.close())
+    const authenticator = await run.own('authenticator', createAuthenticator({ clock: systemClock, log }), (one) =>
+      one.close(),
+    )
     const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
-    registerMetrics(metrics, { store, layers, processes, identifier })
+    registerMetrics(metrics, { store, layers, processes, authenticator })
 
     const settlements = createSettlements({ redis, owner: randomUUID() })
     await run.own('corrections', telling, (one) => one.close())
@@ -74,7 +76,7 @@ await startService(
         ...{
           policy,
           store: layers,
-          identifier,
+          authenticator,
           log: journal.log(journalTopics.decisions),
           outcomes: journal.log(journalTopics.outcomes),
           clock: systemClock,

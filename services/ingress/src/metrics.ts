@@ -5,7 +5,7 @@ import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Gate } from './gate.ts'
-import type { OpenIdentifier } from './http/identify.ts'
+import type { OpenAuthenticator } from './http/authenticate.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
 export function registerMetrics(
@@ -14,11 +14,11 @@ export function registerMetrics(
     readonly store: RedisLimitStore
     readonly layers: LayeredStore
     readonly processes: ProcessCount
-    readonly identifier: OpenIdentifier
+    readonly authenticator: OpenAuthenticator
   },
 ): void {
-  const { store, layers, processes, identifier } = parts
-  registerIdentity(register, identifier)
+  const { store, layers, processes, authenticator } = parts
+  registerIdentity(register, authenticator)
   registerScraped(register, {
     weir_decisions_total: { help: 'Decisions made by Redis', read: () => store.counters.decisions },
     weir_decision_calls_total: { help: 'Script calls that made them', read: () => store.counters.calls },
@@ -97,7 +97,7 @@ function registerExceeded(register: Registry, gate: Pick<Gate, 'delays' | 'excee
   })
 }
 
-function registerIdentity(register: Registry, { counters }: OpenIdentifier): void {
+function registerIdentity(register: Registry, { counters }: OpenAuthenticator): void {
   registerScraped(register, {
     weir_wrong_credentials_total: {
       help: "Keys and tokens that were nobody's",

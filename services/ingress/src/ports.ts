@@ -7,7 +7,7 @@ import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Telling } from './decide/correct/correction-ack-queue.ts'
 import type { Admissions } from './decide/record/idempotency-records.ts'
-import type { Identifier } from './http/identify.ts'
+import type { Authenticator } from './http/identity/caller.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
 
@@ -21,7 +21,7 @@ export type OutcomeLog = Pick<RecordLog, 'append'>
 export interface Ports {
   readonly policy: LivePolicy
   readonly store: LimitStore
-  readonly identifier: Identifier
+  readonly authenticator: Authenticator
   readonly log: DecisionLog
   /** What upstreams answered. No count depends on it: what is not taken is only missed. */
   readonly outcomes: OutcomeLog

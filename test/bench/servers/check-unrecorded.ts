@@ -4,7 +4,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { ingressVariables } from '@weir/ingress/config.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
@@ -30,7 +30,7 @@ const log = { append: () => true, openSum: () => ({ add: () => true }), written:
 const { api, proxy } = await buildApps(
   {
     policy: createLivePolicy(policy),
-    identifier: createIdentifier({ clock: systemClock, log: logger }),
+    authenticator: createAuthenticator({ clock: systemClock, log: logger }),
     store,
     log,
     outcomes: log,

@@ -25,11 +25,11 @@ async function openProxy(identity: string) {
   const redis = await openLimiterRedis(server.address)
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
   const store = createRedisLimitStore({ redis, ...common })
-  const { policy, identifier } = await openIdentity(identity)
+  const { policy, authenticator } = await openIdentity(identity)
   const isThere = () => Promise.resolve(true)
   const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
   const layers = layerStore(store, { ...common, processes: () => 1 })
-  const ports = { policy, identifier, store: layers, log, outcomes: log, clock: systemClock }
+  const ports = { policy, authenticator, store: layers, log, outcomes: log, clock: systemClock }
   const apps = await buildApps(ports, createLogger('test', 'silent'), () => '')
   onTestFinished(async () => {
     await Promise.all([apps.proxy.close(), apps.api.close()])
@@ -60,12 +60,12 @@ async function openProxy(identity: string) {
     }
     return counts
   }
-  return { redis, identifier, status, statuses }
+  return { redis, authenticator, status, statuses }
 }
 
 describe('wrong keys', () => {
   it('create nothing in Redis, 10,000 of them from a hundred addresses and 2,000 from one', async () => {
-    const { redis, identifier, status, statuses } = await openProxy('{ anonymous: free }')
+    const { redis, authenticator, status, statuses } = await openProxy('{ anonymous: free }')
     const before = await redis.dbsize()
     const many = Array.from(
       { length: 10_000 },
@@ -75,7 +75,7 @@ describe('wrong keys', () => {
     const one = Array.from({ length: 2_000 }, () => ['127.0.2.1', { authorization: `Bearer ${randomKey()}` }] as const)
     expect(await statuses(one)).toEqual({ 401: 100, 429: 1_900 })
     expect(await redis.dbsize()).toBe(before)
-    expect(identifier.counters).toMatchObject({ wrong: 10_100, notLookedAt: 1_900 })
+    expect(authenticator.counters).toMatchObject({ wrong: 10_100, notLookedAt: 1_900 })
     expect(await status('127.0.2.1', {})).toBe(404) // without a credential its address is counted, as before
     expect(await redis.dbsize()).toBe(before + 1)
   })
@@ -87,20 +87,21 @@ describe('wrong keys', () => {
     const wrong = () => ({ headers: { 'x-api-key': randomKey() } })
     time.ms = Date.parse('2026-11-21T11:59:00Z') // both keys are good
     expect((await ask(right)).who).toBe('acme on pro')
-    for (let n = 0; n < 100; n += 1) expect(await ask(wrong())).toEqual({ who: 'stranger', address: '127.0.0.1' })
+    for (let n = 0; n < 100; n += 1)
+      expect(await ask(wrong())).toEqual({ who: 'unauthenticated', address: '127.0.0.1' })
     time.ms += 20_000
-    const shutOut = { who: 'stranger', retryAfterMs: 40_000, address: '127.0.0.1' }
+    const shutOut = { who: 'unauthenticated', retryAfterMs: 40_000, address: '127.0.0.1' }
     expect(await ask(wrong())).toEqual(shutOut)
     expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toEqual(shutOut) // right, but new here
     const pretending = { 'x-api-key': randomKey(), 'x-forwarded-for': '192.0.2.9' }
     expect(await ask({ headers: pretending })).toEqual(shutOut)
     expect((await ask(right)).who).toBe('acme on pro')
     expect((await ask({ from: other, headers: { 'x-api-key': 'old-key' } })).who).toBe('acme on pro')
-    expect(await ask({ from: other, ...wrong() })).toEqual({ who: 'stranger', address: other })
+    expect(await ask({ from: other, ...wrong() })).toEqual({ who: 'unauthenticated', address: other })
     time.ms += 39_999
     expect(await ask(wrong())).toEqual({ ...shutOut, retryAfterMs: 1 })
     time.ms += 1
-    expect(await ask(wrong())).toEqual({ who: 'stranger', address: '127.0.0.1' })
+    expect(await ask(wrong())).toEqual({ who: 'unauthenticated', address: '127.0.0.1' })
   })
 })
 
@@ -146,7 +147,7 @@ describe('memory', () => {
       { calls: 1_000_000, hasKey: false },
     ],
   ])('does not grow with %s', async (_, addressOf, { calls, hasKey }) => {
-    const { identifier, policy } = await openIdentity('{ trustedProxies: [127.0.0.1], anonymous: free }')
+    const { authenticator, policy } = await openIdentity('{ trustedProxies: [127.0.0.1], anonymous: free }')
     const socket = await openSocket()
     const { view } = policy
     const seed = randomKey()
@@ -154,7 +155,7 @@ describe('memory', () => {
     const ask = (from: number, to: number) => {
       for (let n = from; n < to; n += 1) {
         const headers = { 'x-forwarded-for': addressOf(n), ...(hasKey ? { 'x-api-key': `${seed}${n}` } : {}) }
-        const caller = identifier.identify(view, { headers, url: '/', socket })
+        const caller = authenticator.authenticate(view, { headers, url: '/', socket })
         if ('kind' in caller && caller.kind === 'known') subjects.add(caller.subject.id)
       }
     }

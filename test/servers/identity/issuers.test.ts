@@ -44,12 +44,12 @@ describe("an issuer's keys", () => {
     expect(await who(before)).toBe('acme on pro')
     await issuer.rotate()
     const after = await token()
-    expect(await who(after)).toBe('stranger') // too soon after the first question
+    expect(await who(after)).toBe('unauthenticated') // too soon after the first question
     time.ms += laterMs
     expect([await who(after), await who(before), issuer.state.asked]).toEqual(['acme on pro', 'acme on pro', 2])
     for (let n = 0; n < 30; n += 1) {
       const header = { kid: `guess ${n}` }
-      expect(await who(await issuer.token(time.ms, { header }))).toBe('stranger')
+      expect(await who(await issuer.token(time.ms, { header }))).toBe('unauthenticated')
     }
     expect(issuer.state.asked).toBe(2)
   })
@@ -70,11 +70,11 @@ describe("an issuer's keys", () => {
     await expect.poll(() => who(before), { timeout: 20_000 }).toBe('acme on pro') // refreshed behind this request
     await expect.poll(() => issuer.state.asked, { timeout: 20_000 }).toBe(2)
     time.ms += laterMs
-    expect(await who(before)).toBe('stranger')
+    expect(await who(before)).toBe('unauthenticated')
   })
 
   it('are kept for a day while the issuer is down, and no longer', async () => {
-    const { issuer, who, time, identifier } = await openBoth()
+    const { issuer, who, time, authenticator } = await openBoth()
     const lasting = await issuer.token(time.ms, { claims: { exp: time.ms / 1_000 + 1_000_000 } })
     expect(await who(lasting)).toBe('acme on pro')
     issuer.state.behaviour = 'down'
@@ -82,7 +82,7 @@ describe("an issuer's keys", () => {
       time.ms += 3_600_000
       expect(await who(lasting)).toBe('acme on pro')
     }
-    await expect.poll(() => identifier.counters.keyFetchesFailed, { timeout: 20_000 }).toBe(23)
+    await expect.poll(() => authenticator.counters.keyFetchesFailed, { timeout: 20_000 }).toBe(23)
     time.ms += 2 * 3_600_000
     expect(await who(lasting)).toBe('unsure')
     issuer.state.behaviour = 'keys'
@@ -93,12 +93,12 @@ describe("an issuer's keys", () => {
   it.each(['redirect', 'huge', 'hang', 'silent', 'down'] as const)(
     'that cannot be had (%s) leave it open who calls, which is no guess, and are asked for again',
     async (behaviour) => {
-      const { issuer, token, who, time, identifier } = await openBoth()
+      const { issuer, token, who, time, authenticator } = await openBoth()
       issuer.state.behaviour = behaviour
       const given = await token()
       expect(await who(given)).toBe('unsure')
-      await expect.poll(() => identifier.counters.keyFetchesFailed, { timeout: 20_000 }).toBe(1)
-      expect([issuer.state.asked, identifier.counters.wrong]).toEqual([1, 0])
+      await expect.poll(() => authenticator.counters.keyFetchesFailed, { timeout: 20_000 }).toBe(1)
+      expect([issuer.state.asked, authenticator.counters.wrong]).toEqual([1, 0])
       if (behaviour === 'huge') {
         await expect.poll(() => issuer.state.bytesSent, { timeout: 20_000 }).toBeGreaterThan(0)
         expect(issuer.state.bytesSent).toBeLessThan(20_000_000)
@@ -112,14 +112,14 @@ describe("an issuer's keys", () => {
   it.each(['127.0.0.1', 'localhost', 'localhost.', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1'])(
     'are never asked for at %s without allowPrivate: not even a connection is opened',
     async (host) => {
-      const { token, who, identifier, issuer } = await openBoth({ allowPrivate: false, host })
+      const { token, who, authenticator, issuer } = await openBoth({ allowPrivate: false, host })
       expect(await who(await token())).toBe('unsure')
-      expect([identifier.counters.keyFetchesFailed, issuer.state.connections]).toEqual([1, 0])
+      expect([authenticator.counters.keyFetchesFailed, issuer.state.connections]).toEqual([1, 0])
     },
   )
 
   it('are waited for in no identity step for as long as a gateway waits for Weir, and serve the next request when they come', async () => {
-    const { issuer, token, who, identifier } = await openBoth()
+    const { issuer, token, who, authenticator } = await openBoth()
     const waited = async (given: string) => {
       const startedMs = performance.now()
       const found = await who(given)
@@ -132,20 +132,20 @@ describe("an issuer's keys", () => {
     expect(await waited(second)).toBe('unsure')
     issuer.answerLate()
     await expect.poll(() => who(first), { timeout: 2_000 }).toBe('acme on pro')
-    expect([issuer.state.asked, identifier.counters.wrong]).toEqual([1, 0])
+    expect([issuer.state.asked, authenticator.counters.wrong]).toEqual([1, 0])
   })
 
   it.each(['silent', 'down'] as const)(
     'among which a new one may be while the issuer is %s leave it open who calls with that, and known ones go on to serve',
     async (behaviour) => {
-      const { issuer, token, who, time, identifier } = await openBoth()
+      const { issuer, token, who, time, authenticator } = await openBoth()
       const before = await token()
       expect(await who(before)).toBe('acme on pro')
       await issuer.rotate()
       const after = await token()
       issuer.state.behaviour = behaviour
       time.ms += laterMs
-      expect([await who(after), await who(before), identifier.counters.wrong]).toEqual(['unsure', 'acme on pro', 0])
+      expect([await who(after), await who(before), authenticator.counters.wrong]).toEqual(['unsure', 'acme on pro', 0])
       issuer.state.behaviour = 'keys'
       issuer.answerLate()
       time.ms += 11_000

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import type { Caller } from '@weir/ingress/http/identity/caller.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
@@ -31,12 +31,12 @@ interface Asking {
 }
 
 /**
- * An identifier behind a real HTTP server, with time in the test's hands. The policy has the plans `free` and `pro`, the
+ * An authenticator behind a real HTTP server, with time in the test's hands. The policy has the plans `free` and `pro`, the
  * subject `acme` on `pro` with the keys `acme-key` and `old-key`, which has expired, and the identity given.
  */
 export async function openIdentity(identity: string) {
   const time = { ms: Date.parse('2026-11-21T12:00:00Z') }
-  const identifier = createIdentifier({
+  const authenticator = createAuthenticator({
     clock: { nowMs: () => time.ms },
     elapsedMs: () => time.ms - Date.parse('2026-11-21T00:00:00Z'),
     log: createLogger('test', 'silent'),
@@ -46,15 +46,15 @@ export async function openIdentity(identity: string) {
   const server = createServer(async (incoming, response) => {
     const asked = { headers: incoming.headers, url: incoming.url ?? '', socket: incoming.socket }
     const { view } = policy
-    const caller = await identifier.identify(view, asked)
-    response.end(JSON.stringify({ ...seen(caller), address: identifier.addressOf(view, asked) }))
+    const caller = await authenticator.authenticate(view, asked)
+    response.end(JSON.stringify({ ...seen(caller), address: authenticator.addressOf(view, asked) }))
   })
   server.listen(0, '::')
   await once(server, 'listening')
   onTestFinished(async () => {
     server.close()
     server.closeAllConnections()
-    await identifier.close()
+    await authenticator.close()
   })
   const { port } = server.address() as AddressInfo
 
@@ -65,7 +65,7 @@ export async function openIdentity(identity: string) {
     const [answer] = await once(sent, 'response')
     return (await json(answer)) as SeenCaller
   }
-  return { ask, time, identifier, policy, replaceIdentity: (text: string) => policy.replace(policyWith(text)) }
+  return { ask, time, authenticator, policy, replaceIdentity: (text: string) => policy.replace(policyWith(text)) }
 }
 
 const basePolicy = `
@@ -79,9 +79,9 @@ subjects:
 `
 
 function seen(caller: Caller): Omit<SeenCaller, 'address'> {
-  if (caller.kind === 'stranger' && caller.isUnsure === true) return { who: 'unsure' }
-  if (caller.kind === 'stranger') {
-    return { who: 'stranger', ...(caller.retryAfterMs > 0 ? { retryAfterMs: caller.retryAfterMs } : {}) }
+  if (caller.kind === 'unauthenticated' && caller.isUnsure === true) return { who: 'unsure' }
+  if (caller.kind === 'unauthenticated') {
+    return { who: 'unauthenticated', ...(caller.retryAfterMs > 0 ? { retryAfterMs: caller.retryAfterMs } : {}) }
   }
   const { subject, keyId, carriedIn } = caller
   return {

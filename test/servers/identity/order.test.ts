@@ -9,7 +9,7 @@ countAttempts(
 
 const address = '127.0.0.1'
 const acme = { who: 'acme on pro', keyId: 'k1', address }
-const stranger = { who: 'stranger', address }
+const unauthenticated = { who: 'unauthenticated', address }
 /** Everything that is weaker than a key is allowed, and from this very address. */
 const generous = '{ trustedHeaders: { from: [127.0.0.1], subject: x-weir-subject, plan: free }, anonymous: free }'
 
@@ -19,22 +19,22 @@ describe('an API key', () => {
     const bearer = { authorization: 'bEaReR  acme-key ' }
     expect(await ask({ headers: bearer })).toEqual({ ...acme, carriedIn: 'header authorization' })
     expect(await ask({ headers: { 'X-Api-Key': 'acme-key' } })).toEqual({ ...acme, carriedIn: 'header x-api-key' })
-    expect(await ask({ headers: { authorization: 'Bearer wrong', 'x-api-key': 'acme-key' } })).toEqual(stranger)
+    expect(await ask({ headers: { authorization: 'Bearer wrong', 'x-api-key': 'acme-key' } })).toEqual(unauthenticated)
     expect(await ask({ headers: { authorization: 'Basic dTpw', 'x-api-key': 'acme-key' } })).toMatchObject(acme)
     replaceIdentity('{ keyHeaders: [x-token, authorization] }')
-    expect(await ask({ headers: { 'x-api-key': 'acme-key' } })).toEqual(stranger)
-    expect(await ask({ headers: { 'x-token': 'wrong', ...bearer } })).toEqual(stranger)
+    expect(await ask({ headers: { 'x-api-key': 'acme-key' } })).toEqual(unauthenticated)
+    expect(await ask({ headers: { 'x-token': 'wrong', ...bearer } })).toEqual(unauthenticated)
     expect(await ask({ headers: { 'x-token': 'acme-key', authorization: 'Bearer wrong' } })).toMatchObject(acme)
   })
 
   it('that comes twice in a header is wrong', async () => {
     const { ask } = await openIdentity('{ anonymous: free }')
-    expect(await ask({ headers: { 'x-api-key': ['acme-key', 'acme-key'] } })).toEqual(stranger)
+    expect(await ask({ headers: { 'x-api-key': ['acme-key', 'acme-key'] } })).toEqual(unauthenticated)
   })
 
   it('that has expired is a wrong key, to the millisecond', async () => {
     const { ask, time } = await openIdentity(generous)
-    expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toEqual(stranger)
+    expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toEqual(unauthenticated)
     time.ms = Date.parse('2026-11-21T11:59:58.999Z')
     expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toMatchObject({ who: 'acme on pro', keyId: 'k0' })
   })
@@ -43,9 +43,9 @@ describe('an API key', () => {
     const { ask } = await openIdentity(generous)
     const trusted = { 'x-weir-subject': 'partner' }
     expect(await ask({ headers: trusted })).toMatchObject({ who: 'partner on free' })
-    expect(await ask({ headers: { ...trusted, 'x-api-key': 'wrong' } })).toEqual(stranger)
-    expect(await ask({ headers: { ...trusted, authorization: 'Bearer' } })).toEqual(stranger)
-    expect(await ask({ headers: { 'x-api-key': 'wrong' } })).toEqual(stranger)
+    expect(await ask({ headers: { ...trusted, 'x-api-key': 'wrong' } })).toEqual(unauthenticated)
+    expect(await ask({ headers: { ...trusted, authorization: 'Bearer' } })).toEqual(unauthenticated)
+    expect(await ask({ headers: { 'x-api-key': 'wrong' } })).toEqual(unauthenticated)
   })
 
   it('in the query is nobody unless the policy names the parameter, and comes after the headers', async () => {
@@ -54,9 +54,9 @@ describe('an API key', () => {
     expect(await ask({ url: '/?api_key=acme-key' })).toEqual(asAddress)
     replaceIdentity('{ keyQuery: api_key, anonymous: free }')
     expect(await ask({ url: '/?a=b&api%5Fkey=acme%2Dkey' })).toEqual({ ...acme, carriedIn: 'query api_key' })
-    expect(await ask({ url: '/?api_key=acme-key&api_key=acme-key' })).toEqual(stranger)
-    expect(await ask({ url: '/?api_key=acme-key', headers: { 'x-api-key': 'wrong' } })).toEqual(stranger)
-    expect(await ask({ url: '/?api_key=' })).toEqual(stranger)
+    expect(await ask({ url: '/?api_key=acme-key&api_key=acme-key' })).toEqual(unauthenticated)
+    expect(await ask({ url: '/?api_key=acme-key', headers: { 'x-api-key': 'wrong' } })).toEqual(unauthenticated)
+    expect(await ask({ url: '/?api_key=' })).toEqual(unauthenticated)
     expect(await ask({ url: '/?other=acme-key' })).toEqual(asAddress)
   })
 })
@@ -75,7 +75,7 @@ describe('a trusted header', () => {
     expect(await who({ 'x-user': 'partner' })).toBe('partner on free')
     expect((await ask({ from: '::1', headers: { 'x-user': 'partner' } })).who).toBe('partner on free')
     replaceIdentity(identity())
-    expect(await who({ 'x-user': 'partner' })).toBe('stranger')
+    expect(await who({ 'x-user': 'partner' })).toBe('unauthenticated')
     expect(await who({ 'x-user': 'partner', 'x-plan': 'pro' })).toBe('partner on pro')
   })
 
@@ -83,7 +83,7 @@ describe('a trusted header', () => {
     const { ask } = await openIdentity(identity(', plan: free'))
     for (const forger of ['127.0.0.1', '127.0.0.3']) {
       const headers = { 'x-user': 'acme', 'x-forwarded-for': '127.0.0.2', forwarded: 'for=127.0.0.2' }
-      expect((await ask({ from: forger, headers })).who).toBe('stranger')
+      expect((await ask({ from: forger, headers })).who).toBe('unauthenticated')
     }
   })
 
@@ -97,7 +97,7 @@ describe('a trusted header', () => {
   ])('is refused when it %s, and the caller does not become anonymous', async (_, value) => {
     const { ask, replaceIdentity } = await openIdentity(identity(', plan: free'))
     replaceIdentity(`${identity(', plan: free').slice(0, -1)}, anonymous: free }`)
-    expect((await ask({ from, headers: { 'x-user': value } })).who).toBe('stranger')
+    expect((await ask({ from, headers: { 'x-user': value } })).who).toBe('unauthenticated')
     expect((await ask({ from, headers: { 'x-user': '' } })).who).toBe('ip:127.0.0.2 on free')
   })
 })
@@ -108,7 +108,7 @@ describe('a caller without a credential', () => {
     expect(await ask()).toEqual({ who: 'ip:127.0.0.1 on free', address })
     expect(await ask({ from: '::1' })).toEqual({ who: 'ip:::/64 on free', address: '::/64' })
     replaceIdentity('{}')
-    expect(await ask()).toEqual(stranger)
+    expect(await ask()).toEqual(unauthenticated)
   })
 
   it('cannot choose its address by X-Forwarded-For or Forwarded', async () => {

@@ -34,13 +34,13 @@ describe('a token', () => {
     expect(await who(await token({ sub: 'auth0|7', tier: { plan: 'pro' } }))).toBe('auth0|7 on free')
     replaceIdentity(identity(entry(issuer, 'subjectClaim: client')))
     expect(await who(await token({ client: 'acme' }))).toBe('acme on pro')
-    expect(await who(await token({ client: 'initech' }))).toBe('stranger')
+    expect(await who(await token({ client: 'initech' }))).toBe('unauthenticated')
   })
 
   it('is verified once while it is good, at most once a minute, and its caller follows the policy at once', async () => {
-    const { who, token, identifier, time, replaceIdentity, identity, issuer } = await openBoth()
+    const { who, token, authenticator, time, replaceIdentity, identity, issuer } = await openBoth()
     const given = await token({ sub: 'partner-7', exp: Math.floor(time.ms / 1_000) + 90 })
-    const verified = () => identifier.counters.tokensVerified
+    const verified = () => authenticator.counters.tokensVerified
     for (let n = 0; n < 20; n += 1) expect(await who(given)).toBe('partner-7 on free')
     expect(verified()).toBe(1)
     replaceIdentity(identity(entry(issuer, 'plan: pro')))
@@ -52,14 +52,14 @@ describe('a token', () => {
     await who(given)
     expect([verified(), issuer.state.asked]).toEqual([3, 1])
     time.ms += 35_000 // 96 s: beyond its exp and the tolerance, within a minute of the verification
-    expect(await who(given)).toBe('stranger')
+    expect(await who(given)).toBe('unauthenticated')
   })
 
   it('beside a key in another header lets the key decide', async () => {
     const { ask, token } = await openBoth()
     const headers = { authorization: `Bearer ${await token({ sub: 'partner-7' })}`, 'x-api-key': 'acme-key' }
     expect(await ask({ headers })).toMatchObject({ who: 'acme on pro', keyId: 'k1', carriedIn: 'header x-api-key' })
-    expect((await ask({ headers: { ...headers, 'x-api-key': 'wrong' } })).who).toBe('stranger')
+    expect((await ask({ headers: { ...headers, 'x-api-key': 'wrong' } })).who).toBe('unauthenticated')
   })
 
   it.each([
@@ -79,7 +79,7 @@ describe('a token', () => {
   ])('%s is refused, and nothing weaker is asked', async (_, claims) => {
     const { who, token, time } = await openBoth()
     expect(await who(await token())).toBe('acme on pro')
-    expect(await who(await token(claims(time.ms / 1_000) as JWTPayload))).toBe('stranger')
+    expect(await who(await token(claims(time.ms / 1_000) as JWTPayload))).toBe('unauthenticated')
   })
 
   it('is good five seconds beyond its times, as clocks differ', async () => {
@@ -95,8 +95,8 @@ describe('a forged token', () => {
     const { who, token } = await openBoth()
     const [, claims, signature] = (await token()).split('.')
     for (const alg of ['none', 'None', 'NONE']) {
-      expect(await who(`${base64({ alg })}.${claims}.`)).toBe('stranger')
-      expect(await who(`${base64({ alg })}.${claims}.${signature}`)).toBe('stranger')
+      expect(await who(`${base64({ alg })}.${claims}.`)).toBe('unauthenticated')
+      expect(await who(`${base64({ alg })}.${claims}.${signature}`)).toBe('unauthenticated')
     }
   })
 
@@ -106,19 +106,19 @@ describe('a forged token', () => {
     if (publicKey === undefined) throw new Error('the issuer has no key')
     for (const secret of [await exportSPKI(publicKey), JSON.stringify(issuer.keys[0]), issuer.keys[0]?.n ?? '']) {
       const key = new TextEncoder().encode(secret)
-      expect(await who(await issuer.token(time.ms, { key, header: { alg: 'HS256' } }))).toBe('stranger')
+      expect(await who(await issuer.token(time.ms, { key, header: { alg: 'HS256' } }))).toBe('unauthenticated')
     }
   })
 
   it('by another key under the right key id is refused', async () => {
     const { who, issuer, time } = await openBoth()
     const { privateKey } = await generateKeyPair('RS256')
-    expect(await who(await issuer.token(time.ms, { key: privateKey }))).toBe('stranger')
+    expect(await who(await issuer.token(time.ms, { key: privateKey }))).toBe('unauthenticated')
   })
 
   it('with an algorithm that the policy does not list is refused, though the issuer has the key', async () => {
     const { who, issuer, time } = await openBoth('algorithms: [ES256], plan: free')
-    expect(await who(await issuer.token(time.ms))).toBe('stranger')
+    expect(await who(await issuer.token(time.ms))).toBe('unauthenticated')
   })
 
   it('that brings or names its own key is refused, and nobody asks where it says', async () => {
@@ -136,7 +136,7 @@ describe('a forged token', () => {
       { kid: forger.jwksUrl },
     ]
     for (const header of headers) {
-      expect(await who(await issuer.token(time.ms, { key, header: header as object }))).toBe('stranger')
+      expect(await who(await issuer.token(time.ms, { key, header: header as object }))).toBe('unauthenticated')
     }
     expect([forger.state.asked, issuer.state.asked]).toEqual([0, 1])
   })
@@ -145,7 +145,7 @@ describe('a forged token', () => {
     'that is none (%s) is refused',
     async (token) => {
       const { who, issuer } = await openBoth()
-      expect(await who(token)).toBe('stranger')
+      expect(await who(token)).toBe('unauthenticated')
       expect(issuer.state.asked).toBe(0)
     },
   )

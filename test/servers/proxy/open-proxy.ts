@@ -7,7 +7,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { createGate } from '@weir/ingress/gate.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
 import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
@@ -75,12 +75,12 @@ export async function openProxy(options: ProxyOptions = {}) {
   const decisions = createMemoryDecisionLog()
   const { records } = decisions
   const outcomes: Line[] = []
-  const identifier = createIdentifier({ clock: systemClock, log })
+  const authenticator = createAuthenticator({ clock: systemClock, log })
   const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const ports = {
     policy,
     store,
-    identifier,
+    authenticator,
     log: decisions,
     outcomes: {
       append(key: string, openLine: string) {
@@ -106,7 +106,7 @@ export async function openProxy(options: ProxyOptions = {}) {
     await app.close()
     upstream.closeAllConnections()
     upstream.close()
-    await identifier.close()
+    await authenticator.close()
   }
   onTestFinished(close)
   return {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
-import { createIdentifier } from '@weir/ingress/http/identify.ts'
+import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
@@ -30,9 +30,9 @@ export async function openWeirApps(
 ): Promise<WeirApps> {
   const logger = createLogger('test', 'silent')
   const clock = systemClock
-  const identifier = createIdentifier({ clock, log: logger })
+  const authenticator = createAuthenticator({ clock, log: logger })
   const ports = {
-    ...{ policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')), identifier, log, clock },
+    ...{ policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')), authenticator, log, clock },
     ...{ outcomes: { append: () => true }, grpcNeedsNoToken: true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
   }
@@ -46,7 +46,7 @@ export async function openWeirApps(
     async close() {
       await apps.grpc.close()
       await apps.close()
-      await identifier.close()
+      await authenticator.close()
     },
   }
 }

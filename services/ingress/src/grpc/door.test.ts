@@ -12,7 +12,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { protoPath as healthProto } from 'grpc-health-check'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from '../app.ts'
-import { createIdentifier } from '../http/identify.ts'
+import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 
@@ -71,7 +71,7 @@ async function open(
   const decisions = createMemoryDecisionLog()
   const ports = {
     ...{ policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')), outcomes: { append: () => true }, clock },
-    ...{ identifier: createIdentifier({ clock, log }), log: decisions, grpcNeedsNoToken: true },
+    ...{ authenticator: createAuthenticator({ clock, log }), log: decisions, grpcNeedsNoToken: true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     ...more,
   }

@@ -23,7 +23,7 @@ export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCh
     const count = request.descriptors.length
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
-    if (question.kind === 'stranger') {
+    if (question.kind === 'unauthenticated') {
       return answerOf(await gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }), count, undefined, ports)
     }
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question

@@ -43,6 +43,6 @@ it('methods that HTTP does not have are recorded as one, and meet no route for d
 it('a subject that the policy does not have is on the plan of identity.unknown; without that it is refused', () => {
   const { view: open } = createLivePolicy(requirePolicy(`${policy}identity: { unknown: free }`, 'weir.yaml'))
   expect(ask(1, undefined, 'not-listed', open)).toMatchObject({ subject: { id: 'not-listed', plan: { name: 'free' } } })
-  expect(ask(1, undefined, 'ip:192.0.2.1', open).kind).toBe('stranger')
-  expect(ask(1, undefined, 'not-listed').kind).toBe('stranger')
+  expect(ask(1, undefined, 'ip:192.0.2.1', open).kind).toBe('unauthenticated')
+  expect(ask(1, undefined, 'not-listed').kind).toBe('unauthenticated')
 })

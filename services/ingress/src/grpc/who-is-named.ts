@@ -19,7 +19,7 @@ export type Named =
       readonly method: string
     }
   /** A key or a subject that is nobody's. */
-  | { readonly kind: 'stranger'; readonly ip: string; readonly route: Route; readonly method: string }
+  | { readonly kind: 'unauthenticated'; readonly ip: string; readonly route: Route; readonly method: string }
   /** A path of two meanings, which no door takes. */
   | { readonly kind: 'refused'; readonly detail: string }
 
@@ -50,12 +50,15 @@ export function whoIsNamed(
   const [key, id] = [entries.get('key'), entries.get('subject')]
   if (key !== undefined) {
     const found = findKey(policy, key.replace(/^bearer /i, '').trim(), nowMs)
-    if (found === undefined || (id !== undefined && id !== found.subject.id)) return { kind: 'stranger', ...asked }
+    if (found === undefined || (id !== undefined && id !== found.subject.id))
+      return { kind: 'unauthenticated', ...asked }
     return { kind: 'named', subject: found.subject, keyId: found.id, ...asked }
   }
   if (id !== undefined) {
     const subject = subjectNamed(policy, id)
-    return subject === undefined ? { kind: 'stranger', ...asked } : { kind: 'named', subject, keyId: '', ...asked }
+    return subject === undefined
+      ? { kind: 'unauthenticated', ...asked }
+      : { kind: 'named', subject, keyId: '', ...asked }
   }
   const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, policy.identity.anonymousPlan ?? noPlan)
   return { kind: 'named', subject, keyId: '', ...asked }

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
-import { createIdentifier } from './identify.ts'
+import { createAuthenticator } from './authenticate.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = (port: number) => `
@@ -39,7 +39,7 @@ async function open() {
   const outcomes: string[] = []
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
-    identifier: createIdentifier({ clock, log }),
+    authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: (_key: string, line: string) => outcomes.push(line) > 0 },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

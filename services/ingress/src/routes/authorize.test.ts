@@ -9,7 +9,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { buildApps } from '../app.ts'
-import { createIdentifier } from '../http/identify.ts'
+import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
 
@@ -44,7 +44,7 @@ beforeEach(async () => {
   const log = createLogger('test', 'silent')
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-    identifier: createIdentifier({ clock, log }),
+    authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

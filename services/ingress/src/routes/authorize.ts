@@ -50,16 +50,16 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const { view, method, url, path, options } = asked
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
-    const who = { ip: ports.identifier.addressOf(view, origin), route, method }
+    const who = { ip: ports.authenticator.addressOf(view, origin), route, method }
     const refuse = (verdict: Verdict) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
       const problem = denialProblem(reply, verdict, ports)
       return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(problem) : problem)
     }
-    const found = ports.identifier.identify(view, origin)
+    const found = ports.authenticator.authenticate(view, origin)
     const caller = found instanceof Promise ? await found : found
-    if (caller.kind === 'stranger') {
+    if (caller.kind === 'unauthenticated') {
       // Of a token that cannot be verified now too: a gateway that fails open serves what is answered with 5xx.
       const retryAfterMs = caller.isUnsure === true ? 0 : caller.retryAfterMs
       return refuse(await gate.refuseStranger({ ...who, retryAfterMs }))

@@ -10,7 +10,7 @@ import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from '../app.ts'
-import { createIdentifier } from '../http/identify.ts'
+import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 
@@ -38,7 +38,7 @@ async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = 
   const policy = createLivePolicy(requirePolicy(text, 'weir.yaml'))
   const ports = {
     policy,
-    identifier: createIdentifier({ clock, log }),
+    authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: () => true },
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

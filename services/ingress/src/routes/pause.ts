@@ -76,7 +76,7 @@ export function addPauseRoute(
       return sendProblem(reply, badCheck('for is a duration of at most 31d, such as 30s.'))
     const who = whoIsAsked(view, asker, body, ports.clock.nowMs())
     if (who.kind === 'problem') return sendProblem(reply, who.problem)
-    if (who.kind === 'stranger') return sendProblem(reply, badCheck('key is no valid key.'))
+    if (who.kind === 'unauthenticated') return sendProblem(reply, badCheck('key is no valid key.'))
     const { subject, keyId } = who
     if (asker.kind === 'subject' && ms > ownPauseMsMax)
       return sendProblem(reply, badCheck('A subject pauses its own limits for at most 1h.'))

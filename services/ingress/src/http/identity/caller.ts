@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Subject } from '@weir/policy/policy.ts'
+import type { PolicyView } from '../../policy-view.ts'
 
-/** What callers are told apart by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
+/** What a caller is authenticated by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
 export interface CallerRequest {
   readonly headers: IncomingHttpHeaders
   /** Path and query of the original request. */
@@ -10,11 +11,12 @@ export interface CallerRequest {
   readonly socket: Socket
 }
 
-/** Where the credential stood. It is for us alone and never forwarded. */
+/** Where the credential was. It is for Weir alone and never forwarded. */
 export type CredentialPlace =
   | { readonly kind: 'header'; readonly name: string }
   | { readonly kind: 'query'; readonly name: string }
 
+/** Who sent a request, as far as its credential says. */
 export type Caller =
   | {
       readonly kind: 'known'
@@ -24,10 +26,21 @@ export type Caller =
       readonly carriedIn: CredentialPlace | undefined
     }
   /**
-   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it may be
-   * right, and will be known by then.
+   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it
+   * may be right, and will be known by then.
    */
-  | { readonly kind: 'stranger'; readonly retryAfterMs: number; readonly isUnsure?: true }
+  | { readonly kind: 'unauthenticated'; readonly retryAfterMs: number; readonly isUnsure?: true }
 
 /** A caller without a valid credential, who may try again immediately. */
-export const stranger: Caller = { kind: 'stranger', retryAfterMs: 0 }
+export const unauthenticated: Caller = { kind: 'unauthenticated', retryAfterMs: 0 }
+
+/** Turns a request's credential into a caller. */
+export interface Authenticator {
+  /**
+   * Returns the caller directly, or as a promise where a signature must be verified. Never rejects. It knows nothing of
+   * tokens for Weir's own endpoints: they are wrong keys here, and count as wrong credentials.
+   */
+  authenticate(view: PolicyView, request: CallerRequest): Caller | Promise<Caller>
+  /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
+  addressOf(view: PolicyView, request: CallerRequest): string
+}

@@ -9,7 +9,7 @@ import type { IdentityRules } from './identity-rules.ts'
 /** Tokens with many claims have 2 to 4 kB; a longer text is neither hashed nor parsed. */
 const tokenLengthMax = 8_192
 
-/** What a request carries to say who calls. */
+/** What a request carries to authenticate its caller. */
 export interface Credential {
   readonly place: CredentialPlace
   readonly text: string
@@ -22,7 +22,7 @@ const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
 /**
  * The one credential that decides: the first key in the policy's order of headers, then in the query, then a token. A
  * Bearer that looks like a token is no key as long as something else is. An empty header carries nothing; a parameter
- * that comes twice carries no key that anybody has.
+ * that comes twice carries a key that belongs to no subject.
  */
 export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders, url: string): Credential | undefined {
   const hasIssuers = rules.issuers.size > 0
@@ -59,7 +59,7 @@ function looksSigned(text: string): boolean {
   return second !== -1 && text.indexOf('.') !== second && text.indexOf('.', second + 1) === -1
 }
 
-/** The value of a parameter by its decoded name; empty, which nobody's key is, when it comes twice. */
+/** The value of a parameter by its decoded name; empty, which is no subject's key, when it comes twice. */
 function queryValue(url: string, name: string): string | undefined {
   const start = url.indexOf('?')
   if (start === -1) return undefined

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { compileAddresses } from './address-set.ts'
 import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
+import { compileAddresses } from './identity-rules.ts'
 
 const proxies = compileAddresses(['10.0.0.0/8', 'fd00::/8', '192.0.2.1'])
 const behind = (headers: Record<string, string>) => {

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
-import type { AddressSet } from './address-set.ts'
+import type { AddressSet } from './identity-rules.ts'
 
 /** Proxies in a row that are looked through. More than a few is a loop or a forgery. */
 const hopsMax = 32
 
-/** What the proxies in front say of where a request came from; undefined when they say nothing. */
+/** What the proxies in front say about where a request came from; undefined when they say nothing. */
 export function forwardedBy(
   headers: IncomingHttpHeaders,
 ): { readonly list: string; readonly readHop: ReadHop } | undefined {
@@ -18,8 +18,8 @@ export function forwardedBy(
 type ReadHop = (text: string) => string
 
 /**
- * The caller behind trusted proxies: the rightmost hop that is none of them, because each proxy appends whom it talked
- * to, and what stands further left anybody can have written. A hop that cannot be read ends the walk at the last that
+ * The caller behind trusted proxies: the rightmost hop that is none of them. Each proxy appends the address that it talked
+ * to, and what is further left any client can have written. A hop that cannot be read ends the walk at the last one that
  * could; so does the end of the list.
  */
 export function rightmostUntrusted(peer: string, list: string, readHop: ReadHop, proxies: AddressSet): string {

@@ -1,27 +1,45 @@
+import { BlockList, isIPv4 } from 'node:net'
 import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/policy/policy.ts'
-import { type AddressSet, compileAddresses } from './address-set.ts'
 import type { CredentialPlace } from './caller.ts'
 
-/** A place where a key may stand, as it is looked at in each request. */
+/** A place in a request where a key may be. */
 export interface KeyPlace {
   readonly place: CredentialPlace
   readonly name: string
 }
 
-/** What a policy says about callers, worked out once. */
+/** What a policy says about callers, computed once. */
 export interface IdentityRules {
   readonly identity: Identity
-  /** In the order they are looked at; `authorization` stands for its Bearer token. */
+  /** In the order in which they are tried; `authorization` stands for its Bearer token. */
   readonly keyHeaders: readonly KeyPlace[]
   readonly keyQuery: KeyPlace | undefined
   /** By the `iss` of their tokens. */
   readonly issuers: ReadonlyMap<string, JwtIssuer>
   readonly trusted: (TrustedHeaders & { readonly place: CredentialPlace; readonly peers: AddressSet }) | undefined
-  /** Undefined when there are none: then nobody's word on addresses is asked for. */
+  /** Undefined when there are none: then no header is believed about addresses. */
   readonly proxies: AddressSet | undefined
 }
 
 const compiled = new WeakMap<Identity, IdentityRules>()
+
+/**
+ * Compiles `cidrs` as the policy has checked them: `10.0.0.0/8`, `2001:db8::/32`, or one address. `has` takes an address as
+ * `plainAddress` writes it; a text that is no address is in no set.
+ */
+export function compileAddresses(cidrs: readonly string[]) {
+  const networks = new BlockList()
+  for (const cidr of cidrs) {
+    const [network = '', bits] = cidr.split('/')
+    const family = isIPv4(network) ? 'ipv4' : 'ipv6'
+    networks.addSubnet(network, bits === undefined ? (family === 'ipv4' ? 32 : 128) : Number(bits), family)
+  }
+  return {
+    has: (address: string): boolean => address !== '' && networks.check(address, isIPv4(address) ? 'ipv4' : 'ipv6'),
+  }
+}
+
+export type AddressSet = ReturnType<typeof compileAddresses>
 
 /** The rules of an identity, the same object each time. */
 export function identityRules(identity: Identity): IdentityRules {

@@ -5,13 +5,13 @@ import { parseSubjectId } from '@weir/policy/policy-values.ts'
 /** A caller that is only an address, as `addressScope` writes it. */
 export const anonymousSubject = (scope: string, plan: Plan): Subject => unlistedSubject(`ip:${scope}`, plan)
 
-/** Of requests that name nobody: counted under the domain in which a gateway asked. No subject of a policy begins so. */
+/** The subject of requests that name none: they count under the gateway's domain. No subject of a policy begins so. */
 export const unnamedSubject = (domain: string): Subject => unlistedSubject(`_domain:${domain}`, noPlan)
 
 /**
  * The subject that a token or a trusted proxy names: the policy's own if it has one, else one of the plan that is named
  * along with it, else one of the plan that all of them have. Undefined where there is no plan, and for an id that no
- * subject may have: Weir's own (`ip:…`, `_…`) are nobody's to name.
+ * subject may have: none may name Weir's own (`ip:…`, `_…`).
  */
 export function namedSubject(
   policy: Policy,

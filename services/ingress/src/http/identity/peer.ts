@@ -9,9 +9,9 @@ interface Peer {
   readonly rules: IdentityRules
   readonly address: string
   readonly scope: string
-  /** Its word on where requests come from is taken. */
+  /** It may say where requests come from. */
   readonly isProxy: boolean
-  /** Its word on who calls is taken. */
+  /** It may say who calls. */
   readonly namesSubjects: boolean
   /** The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's. */
   lastList: string | undefined
@@ -20,7 +20,7 @@ interface Peer {
 
 const peers = new WeakMap<Socket, Peer>()
 
-/** Worked out once per connection and policy. */
+/** Computed once per connection and policy. */
 function peerOf(socket: Socket, rules: IdentityRules): Peer {
   const before = peers.get(socket)
   if (before !== undefined && before.rules === rules) return before
@@ -38,10 +38,10 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
   return peer
 }
 
-/** Whether the very peer of the connection may name subjects; what it says of addresses further away changes nothing. */
+/** Whether the peer of the connection itself may name subjects; what it says about addresses further away changes nothing. */
 export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
 
-/** Whether the very peer of the connection is a proxy whose word on the original request is taken. */
+/** Whether the peer of the connection itself is a proxy that may say what the original request was. */
 export const isTrustedProxy = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).isProxy
 
 /** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */

@@ -3,28 +3,23 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 
-/** Keys are asked for again after this; issuers publish new ones long before they sign with them. */
+/** Keys are fetched again after this; issuers publish new ones long before they sign with them. */
 const refreshAfterMs = 600_000
-/** Issuers that are down keep their callers so long. Beyond, a key may have been withdrawn for a reason. */
+/** While an issuer is down its keys are used for this long. Beyond, a key may have been withdrawn for a reason. */
 const staleMaxMs = 86_400_000
 /** The issuer is asked at most this often, whatever key ids tokens name. */
 const attemptEveryMs = 10_000
-/** Requests with a new token wait for their issuer's answer, from when it is asked: half of what gateways give Weir (2 s). */
+/** A request with a new token waits this long for its issuer's answer: half of what gateways give Weir (2 s). */
 const waitMsMax = 1_000
-/** The issuer may take longer than requests wait: the next ones then find its keys. Less than `attemptEveryMs`. */
+/** The issuer may take longer than requests wait: later requests then find its keys. Less than `attemptEveryMs`. */
 const fetchDeadlineMs = 3_000
 /** A key has 0.5 kB, or 2 kB with its certificate; issuers have a handful. */
 const answerBytesMax = 262_144
 
-/** The keys could not be had; nothing is known about the token. */
+/** The keys could not be fetched; nothing is known about the token. */
 export class SigningKeysUnavailable extends Error {}
 
-/** The public keys of an issuer, fetched when they are first asked for. */
-export interface SigningKeys {
-  /** Rejects with `SigningKeysUnavailable`, or as jose does when no key fits. */
-  readonly keyFor: JWTVerifyGetKey
-}
-
+/** What fetching an issuer's keys works with. */
 export interface KeyFetching {
   readonly outgoing: Outgoing
   readonly elapsedMs: () => number
@@ -33,10 +28,14 @@ export interface KeyFetching {
 }
 
 /**
- * Keeps an issuer's keys: refreshed in the background while they are in use, kept for a day while the issuer is down, and
- * asked for again at once when a token names a key that is not among them, in case the issuer has a new one.
+ * Caches an issuer's public keys, fetched when one is first needed: refreshed in the background while they are in use, kept
+ * for a day while the issuer is down, and fetched again immediately when a token names a key that is not among them, in case
+ * the issuer has a new one. The result rejects with `SigningKeysUnavailable`, or as jose does when no key fits.
  */
-export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log, counters }: KeyFetching): SigningKeys {
+export function createSigningKeys(
+  issuer: JwtIssuer,
+  { outgoing, elapsedMs, log, counters }: KeyFetching,
+): JWTVerifyGetKey {
   let keys: { readonly set: JWTVerifyGetKey; readonly text: string } | undefined
   let fetchedAt = 0
   let triedAt = Number.NEGATIVE_INFINITY
@@ -76,32 +75,33 @@ export function createSigningKeys(issuer: JwtIssuer, { outgoing, elapsedMs, log,
     return underWay
   }
 
-  return {
-    async keyFor(header, token) {
-      const age = elapsedMs() - fetchedAt
-      if (keys === undefined || age > staleMaxMs) {
-        await refresh()
-        if (keys === undefined || elapsedMs() - fetchedAt > staleMaxMs) throw new SigningKeysUnavailable(issuer.issuer)
-      } else if (age > refreshAfterMs) void refresh()
-      try {
-        return await keys.set(header, token)
-      } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
-        if (await refresh()) return await keys.set(header, token)
-        // The issuer may have a new key, and did not say.
-        if (hasFailed || underWay !== undefined) throw new SigningKeysUnavailable(issuer.issuer)
-        throw error
-      }
-    },
+  return async function keyFor(header, token) {
+    const age = elapsedMs() - fetchedAt
+    if (keys === undefined || age > staleMaxMs) {
+      await refresh()
+      if (keys === undefined || elapsedMs() - fetchedAt > staleMaxMs) throw new SigningKeysUnavailable(issuer.issuer)
+    } else if (age > refreshAfterMs) void refresh()
+    try {
+      return await keys.set(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+      if (await refresh()) return await keys.set(header, token)
+      // The issuer may have a new key, and did not say.
+      if (hasFailed || underWay !== undefined) throw new SigningKeysUnavailable(issuer.issuer)
+      throw error
+    }
   }
 }
 
-/** The text of a JWKS. Over plain http anybody on the way could put in a key of their own. */
+/** The text of a JWKS. Over plain http any host on the way could put in a key of its own. */
 async function fetchKeySet({ jwksUrl, allowPrivate }: JwtIssuer, outgoing: Outgoing): Promise<string> {
   if (!allowPrivate && new URL(jwksUrl).protocol !== 'https:') throw new Error('jwksUrl must be https')
   const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
   const { status, body, isCut } = await outgoing.send({
-    ...{ method: 'GET', url: jwksUrl, allowPrivate, headers },
+    method: 'GET',
+    url: jwksUrl,
+    allowPrivate,
+    headers,
     deadlineMs: fetchDeadlineMs,
     answerBytesMax,
   })

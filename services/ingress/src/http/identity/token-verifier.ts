@@ -2,32 +2,32 @@ import type { JwtIssuer } from '@weir/policy/policy.ts'
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { IdentityRules } from './identity-rules.ts'
-import { createSigningKeys, type KeyFetching, type SigningKeys, SigningKeysUnavailable } from './signing-keys.ts'
+import { createSigningKeys, type KeyFetching, SigningKeysUnavailable } from './signing-keys.ts'
 
-/** Answers remembered, about 0.5 kB each. */
+/** Remembered answers, about 0.5 kB each. */
 const answersMax = 20_000
-/** A token whose key the issuer has withdrawn is good for so long still. */
+/** A token whose key the issuer has withdrawn is accepted for this long still. */
 const answerMsMax = 60_000
 /** Clocks of issuers and of this machine differ by less. */
 const clockToleranceS = 5
-/** Verifications at once. One takes 0.2 ms of a core; only an issuer that does not answer lets them gather. */
+/** Concurrent verifications. One takes 0.2 ms of a core; only an issuer that does not answer lets them gather. */
 const underWayMax = 4_096
-/** Issuers whose keys are kept. A policy has at most 16, and edits leave the keys of others behind. */
+/** Issuers whose keys are cached. A policy has at most 16, and edits leave the keys of others behind. */
 const issuersMax = 100
 /** Keys tried for a token that does not name its key. */
 const keysTriedMax = 4
-/** Of what issuers may sign with. Whatever a policy says, a public key is never the secret of an HMAC. */
+/** The algorithms that issuers may sign with. Whatever a policy says, a public key is never the secret of an HMAC. */
 const signatures = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/
 
 /** What a token was found to be. */
 export type TokenAnswer =
   | { readonly kind: 'right'; readonly issuer: JwtIssuer; readonly claims: JWTPayload }
-  /** `isGuess`: it was not found to be signed by an issuer of the policy. One that is only out of date is none. */
+  /** `isGuess`: no issuer of the policy was found to have signed it. A token that is only out of date is no guess. */
   | { readonly kind: 'refused'; readonly isGuess: boolean }
   /** It may be right: its issuer's keys could not be had, or too many tokens are being verified. */
   | { readonly kind: 'unsure' }
 
-/** A remembered answer; who the caller is by it, another may note here. */
+/** A remembered answer, with a place for the caller that it makes. */
 export interface KnownToken<T> {
   readonly rules: IdentityRules
   readonly answer: TokenAnswer
@@ -35,26 +35,20 @@ export interface KnownToken<T> {
   note: T | undefined
 }
 
-export interface TokenVerifier<T> {
-  /** The answer of the last minute to the token of this fingerprint under the same rules. */
-  known(fingerprint: string, rules: IdentityRules): KnownToken<T> | undefined
-  /** Never rejects. Requests with one token share one verification. */
-  verify(token: string, fingerprint: string, rules: IdentityRules): Promise<KnownToken<T>>
-}
-
-/** What a verifier works with. */
+/** The parts of a verifier. */
 export interface VerifierOptions extends KeyFetching {
   readonly nowMs: () => number
   readonly counters: KeyFetching['counters'] & { tokensVerified: number }
 }
 
-export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<T> {
+/** Verifies signed tokens with the keys of their issuers, and remembers the answers. */
+export function createTokenVerifier<T>(options: VerifierOptions) {
   const { elapsedMs, nowMs, counters } = options
   const answers = new LRUCache<string, KnownToken<T>>({ max: answersMax })
   const underWay = new Map<string, { readonly rules: IdentityRules; readonly answer: Promise<KnownToken<T>> }>()
-  const keysOf = new LRUCache<string, SigningKeys>({ max: issuersMax })
+  const keysOf = new LRUCache<string, JWTVerifyGetKey>({ max: issuersMax })
 
-  const signingKeys = (issuer: JwtIssuer): SigningKeys => {
+  const signingKeys = (issuer: JwtIssuer): JWTVerifyGetKey => {
     const name = JSON.stringify([issuer.issuer, issuer.jwksUrl, issuer.allowPrivate])
     const before = keysOf.get(name)
     if (before !== undefined) return before
@@ -68,7 +62,7 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
     if (issuer === undefined) return { rules, answer: guess, freshUntil: elapsedMs() + answerMsMax }
     counters.tokensVerified += 1
     try {
-      const claims = await verifiedClaims(token, issuer, signingKeys(issuer).keyFor, nowMs())
+      const claims = await verifiedClaims(token, issuer, signingKeys(issuer), nowMs())
       const freshMs = Math.min(answerMsMax, ((claims.exp ?? 0) + clockToleranceS) * 1_000 - nowMs())
       return { rules, answer: { kind: 'right', issuer, claims }, freshUntil: elapsedMs() + freshMs }
     } catch (error) {
@@ -82,11 +76,13 @@ export function createTokenVerifier<T>(options: VerifierOptions): TokenVerifier<
   }
 
   return {
-    known(fingerprint, rules) {
+    /** The answer of the last minute to the token of this fingerprint under the same rules. */
+    known(fingerprint: string, rules: IdentityRules): KnownToken<T> | undefined {
       const known = answers.get(fingerprint)
       return known !== undefined && known.rules === rules && elapsedMs() < known.freshUntil ? known : undefined
     },
-    verify(token, fingerprint, rules) {
+    /** Never rejects. Requests with one token share one verification. */
+    verify(token: string, fingerprint: string, rules: IdentityRules): Promise<KnownToken<T>> {
       const before = underWay.get(fingerprint)
       if (before !== undefined && before.rules === rules) return before.answer
       if (underWay.size >= underWayMax) {
@@ -108,16 +104,16 @@ const refused: TokenAnswer = { kind: 'refused', isGuess: false }
 const unsure: TokenAnswer = { kind: 'unsure' }
 const guess: TokenAnswer = { kind: 'refused', isGuess: true }
 
-/** The issuer that the token says it is from; nothing of it is believed yet. */
+/** The issuer that the token names. None of its claims is believed yet. */
 function issuerOf(token: string, { issuers }: IdentityRules): JwtIssuer | undefined {
   try {
     return issuers.get(decodeJwt(token).iss ?? '')
   } catch {
-    return undefined // claims that cannot be read: it only looks like a token, and is nobody's
+    return undefined // its claims cannot be read: it only looks like a token
   }
 }
 
-/** Rejects for whatever is wrong. The signature is checked before any claim is. */
+/** Rejects for any fault of the token. The signature is checked before any claim is. */
 async function verifiedClaims(
   token: string,
   issuer: JwtIssuer,

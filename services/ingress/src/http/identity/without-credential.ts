@@ -1,11 +1,15 @@
 import type { PolicyView } from '../../policy-view.ts'
-import { type Caller, type CallerRequest, stranger } from './caller.ts'
+import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { callerScope, mayNameSubjects } from './peer.ts'
 
-/** A caller whom a trusted proxy names, else one that is only an address. */
-export function withoutCredential({ policy }: PolicyView, rules: IdentityRules, request: CallerRequest): Caller {
+/** Authenticates the subject that a trusted proxy names, else an anonymous caller by its address. */
+export function authenticateWithoutCredential(
+  { policy }: PolicyView,
+  rules: IdentityRules,
+  request: CallerRequest,
+): Caller {
   const { headers, socket } = request
   const { trusted, identity } = rules
   const id = trusted === undefined ? undefined : headers[trusted.subject]
@@ -13,11 +17,11 @@ export function withoutCredential({ policy }: PolicyView, rules: IdentityRules, 
     const { planHeader, plan, place } = trusted
     const planName = planHeader === undefined ? undefined : headers[planHeader]
     const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
-    return subject === undefined ? stranger : { kind: 'known', subject, keyId: '', carriedIn: place }
+    return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: place }
   }
-  if (identity.anonymousPlan === undefined) return stranger
+  if (identity.anonymousPlan === undefined) return unauthenticated
   const scope = callerScope(socket, headers, rules)
-  if (scope === '') return stranger
+  if (scope === '') return unauthenticated
   return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
 }
 

@@ -93,7 +93,7 @@ export function answerCheck(
   if (body.ip !== undefined && ip === '') return problem(badCheck('ip must be an IPv4 or IPv6 address.'))
   const who = whoIsAsked(view, asker, body, nowMs)
   if (who.kind === 'problem') return who
-  if (who.kind === 'stranger') {
+  if (who.kind === 'unauthenticated') {
     return gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }).then(decided)
   }
   const notOwn = isOwn ? whyNotOwn(view, asker, body, route) : undefined
@@ -167,7 +167,7 @@ function matchAsked({ matchRoute }: PolicyView, body: CheckBody): Matched | Retu
 
 type Who =
   | { readonly kind: 'subject'; readonly subject: Subject; readonly keyId: string }
-  | { readonly kind: 'stranger' }
+  | { readonly kind: 'unauthenticated' }
   | ReturnType<typeof problem>
 
 const ownSubjectOnly: Problem = {
@@ -190,7 +190,7 @@ export function whoIsAsked(
   if (text !== undefined && id !== undefined) return problem(badCheck('Give subject or key, not both.'))
   if (text !== undefined) {
     const key = findKey(policy, text, nowMs)
-    return key === undefined ? { kind: 'stranger' } : { kind: 'subject', subject: key.subject, keyId: key.id }
+    return key === undefined ? { kind: 'unauthenticated' } : { kind: 'subject', subject: key.subject, keyId: key.id }
   }
   if (id === undefined) return problem(badCheck('Give subject or key.'))
   const subject = subjectNamed(policy, id)

@@ -42,7 +42,7 @@ type Refused = Pick<Stranger, 'retryAfterMs' | 'isUnsure'>
 
 /**
  * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
- * identifier they would be wrong keys. Callers without a credential of their own may not ask here.
+ * authenticator they would be wrong keys. Callers without a credential of their own may not ask here.
  */
 export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () => string) {
   const isRoot = createAdminCheck(adminTokenSha256)
@@ -50,7 +50,7 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () 
   const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
-    const ip = ports.identifier.addressOf(view, origin(request))
+    const ip = ports.authenticator.addressOf(view, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
     const { retryAfterMs, isUnsure } = why
     const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
@@ -83,17 +83,17 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () 
       return
     }
     const settle = (caller: Caller): void | Promise<void> => {
-      if (caller.kind === 'stranger') return refuse(view, request, reply, caller)
+      if (caller.kind === 'unauthenticated') return refuse(view, request, reply, caller)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
-      const ip = ports.identifier.addressOf(view, origin(request))
+      const ip = ports.authenticator.addressOf(view, origin(request))
       const renew = async (live: PolicyView) => {
-        const again = await ports.identifier.identify(live, origin(request))
+        const again = await ports.authenticator.authenticate(live, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
       request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, renew }
       done()
     }
-    const found = ports.identifier.identify(view, origin(request))
+    const found = ports.authenticator.authenticate(view, origin(request))
     const settled = found instanceof Promise ? found.then(settle) : settle(found)
     // Without an answer the caller would wait for ever, and the process would end over it.
     if (settled instanceof Promise) settled.catch(done)

@@ -5,7 +5,7 @@ import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, test } from 'vitest'
 import { buildApps } from '../../app.ts'
-import { createIdentifier } from '../../http/identify.ts'
+import { createAuthenticator } from '../../http/authenticate.ts'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 
@@ -45,7 +45,7 @@ async function open() {
   const { api } = await buildApps(
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
-      identifier: createIdentifier({ clock, log }),
+      authenticator: createAuthenticator({ clock, log }),
       outcomes: { append: () => true },
       store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
       log: decisions,

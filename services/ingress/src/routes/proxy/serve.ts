@@ -39,10 +39,10 @@ export function createServe(
     if (target.readings !== undefined && mayBeRoute(view, method, [target.path, ...target.readings])) {
       return answerProblem(arrival, isClosing, oddPathOfRoute)
     }
-    const asked = { ip: ports.identifier.addressOf(view, origin), route, method: recordedMethod(method) }
-    const found = ports.identifier.identify(view, origin)
+    const asked = { ip: ports.authenticator.addressOf(view, origin), route, method: recordedMethod(method) }
+    const found = ports.authenticator.authenticate(view, origin)
     const caller = found instanceof Promise ? await found : found
-    if (caller.kind === 'stranger') {
+    if (caller.kind === 'unauthenticated') {
       const { retryAfterMs, isUnsure } = caller
       const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
       return refuse(arrival, isClosing, verdict, ports)
@@ -65,7 +65,7 @@ export function createServe(
         idempotencyKey: undefined,
         client: problem === undefined ? arrival.response : undefined,
       },
-      renew: async (live) => callerIn(await ports.identifier.identify(live, origin)),
+      renew: async (live) => callerIn(await ports.authenticator.authenticate(live, origin)),
     })
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
     const ownHeaders = startHeaders(arrival, isClosing, problem !== undefined)

@@ -1,0 +1,43 @@
+import { LRUCache } from 'lru-cache'
+
+/** A program with a revoked key is throttled too; it may retry every second without blocking its neighbours. */
+const wrongPerWindowMax = 100
+const windowMs = 60_000
+/** About 10 MB. Beyond, the addresses that failed longest ago are forgotten. */
+const addressesMax = 50_000
+
+/**
+ * Limits wrong credentials by address, so that keys cannot be guessed quickly from anywhere. It counts those of this
+ * process. `elapsedMs` never goes back.
+ */
+export function createAuthFailureThrottle(elapsedMs: () => number) {
+  const counts = new LRUCache<string, { since: number; wrong: number }>({ max: addressesMax })
+  let blockedUntil = 0
+  return {
+    /** Whether no address is blocked, as is nearly always so. Then no address needs to be looked up. */
+    get isQuiet() {
+      return blockedUntil === 0
+    },
+    /** How long no new credential of this address is looked up; 0 when it may try. */
+    blockedMs(address: string): number {
+      const now = elapsedMs()
+      if (now >= blockedUntil) {
+        blockedUntil = 0
+        return 0
+      }
+      const count = counts.get(address)
+      if (count === undefined || count.wrong < wrongPerWindowMax) return 0
+      return Math.max(0, Math.ceil(count.since + windowMs - now))
+    },
+    countWrong(address: string): void {
+      const now = elapsedMs()
+      const count = counts.get(address)
+      if (count === undefined || now >= count.since + windowMs) {
+        counts.set(address, { since: now, wrong: 1 })
+        return
+      }
+      count.wrong += 1
+      if (count.wrong >= wrongPerWindowMax) blockedUntil = Math.max(blockedUntil, count.since + windowMs)
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import type { PolicyView } from '../../policy-view.ts'
+import { type Caller, type CredentialPlace, unauthenticated } from './caller.ts'
+import type { IdentityRules } from './identity-rules.ts'
+import { namedSubject } from './named-subject.ts'
+import { createTokenVerifier, type KnownToken, type VerifierOptions } from './token-verifier.ts'
+
+const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
+/** An issuer that did not answer is asked again after 10 s at the latest. */
+const unsure: Caller = { kind: 'unauthenticated', retryAfterMs: 10_000, isUnsure: true }
+
+/** Who a verified token makes the caller, and under which view that was computed. */
+interface NotedCaller {
+  readonly view: PolicyView
+  readonly caller: Caller
+}
+
+/** Authenticates callers by signed tokens. */
+export function createTokenAuthenticator(options: VerifierOptions) {
+  const verifier = createTokenVerifier<NotedCaller>(options)
+  return {
+    /**
+     * Returns the caller directly for a token that was verified within the last minute. Undefined for a token that no
+     * issuer of the policy was found to have signed. Never rejects.
+     */
+    authenticate(
+      view: PolicyView,
+      rules: IdentityRules,
+      { text, fingerprint }: { readonly text: string; readonly fingerprint: string },
+    ): Caller | undefined | Promise<Caller | undefined> {
+      const known = verifier.known(fingerprint, rules)
+      if (known !== undefined) return callerOf(view, known)
+      return verifier.verify(text, fingerprint, rules).then((found) => callerOf(view, found))
+    },
+  }
+}
+
+function callerOf(view: PolicyView, found: KnownToken<NotedCaller>): Caller | undefined {
+  if (found.note?.view === view) return found.note.caller
+  const { answer } = found
+  if (answer.kind === 'unsure') return unsure
+  if (answer.kind === 'refused') return answer.isGuess ? undefined : unauthenticated
+  const { issuer, claims } = answer
+  const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
+  const subject = namedSubject(view.policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
+  const caller: Caller =
+    subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearer }
+  found.note = { view, caller }
+  return caller
+}
