@@ -4,9 +4,9 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
+import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -91,7 +91,7 @@ test('waiting as long as a refusal says makes room for a marker, and not before 
 
 test('a marker that is kept longer because it was settled still counts', async () => {
   const { redis, store, subject, settled, clock, now } = await open(2)
-  const settlements = createSettlements({ redis, owner: 'one', now, answerMs: 20_000 })
+  const settlements = new RedisSettlements({ redis, owner: 'one', now, answerMs: 20_000 })
   const requests = [settled(1_000), settled(1_000)]
   for (const request of requests) await store.decide(request)
   for (const { reservation } of requests) await settlements.settle({ subject, id: reservation.id, cost: 2 })
@@ -111,11 +111,11 @@ test('the count of markers expires with them, and stays small whatever times the
 
 test('a marker takes no more bytes in Redis than docs/limits.md says', async () => {
   const { redis, store, subject, settled, once, keys, now } = await open(100)
-  const settlements = createSettlements({ redis, owner: randomUUID(), now, answerMs: 20_000 })
+  const settlements = new RedisSettlements({ redis, owner: randomUUID(), now, answerMs: 20_000 })
   const requests = [settled(), settled()]
   for (const request of [...requests, once()]) await store.decide(request)
   await settlements.settle({ subject, id: requests[0]?.reservation.id ?? '', cost: 500 })
-  createRecordedAdmissions({ redis, deadlineMs: 20_000 }).mark(subject, uuidv7(now()), uuidv7(now()))
+  new RedisIdempotencyRecords({ redis, deadlineMs: 20_000 }).mark(subject, uuidv7(now()), uuidv7(now()))
   await vi.waitFor(async () => expect((await keys()).some((key) => key.includes('_recorded'))).toBe(true))
   const found: Record<string, number[]> = {}
   for (const key of await keys()) {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
-import { createTelling } from '@weir/ingress/decide/correct/correction-ack-queue.ts'
+import { CorrectionAckQueue } from '@weir/ingress/decide/correct/correction-ack-queue.ts'
 import { encodeCorrectionOpen } from '@weir/ingress/decide/correct/correction-record.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
@@ -17,7 +17,7 @@ import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { layerStore } from '@weir/redis/layers/all-layers.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -74,7 +74,7 @@ async function open() {
           store: layers,
           log,
           clock: systemClock,
-          settlements: createSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
+          settlements: new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
         },
       },
       logger,
@@ -299,7 +299,7 @@ test('a process that dies between Redis and the record leaves it owed: a repeat 
   const { body: checked } = await check({ cost: 50, settle: '1h' })
   const wish = { id: checked.id, cost: 20 }
   // All that a process has done that ends there.
-  await createSettlements({ redis, owner: 'dead' }).settle({ subject, ...wish })
+  await new RedisSettlements({ redis, owner: 'dead' }).settle({ subject, ...wish })
   const patient = await startProcess('two')
   const waits = await patient.settle(wish)
   expect([waits.status, corrections()]).toEqual([503, []])
@@ -318,7 +318,7 @@ test('a process that dies after it wrote the record: whoever starts next on its 
   const base = await mkdtemp(join(tmpdir(), 'weir-journals-'))
   onTestFinished(() => rm(base, { recursive: true }))
   await mkdir(join(base, 'dead', 'adopted', 'older'), { recursive: true })
-  const dead = createSettlements({ redis, owner: 'dead', answerMs: 20_000 })
+  const dead = new RedisSettlements({ redis, owner: 'dead', answerMs: 20_000 })
   for (const [at, wish] of wishes.entries()) {
     wish.id = (await check({ cost: 50, settle: '1h' })).body.id
     await dead.settle({ subject, ...wish })
@@ -336,12 +336,12 @@ test('a process that dies after it wrote the record: whoever starts next on its 
   }
   const found = await findWrittenCorrections(base)
   expect(found.map(({ id }) => id).toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
-  const telling = createTelling({ log: createLogger('test', 'silent') })
-  telling.tellTo(createSettlements({ redis, owner: 'next' }))
-  const told: string[] = []
-  telling.tell(found, ({ id }) => told.push(id))
-  await expect.poll(() => told.toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
-  expect(telling.close()).toBe(0)
+  const settlements = new RedisSettlements({ redis, owner: 'next' })
+  const ackQueue = new CorrectionAckQueue({ settlements, log: createLogger('test', 'silent') })
+  const acked: true[] = []
+  ackQueue.enqueue(found, () => acked.push(true))
+  await expect.poll(() => acked.length).toBe(wishes.length)
+  expect(ackQueue.close()).toBe(0)
   const next = await startProcess('next')
   for (const wish of wishes) expect(await next.settle(wish)).toMatchObject({ status: 200, body: { cost: wish.cost } })
   expect(corrections()).toEqual([])

@@ -5,7 +5,7 @@ import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -29,7 +29,7 @@ async function open() {
   }
   const used = async (request: LimitRequest) =>
     (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)
-  const processOf = (owner: string) => createSettlements({ redis, owner, now, answerMs: 20_000 })
+  const processOf = (owner: string) => new RedisSettlements({ redis, owner, now, answerMs: 20_000 })
   return { redis, clock, store, subject, ask, used, processOf, settlements: processOf('one') }
 }
 

@@ -12,7 +12,6 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { limitKey } from './keys.ts'
-import type { Pauses } from './pauses.ts'
 
 export interface MemoryLimitStoreOptions {
   readonly clock: Clock
@@ -20,10 +19,10 @@ export interface MemoryLimitStoreOptions {
 }
 
 /** Decides like Redis, in this process alone and without forgetting anything: for tests of what stands in front of a store. */
-export const createMemoryLimitStore = (options: MemoryLimitStoreOptions): LimitStore & Pauses =>
+export const createMemoryLimitStore = (options: MemoryLimitStoreOptions): MemoryLimitStore =>
   new MemoryLimitStore(options)
 
-class MemoryLimitStore implements LimitStore, Pauses {
+class MemoryLimitStore implements LimitStore {
   readonly #clock: Clock
   readonly #boundaries: typeof periodBoundaries
   readonly #cells = new Map<string, ModelCell>()

@@ -12,15 +12,6 @@ import { readScript } from './scripts.ts'
 /** Pausing may wait longer than a decision, but its caller waits too. */
 const answerMsDefault = 1_000
 
-/** Makes limits refuse for a while whatever room they have, in every process. */
-export interface Pauses {
-  /**
-   * Of a limit with `onExceed: delay`, which alone listens to it. A pause that stands is only ever lengthened. Resolves to the
-   * milliseconds until its end, or to undefined when Redis did not answer: it may stand or not, and asking again is safe.
-   */
-  pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined>
-}
-
 export interface PausesOptions {
   readonly redis: Redis | ClusterConnection
   readonly answerMs?: number
@@ -30,8 +21,8 @@ export interface PausesOptions {
   readonly now?: () => number | undefined
 }
 
-/** Over all processes that share the Redis. */
-export function createPauses(options: PausesOptions): Pauses {
+/** Returns what pauses limits in all processes that share the Redis. */
+export function createPauses(options: PausesOptions) {
   const { redis, answerMs = answerMsDefault, onFault, now = () => undefined } = options
   const { source } = readScript('pause')
   const serverOf = serverFinder(redis)
@@ -41,7 +32,11 @@ export function createPauses(options: PausesOptions): Pauses {
     return Number(await serverOf(key).eval(source, 1, key, time, ms))
   }
   return {
-    async pause(limit, scope, ms) {
+    /**
+     * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds until
+     * its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
+     */
+    async pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined> {
       if (!Number.isSafeInteger(ms) || ms < 1 || ms > pauseMsMax) throw new RangeError(`a pause of ${ms} ms`)
       const paused = set(blockKey(limit, scope), ms).catch((error: unknown) => {
         const { code } = readScriptError(error)

@@ -1,4 +1,5 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
+import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
@@ -15,55 +16,6 @@ import {
   settleMaxOf,
   takenMarker,
 } from './settlement-marker.ts'
-
-/** What a decision comes to. */
-export interface Settlement {
-  readonly subject: string
-  /** Of the decision. */
-  readonly id: string
-  /** Units, a non-negative safe integer. */
-  readonly cost: number
-  /** By the subject itself: only what it asked for itself, and to no more than that was charged. Without it the caller may settle for any subject. */
-  readonly isOwn?: boolean
-}
-
-/** A decision whose cost was settled, now or before: whoever asks is told the same. */
-export interface Settled {
-  readonly kind: 'settled'
-  readonly cost: number
-  /** What was charged when it was decided. */
-  readonly chargedCost: number
-  /** As it was handed in with the decision. */
-  readonly about: string
-  /** Limits whose counts were corrected, as that left them. */
-  readonly limits: readonly LimitState[]
-  /** Redis's clock when it was settled. */
-  readonly settledAtUs: number
-  /** Its record is owed by the process that asks, which is to write it and then to say so. */
-  readonly isOwed: boolean
-}
-
-export type SettlementResult =
-  | Settled
-  /** No such decision of this subject, none that can be settled, or none any more. */
-  | { readonly kind: 'unknown' }
-  /** The subject may not settle it: it was not asked for by the subject itself. */
-  | { readonly kind: 'forbidden' }
-  /** Nothing was done: it can be settled to that at most. */
-  | { readonly kind: 'too-much'; readonly settleMax: number }
-  /** It was settled to another cost. */
-  | { readonly kind: 'conflict'; readonly cost: number }
-  /** Another process settled it a moment ago, and owes the record: it is waited for before it is given up as dead. */
-  | { readonly kind: 'busy'; readonly retryAfterMs: number }
-  /** Redis did not answer. What was done of it stands, and is found by a repeat. */
-  | { readonly kind: 'unavailable' }
-
-/** Settles reservations: each once, however often it is asked. */
-export interface Settlements {
-  settle(settlement: Settlement): Promise<SettlementResult>
-  /** The record of a settled decision is safe. False when Redis did not answer: it is owed until Redis is told again, and others may write it again. */
-  recorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
-}
 
 export interface SettlementsOptions {
   readonly redis: Redis | ClusterConnection
@@ -92,9 +44,8 @@ interface Read {
   readonly marker: Marker
 }
 
-export const createSettlements = (options: SettlementsOptions): Settlements => new RedisSettlements(options)
-
-class RedisSettlements implements Settlements {
+/** Settles decisions that were decided with `reservation`; each once, however often it is asked. */
+export class RedisSettlements {
   readonly #redis: Redis | ClusterConnection
   readonly #owner: string
   readonly #graceMs: number
@@ -118,6 +69,10 @@ class RedisSettlements implements Settlements {
     return await withTimeout(settled, this.#answerMs, unavailable)
   }
 
+  /**
+   * The record of a settled decision is safe. False when Redis did not answer: the record stays owed until Redis is told
+   * again, and another process may write it again.
+   */
   async recorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
     const key = settlementKey(subject, id)
     const isRecorded = this.#recorded(key).catch(() => false)

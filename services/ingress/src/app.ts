@@ -2,10 +2,9 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance } from 'fastify'
-import { noTelling } from './decide/correct/correction-ack-queue.ts'
-import { createCorrections } from './decide/correct/corrections.ts'
-import { createSettling, noSettlements, type Settling } from './decide/correct/settle.ts'
-import { createGate, type Gate } from './gate.ts'
+import { Corrections } from './decide/correct/corrections.ts'
+import { Settling } from './decide/correct/settle.ts'
+import { Gate } from './gate.ts'
 import { createCallerCheck } from './grpc/caller-check.ts'
 import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
@@ -47,14 +46,9 @@ export async function buildApps(
   adminTokenSha256: () => string,
   tls: { readonly [listener in 'proxy' | 'api' | 'grpc']?: ListenerTls | undefined } = {},
 ): Promise<Apps> {
-  const corrections = createCorrections(ports.log)
-  const gate = createGate({ ...ports, corrections })
-  const settling = createSettling({
-    ...ports,
-    corrections,
-    settlements: ports.settlements ?? noSettlements,
-    telling: ports.telling ?? noTelling,
-  })
+  const corrections = new Corrections(ports.log)
+  const gate = new Gate({ ...ports, corrections })
+  const settling = new Settling({ ...ports, corrections })
   const reverse = createProxy({ ...ports, settling }, gate, logger, { tls: tls.proxy })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)

@@ -1,11 +1,13 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
-import { createCorrections } from './decide/correct/corrections.ts'
-import type { AdmissionRecord, Admissions } from './decide/record/idempotency-records.ts'
-import { type Ask, createGate, type Gate, type GateParts } from './gate.ts'
+import { Corrections } from './decide/correct/corrections.ts'
+import type { IdempotencyRecords } from './decide/ports.ts'
+import type { Ask } from './decide/types.ts'
+import { Gate, type GateParts } from './gate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
 
@@ -43,7 +45,7 @@ beforeEach(() => {
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log,
   }
-  gate = createGate(parts)
+  gate = new Gate(parts)
 })
 
 function ask(given: Partial<Ask> & { readonly id?: string } = {}): Ask {
@@ -144,7 +146,7 @@ test('a refusal that cannot be recorded says so, and that it was one; a request 
 })
 
 test('where a full journal admits, what cannot be recorded is answered as decided, without an id, and stays charged', async () => {
-  gate = createGate({ ...parts, onJournalFull: 'admit' })
+  gate = new Gate({ ...parts, onJournalFull: 'admit' })
   for (let n = 0; n < 2; n += 1) await gate.decide(ask())
   log.isFull = true
   const [admitted, refused, nobody] = [await gate.decide(ask()), await gate.decide(ask()), await stranger()]
@@ -186,8 +188,8 @@ test('what a stalled disk takes after all is the one record of its request, and 
 })
 
 test('of an admission that landed late the correction is given to the journal until it stands there, once', async () => {
-  const corrections = createCorrections(log)
-  gate = createGate({ ...parts, corrections })
+  const corrections = new Corrections(log)
+  gate = new Gate({ ...parts, corrections })
   log.isOverdue = true
   await gate.decide(ask())
   log.land(true)
@@ -255,18 +257,14 @@ test('another process records what the first did not, and refuses for a moment w
   log.isFull = true
   await gate.decide(request)
   log.isFull = false
-  const claims: AdmissionRecord[] = [
-    { kind: 'unknown' },
-    { kind: 'ours' },
-    { kind: 'recorded', recordId: 'its record' },
-  ]
+  const claims: RecordClaim[] = [{ kind: 'unknown' }, { kind: 'claimed' }, { kind: 'recorded', recordId: 'its record' }]
   const marked: string[] = []
-  const admissions: Admissions = {
+  const idempotencyRecords: IdempotencyRecords = {
     mark: (_subject, _admissionId, recordId) => void marked.push(recordId),
     hold: () => () => undefined,
     claim: async () => claims.shift() ?? { kind: 'unknown' },
   }
-  const other = createGate({ ...parts, admissions })
+  const other = new Gate({ ...parts, idempotencyRecords })
   const answers = [await other.decide(request), await other.decide(request), await other.decide(request)]
   expect(answers.map(({ decision }) => decision.reason)).toEqual(['unavailable', 'ok', 'ok'])
   expect(answers[0]?.decision.retryAfterMs).toBe(1_000)
@@ -277,9 +275,13 @@ test('another process records what the first did not, and refuses for a moment w
 
 test('an idempotency key of what meets no limit leaves nothing to be kept, so that the bound of markers holds', async () => {
   const marked: string[] = []
-  const mark: Admissions['mark'] = (_subject, _admissionId, recordId) => void marked.push(recordId)
-  const admissions: Admissions = { mark, hold: () => () => undefined, claim: async () => ({ kind: 'unknown' }) }
-  const other = createGate({ ...parts, admissions })
+  const mark: IdempotencyRecords['mark'] = (_subject, _admissionId, recordId) => void marked.push(recordId)
+  const idempotencyRecords: IdempotencyRecords = {
+    mark,
+    hold: () => () => undefined,
+    claim: async () => ({ kind: 'unknown' }),
+  }
+  const other = new Gate({ ...parts, idempotencyRecords })
   const free = ask({ idempotencyKey: 'order-1', limits: [] })
   const answers = [await other.decide(free), await other.decide(free)]
   expect(log.records.map(({ id }) => id)).toEqual(answers.map(({ id }) => id))

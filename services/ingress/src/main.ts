@@ -4,12 +4,12 @@ import { systemClock } from '@weir/core/clock.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
+import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { layerStore } from '@weir/redis/layers/all-layers.ts'
 import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
-import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import { type Config, readConfig } from '@weir/runtime/read-config.ts'
@@ -17,11 +17,10 @@ import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
 import { type Apps, buildApps } from './app.ts'
 import { ingressVariables } from './config.ts'
-import { registerCorrections } from './correction-metrics.ts'
-import { createTelling } from './decide/correct/correction-ack-queue.ts'
+import { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createAuthenticator } from './http/authenticate.ts'
-import { registerGate, registerMetrics } from './metrics.ts'
+import { registerCorrections, registerGate, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
 
@@ -34,15 +33,16 @@ await startService(
     const { run, log, metrics, crash, checkReady } = service
     const kafka = kafkaOptionsFrom(config, 'weir-ingress', log)
     const feed = await ownPolicyFeed(config, kafka, service, config)
-    const telling = createTelling({ log })
-    const journal = await ownJournal(config, kafka, service, telling)
-
     const onError = (error: Error) => log.warn({ err: error }, 'redis')
     const redis = await run.own(
       'redis',
       connectLimiter(config.redisUrl, { onError, tls: config, use: 'ingress' }),
       (client) => client.disconnect(),
     )
+    const settlements = new RedisSettlements({ redis, owner: randomUUID() })
+    const ackQueue = new CorrectionAckQueue({ settlements, log })
+    const journal = await ownJournal(config, kafka, service, ackQueue)
+    await run.own('corrections', ackQueue, (queue) => queue.close())
     const common = {
       clock: systemClock,
       periodBoundaries: createBoundaryCache(),
@@ -60,12 +60,9 @@ await startService(
     const authenticator = await run.own('authenticator', createAuthenticator({ clock: systemClock, log }), (one) =>
       one.close(),
     )
-    const admissions = createRecordedAdmissions({ redis, deadlineMs: config.decisionDeadlineMs })
+    const idempotencyRecords = new RedisIdempotencyRecords({ redis, deadlineMs: config.decisionDeadlineMs })
     registerMetrics(metrics, { store, layers, processes, authenticator })
 
-    const settlements = createSettlements({ redis, owner: randomUUID() })
-    await run.own('corrections', telling, (one) => one.close())
-    telling.tellTo(settlements)
     const notPaused = (error: unknown) => log.error({ err: error }, 'Redis refused to pause a limit')
     const policy = await followPolicy(feed, config, layers)
     await warmUp(policy.view.policy, store, () => redis.status === 'ready' && store.serversDown === 0)
@@ -73,17 +70,18 @@ await startService(
     const tls = tlsOf(config)
     const apps = await buildApps(
       {
-        ...{
-          policy,
-          store: layers,
-          authenticator,
-          log: journal.log(journalTopics.decisions),
-          outcomes: journal.log(journalTopics.outcomes),
-          clock: systemClock,
-          admissions,
-          onJournalFull: config.onJournalFull,
-        },
-        ...{ settlements, telling, crash, pauses: createPauses({ redis, onFault: notPaused }) },
+        policy,
+        store: layers,
+        authenticator,
+        log: journal.log(journalTopics.decisions),
+        outcomes: journal.log(journalTopics.outcomes),
+        clock: systemClock,
+        idempotencyRecords,
+        onJournalFull: config.onJournalFull,
+        settlements,
+        ackQueue,
+        pauses: createPauses({ redis, onFault: notPaused }),
+        crash,
         dialect: config.rateLimitHeaders,
         costStatus: config.costStatus === '413' ? 413 : 403,
         upstreamBounds: { subjectShare: config.upstreamSubjectShare / 100, bodyRateMin: config.bodyRateMin },
@@ -93,7 +91,7 @@ await startService(
       adminToken,
       tls,
     )
-    registerGate(metrics, apps.gate, admissions)
+    registerGate(metrics, apps.gate, idempotencyRecords)
     registerCorrections(metrics, apps.settling)
     await listen(apps, config, tls, service)
   },

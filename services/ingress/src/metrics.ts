@@ -1,9 +1,10 @@
+import type { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
-import type { RecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
+import type { Settling } from './decide/correct/settle.ts'
 import type { Gate } from './gate.ts'
 import type { OpenAuthenticator } from './http/authenticate.ts'
 
@@ -61,9 +62,9 @@ export function registerMetrics(
 export function registerGate(
   register: Registry,
   gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>,
-  admissions: Pick<RecordedAdmissions, 'marksLost'>,
+  idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
 ): void {
-  registerDenials(register, gate.denials, admissions)
+  registerDenials(register, gate.denials, idempotencyRecords)
   registerExceeded(register, gate)
 }
 
@@ -71,7 +72,7 @@ export function registerGate(
 function registerDenials(
   register: Registry,
   denials: Gate['denials'],
-  admissions: Pick<RecordedAdmissions, 'marksLost'>,
+  idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
 ): void {
   registerScraped(register, {
     weir_denials_summed_total: {
@@ -80,7 +81,21 @@ function registerDenials(
     },
     weir_admission_marks_lost_total: {
       help: 'Recorded admissions under idempotency keys whose repeats will not know',
-      read: () => admissions.marksLost,
+      read: () => idempotencyRecords.marksLost,
+    },
+  })
+}
+
+/** How many decisions were corrected after the fact, and which corrections the sums do not know of. */
+export function registerCorrections(register: Registry, settling: Pick<Settling, 'counters'>): void {
+  registerScraped(register, {
+    weir_corrections_total: {
+      help: 'Correction records of decisions that were settled or given back',
+      read: () => settling.counters.recorded,
+    },
+    weir_corrections_lost_total: {
+      help: 'Charges given back whose correction record the journal did not take',
+      read: () => settling.counters.lost,
     },
   })
 }

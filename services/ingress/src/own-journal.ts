@@ -8,7 +8,7 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
-import type { Telling } from './decide/correct/correction-ack-queue.ts'
+import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 
 /** The journal's topics by their place in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const
@@ -19,21 +19,27 @@ const drainMs = 5_000
 /** Full to this part, the journal is worth a warning: a fifth of the time that Kafka may be away is left. */
 const warnAtPart = 0.8
 
-/** Opens the journal, with its publisher, and says of both what people need to know. Of corrections in journals that it may take over Redis is told. */
+/**
+ * Opens the journal with its publisher, and registers metrics and health of both. Corrections found in journals that it may
+ * take over are acknowledged to Redis.
+ */
 export async function ownJournal(
   config: Config<typeof ingressVariables>,
   kafka: KafkaOptions,
   { run, log, metrics, checkReady, crash }: Service,
-  telling: Pick<Telling, 'tell'>,
+  ackQueue: Pick<CorrectionAckQueue, 'enqueue'>,
 ): Promise<Journal> {
   // Also those of processes that nobody can tell to be dead yet.
-  telling.tell(await findWrittenCorrections(config.journalDir))
+  ackQueue.enqueue(await findWrittenCorrections(config.journalDir))
   const specs = await readTopics()
   const names = [topics.decisions, topics.outcomes]
   const journal = await run.own(
     'journal',
     openJournal({
-      ...{ ...kafka, log, crash, crashAt: config.crashAt },
+      ...kafka,
+      log,
+      crash,
+      crashAt: config.crashAt,
       base: config.journalDir,
       topics: names.map((name) => ({
         name,
@@ -42,7 +48,7 @@ export async function ownJournal(
       maxBytes: config.journalMaxBytes,
       fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
       isEphemeralAllowed: config.journalEphemeral === '1',
-      onCorrections: (corrections) => telling.tell(corrections),
+      onCorrections: (corrections) => ackQueue.enqueue(corrections),
       onTakenAway: () => run.fail(new Error('the journal was taken over by another process: it is written anew')),
     }),
     async (opened) => {

@@ -1,21 +1,12 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
-import type { RecordLog } from '@weir/journal/record-log.ts'
-import type { Pauses } from '@weir/redis/pauses.ts'
-import type { Settlements } from '@weir/redis/settlements.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import type { Telling } from './decide/correct/correction-ack-queue.ts'
-import type { Admissions } from './decide/record/idempotency-records.ts'
+import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
+import type { DecisionLog, IdempotencyRecords, OutcomeLog, Pauses, Settlements } from './decide/ports.ts'
 import type { Authenticator } from './http/identity/caller.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
-
-/** Where decisions are recorded; see `RecordLog`. */
-export type DecisionLog = Pick<RecordLog, 'append' | 'openSum' | 'written' | 'landed'>
-
-/** Where it is enough that a record is taken, and nobody waits for the disk. */
-export type OutcomeLog = Pick<RecordLog, 'append'>
 
 /** What the doors of the ingress work with. */
 export interface Ports {
@@ -29,13 +20,13 @@ export interface Ports {
   /** What is done with what cannot be recorded; refused if left out. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with the other processes; of this one alone if left out. */
-  readonly admissions?: Admissions | undefined
+  readonly idempotencyRecords?: IdempotencyRecords | undefined
   /** Without them no decision can be settled. */
   readonly settlements?: Settlements | undefined
   /** Without them no limit can be paused. */
   readonly pauses?: Pauses | undefined
-  /** Tells the same Redis, where that did not hear at once that a correction is written; without it, only a repeat does. */
-  readonly telling?: Telling | undefined
+  /** Of the same Redis; without it only a repeat tells Redis of a correction that it did not hear of. */
+  readonly ackQueue?: CorrectionAckQueue | undefined
   readonly crash?: CrashPoint | undefined
   /** Of the headers that tell of limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined

@@ -7,7 +7,7 @@ import { keySlot } from '@weir/redis/key-slot.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { parseMarker } from '@weir/redis/settlement-marker.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../../support/builders/limit.ts'
 import { untilDecides } from '../../support/open-topology.ts'
@@ -46,7 +46,7 @@ async function open(markersMax = 1_000) {
     algorithm: 'sliding_log',
   })
   const all = buildLimit({ name: `all-${randomUUID()}`, size: 1_000, by: [{ kind: 'global' }], span: day })
-  const settlements = createSettlements({ redis, owner: 'one', answerMs: deadlineMs })
+  const settlements = new RedisSettlements({ redis, owner: 'one', answerMs: deadlineMs })
   const ask = (limits: readonly (typeof own)[], cost: number) => ({
     ...buildLimitRequest({ scope, limits, cost }),
     reservation: { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' },

@@ -12,14 +12,14 @@ import { algorithms } from '@weir/core/limits/limit.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
 import { watchForLoss } from '@weir/redis/data-loss-detector.ts'
+import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
-import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisUse } from '@weir/redis/redis-rights.ts'
-import { createSettlements } from '@weir/redis/settlements.ts'
+import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
@@ -63,7 +63,7 @@ async function decide(redis: Redis): Promise<void> {
       expect(first).toMatchObject({ allowed: true, charged: 'yes' })
       expect(await store.decide(request)).toMatchObject({ repeats: 'first' })
       const settlement = { subject: scope.subject, id: reservation.id, cost: 2 }
-      expect(await createSettlements({ redis, owner: 'one' }).settle(settlement)).toMatchObject({ kind: 'settled' })
+      expect(await new RedisSettlements({ redis, owner: 'one' }).settle(settlement)).toMatchObject({ kind: 'settled' })
       const plain = buildLimitRequest({ scope, limits })
       const second = await store.decide(plain)
       expect(await store.refund(plain, second)).toBe(true)
@@ -94,9 +94,9 @@ async function ingress(redis: Redis): Promise<void> {
   await decide(redis)
   await decideByLongLog(redis)
   const subject = `user-${randomUUID()}`
-  const admissions = createRecordedAdmissions({ redis, deadlineMs: 1 })
+  const admissions = new RedisIdempotencyRecords({ redis, deadlineMs: 1 })
   admissions.hold(subject, 'held')()
-  await until(async () => (await admissions.claim(subject, 'held')).kind === 'ours', 'the end of a hold')
+  await until(async () => (await admissions.claim(subject, 'held')).kind === 'claimed', 'the end of a hold')
   admissions.mark(subject, 'marked', 'record')
   expect(await admissions.claim(subject, 'marked')).toEqual({ kind: 'recorded', recordId: 'record' })
   const paused = await createPauses({ redis }).pause(buildLimit(), buildScope({ subject }), 5_000)

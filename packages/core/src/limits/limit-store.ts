@@ -71,6 +71,14 @@ export interface Idempotency {
   readonly subject?: string
 }
 
+/** Says what is known of the record of an admission under an idempotency key. */
+export type RecordClaim =
+  | { readonly kind: 'recorded'; readonly recordId: string }
+  /** No process has recorded it; the caller is to do that now. */
+  | { readonly kind: 'claimed' }
+  /** Another process may be about to record it, or Redis did not answer. */
+  | { readonly kind: 'unknown' }
+
 /** A decision whose cost is known only at its end. Its charge is kept for a while, and can be corrected once. */
 export interface Reservation {
   /** The id that its record will have. */

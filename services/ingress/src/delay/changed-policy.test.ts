@@ -5,7 +5,8 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { expect, test } from 'vitest'
-import { type Ask, createGate } from '../gate.ts'
+import type { Ask } from '../decide/types.ts'
+import { Gate } from '../gate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -31,7 +32,7 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   const log = createMemoryDecisionLog()
   const live = createLivePolicy(first)
   const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
-  const gate = createGate({ policy: live, store, log, clock, delays: new DelayQueues(time) })
+  const gate = new Gate({ policy: live, store, log, clock, delays: new DelayQueues(time) })
   const { view } = live
   const subject = view.policy.subjects.get('acme')
   if (subject === undefined) throw new Error('no subject acme')

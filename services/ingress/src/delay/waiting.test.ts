@@ -7,7 +7,8 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { expect, test } from 'vitest'
-import { type Ask, createGate, type Verdict } from '../gate.ts'
+import type { Ask, Verdict } from '../decide/types.ts'
+import { Gate } from '../gate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -52,7 +53,7 @@ function openGate() {
     refund: memory.refund.bind(memory),
   }
   const delays = new DelayQueues(time)
-  const gate = createGate({ policy: createLivePolicy(policy), store, log, clock, delays })
+  const gate = new Gate({ policy: createLivePolicy(policy), store, log, clock, delays })
   const answered: { readonly subject: string; readonly atMs: number; readonly verdict: Verdict }[] = []
   const ask = (id: string, given: Partial<Ask> = {}) => {
     const subject = policy.subjects.get(id)

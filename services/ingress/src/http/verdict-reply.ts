@@ -10,7 +10,7 @@ import {
 } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../decide/limits/exceeded.ts'
-import type { Verdict } from '../gate.ts'
+import type { Verdict } from '../decide/types.ts'
 
 /** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */
 export interface HeaderTarget {

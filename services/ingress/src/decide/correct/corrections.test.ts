@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { type Correction, createCorrections } from './corrections.ts'
+import type { Correction } from './correction-record.ts'
+import { Corrections } from './corrections.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
 const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
@@ -11,7 +12,7 @@ const correction = (n: number): Correction => ({
 
 test('what a full journal or a failing disk does not take is given to it again, until it stands there', async () => {
   const log = createMemoryDecisionLog()
-  const corrections = createCorrections(log)
+  const corrections = new Corrections(log)
   log.isFull = true
   corrections.record(correction(1))
   log.isFull = false
@@ -28,7 +29,7 @@ test('what a full journal or a failing disk does not take is given to it again, 
 test('what a stalled disk may still take is not given to it again before it is certain that it does not', async () => {
   for (const isThere of [true, false]) {
     const log = createMemoryDecisionLog()
-    const corrections = createCorrections(log)
+    const corrections = new Corrections(log)
     log.isOverdue = true
     corrections.record(correction(1))
     corrections.close()
@@ -43,7 +44,7 @@ test('what a stalled disk may still take is not given to it again before it is c
 test('what there is no room for is counted as lost, and what the journal does not take at the end is told', () => {
   const log = createMemoryDecisionLog()
   log.isFull = true
-  const corrections = createCorrections(log, 2)
+  const corrections = new Corrections(log, 2)
   for (const n of [1, 2, 3]) corrections.record(correction(n))
   expect([corrections.counters.lost, corrections.close()]).toEqual([1, 2])
 })

@@ -1,8 +1,9 @@
 import { decision } from '@weir/core/limits/testing/build-decision.ts'
-import type { Settlements } from '@weir/redis/settlements.ts'
 import { expect, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { createSettling } from './settle.ts'
+import type { Settlements } from '../ports.ts'
+import { Corrections } from './corrections.ts'
+import { Settling } from './settle.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
 const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
@@ -19,8 +20,12 @@ function open() {
     recorded: async ({ id }) => told.push(id) > 0,
   }
   const log = createMemoryDecisionLog()
-  const telling = { tell: () => undefined }
-  const settling = createSettling({ settlements, store: { refund: async () => true }, log, telling })
+  const settling = new Settling({
+    settlements,
+    store: { refund: async () => true },
+    log,
+    corrections: new Corrections(log),
+  })
   return { log, told, settling, settle: async () => (await settling.settle(settlement)).kind }
 }
 

@@ -1,8 +1,10 @@
-import type { Settled, Settlement, Settlements } from '@weir/redis/settlements.ts'
+import type { Settled, Settlement } from '@weir/core/limits/settlement.ts'
 import { expect, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { createTelling, type TellingOptions } from './correction-ack-queue.ts'
-import { createSettling } from './settle.ts'
+import type { Settlements } from '../ports.ts'
+import { CorrectionAckQueue, type CorrectionAckQueueOptions } from './correction-ack-queue.ts'
+import { Corrections } from './corrections.ts'
+import { Settling } from './settle.ts'
 
 const about = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
 const wish = (id: string): Settlement => ({ subject: 'acme', id, cost: 3 })
@@ -33,16 +35,15 @@ function fakeRedis() {
 
 const silent = { warn: () => undefined }
 
-function open(options: Partial<TellingOptions> = {}) {
+function open(options: Partial<CorrectionAckQueueOptions> = {}) {
   const redis = fakeRedis()
   const log = createMemoryDecisionLog()
   const pauses: (() => void)[] = []
   const pause = () => new Promise<void>((resolve) => pauses.push(resolve))
-  const telling = createTelling({ log: silent, pause, ...options })
-  telling.tellTo(redis)
+  const ackQueue = new CorrectionAckQueue({ settlements: redis, log: silent, pause, ...options })
   const store = { refund: async () => false }
-  const settling = createSettling({ settlements: redis, store, log, telling })
-  return { redis, log, pauses, telling, settling }
+  const settling = new Settling({ settlements: redis, store, log, corrections: new Corrections(log), ackQueue })
+  return { redis, log, pauses, ackQueue, settling }
 }
 
 test('a record that Redis did not hear of is safe: Redis is told until it knows, although nobody repeats', async () => {
@@ -99,14 +100,14 @@ test('a process has 10,000 records at most that Redis does not know of, and take
 })
 
 test('after its close Redis is told no more, and it says how many Redis does not know of', async () => {
-  const { redis, pauses, telling, settling } = open()
+  const { redis, pauses, ackQueue, settling } = open()
   await settling.settle(wish('a'))
   await settling.settle(wish('b'))
   await vi.waitUntil(() => pauses.length === 1)
-  expect(telling.close()).toBe(2)
+  expect(ackQueue.close()).toBe(2)
   const { asked } = redis
   pauses[0]?.()
-  telling.tell([wish('c')])
+  ackQueue.enqueue([wish('c')])
   await new Promise(setImmediate)
   expect(redis.asked).toBe(asked)
 })
@@ -127,13 +128,15 @@ test('the log says once that Redis has not heard for half of the minute after wh
   expect(late).toEqual([{ left: 1 }])
 })
 
-test('what was found before there is a connection is told first when there is one', async () => {
-  const redis = fakeRedis()
+test('what was found in journals while Redis was away is told once each when it is back', async () => {
+  const { redis, pauses, ackQueue } = open()
+  let acked = 0
+  ackQueue.enqueue([wish('a'), wish('b'), wish('a')], () => {
+    acked += 1
+  })
+  await vi.waitUntil(() => pauses.length === 1)
   redis.isHearing = true
-  const telling = createTelling({ log: silent })
-  const told: string[] = []
-  telling.tell([wish('a'), wish('b'), wish('a')], ({ id }) => told.push(id))
-  telling.tellTo(redis)
-  await vi.waitUntil(() => told.length === 2)
-  expect([told, redis.asked, telling.close()]).toEqual([['a', 'b'], 2, 0])
+  pauses[0]?.()
+  await vi.waitUntil(() => acked === 2)
+  expect([redis.asked, redis.isOwed('a'), redis.isOwed('b'), ackQueue.close()]).toEqual([4, false, false, 0])
 })

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
-import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import type { Settled, Settlement, SettlementResult, Settlements } from '@weir/redis/settlements.ts'
+import type { LimitState } from '@weir/core/limits/decision.ts'
+import type { LimitStore } from '@weir/core/limits/limit-store.ts'
+import type { Settled, Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import type { DecisionLog } from '../../ports.ts'
-import type { Telling } from './correction-ack-queue.ts'
-import { type About, correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
-import { type Corrections, createCorrections } from './corrections.ts'
+import type { DecisionLog, Settlements } from '../ports.ts'
+import type { ChargedDecision } from '../types.ts'
+import type { CorrectionAckQueue } from './correction-ack-queue.ts'
+import { correctionId, encodeCorrectionOpen, parseAbout } from './correction-record.ts'
+import type { Corrections } from './corrections.ts'
 
-/** What becomes of the wish to settle a decision. */
+/** What a caller that settles a decision is answered. */
 export type SettleAnswer =
   | {
       readonly kind: 'settled'
@@ -22,36 +23,14 @@ export type SettleAnswer =
   /** Redis is corrected and the record is not safe yet: a repeat writes it. */
   | { readonly kind: 'unrecorded' }
 
-/** A decision that was charged, by whoever may have to give it back. */
-export interface ChargedDecision {
-  readonly id: string
-  readonly about: About
-  readonly request: LimitRequest
-  readonly decision: Decision
-}
-
-export interface CorrectionCounters {
-  /** Records of corrections that the journal has. */
-  readonly recorded: number
-  /** Given back in Redis, and not recorded: too many waited for room. */
-  readonly lost: number
-}
-
-/** Corrects what decisions were charged: in Redis, and in the sums by a record. */
-export interface Settling {
-  settle(settlement: Settlement): Promise<SettleAnswer>
-  /** For a request that the upstream failed. Repeated only where the journal did not take it: what a process leaves undone when it dies stays charged. */
-  giveBack(charged: ChargedDecision): Promise<void>
-  readonly counters: CorrectionCounters
-}
-
 export interface SettlingParts {
-  readonly settlements: Settlements
+  /** Without them every decision is unknown. */
+  readonly settlements?: Settlements | undefined
   readonly store: Pick<LimitStore, 'refund'>
   readonly log: DecisionLog
-  readonly corrections?: Corrections | undefined
-  /** Goes on where Redis did not hear that a record is safe. */
-  readonly telling: Pick<Telling, 'tell'>
+  readonly corrections: Corrections
+  /** Retries where Redis did not hear that a record is safe; without it, only a repeat does. */
+  readonly ackQueue?: Pick<CorrectionAckQueue, 'enqueue'> | undefined
   readonly crash?: CrashPoint | undefined
   /** Milliseconds on a clock that is never set. */
   readonly monotonicMs?: () => number
@@ -62,46 +41,37 @@ export interface SettlingParts {
  * writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
  */
 const staleMs = 20_000
-/** Records that the journal took and Redis does not know of yet; a process has that many only while Redis is away. No more are taken then. */
-const takenMax = 10_000
+/** Records that the journal has and Redis does not know of; a process has that many only while Redis is down, and then takes no more. */
+const givenMax = 10_000
 
-/** What an upstream failed is given back again so often while the journal does not take its record. */
-const unrecordedAgainMs = 1_000
+/** How often a refund after an upstream's failure is tried again while the journal does not accept its record. */
+const unrecordedRetryMs = 1_000
 
-/** A correction's record that was given to the journal. */
-interface Taken {
-  /** A stalled disk may take it yet, or has taken it, or refused it in the end. */
-  state: 'open' | 'landed' | 'dropped'
+/** A correction's record that was given to the journal. While it is in doubt, a stalled disk may still write it. */
+interface GivenRecord {
+  state: 'in-doubt' | 'written' | 'dropped'
 }
 
-/** Where no decision can be settled: every one is unknown. */
-export const noSettlements: Settlements = {
-  settle: async () => ({ kind: 'unknown' }),
-  recorded: async () => false,
-}
-
-export const createSettling = (parts: SettlingParts): Settling => new SettlingService(parts)
-
-class SettlingService implements Settling {
+/** Corrects what decisions were charged: in Redis, and in the sums by a record. */
+export class Settling {
   readonly #parts: SettlingParts
   readonly #monotonicMs: () => number
   readonly #crash: CrashPoint
-  /** By decision and cost: who asks the same meanwhile gets the same answer, and no second record. */
+  /** By decision and cost: whoever asks the same meanwhile gets the same answer, and no second record. */
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
-  /** Decisions whose correction this process gave to the journal, until Redis knows: none stands there twice. */
-  readonly #taken = new Map<string, Taken>()
-  readonly #corrections: Corrections
+  /** Decisions whose correction this process gave to the journal, until Redis knows: none is written twice. */
+  readonly #given = new Map<string, GivenRecord>()
   #recorded = 0
 
   constructor(parts: SettlingParts) {
     this.#parts = parts
     this.#monotonicMs = parts.monotonicMs ?? (() => performance.now())
     this.#crash = parts.crash ?? noCrash
-    this.#corrections = parts.corrections ?? createCorrections(parts.log)
   }
 
-  get counters(): CorrectionCounters {
-    const { recorded, lost } = this.#corrections.counters
+  /** `recorded`: correction records that the journal has. `lost`: refunds without a record, because too many waited for space. */
+  get counters(): { readonly recorded: number; readonly lost: number } {
+    const { recorded, lost } = this.#parts.corrections.counters
     return { recorded: this.#recorded + recorded, lost }
   }
 
@@ -119,59 +89,59 @@ class SettlingService implements Settling {
    * The order of effects, and what a death after each leaves:
    *
    * 1. Redis corrects the counts and marks the decision as settled and its record as owed. A repeat finds that, and goes on.
-   * 2. The record is in the journal. Whoever takes the journal over after a death reads it there, and does 3.
-   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, it is told in the background until it does:
-   *    otherwise another process would take what is owed over, and write it again.
+   * 2. The record is in the journal. The process that takes the journal over after a death reads it there, and does 3.
+   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, the acknowledgement queue retries:
+   *    otherwise another process would take over what is owed, and write it again.
    */
   async #settle(settlement: Settlement): Promise<SettleAnswer> {
+    const { settlements, ackQueue } = this.#parts
+    if (settlements === undefined) return { kind: 'unknown' }
     const askedMs = this.#monotonicMs()
-    // As of now: Redis may answer that it is owed, and be told before the answer is here.
-    const taken = this.#taken.get(settlement.id)
-    const settled = await this.#parts.settlements.settle(settlement)
+    // Read before Redis is asked: it may answer that the record is owed, and be told that it is safe before the answer is here.
+    const given = this.#given.get(settlement.id)
+    const settled = await settlements.settle(settlement)
     this.#crash('settle.corrected')
     if (settled.kind !== 'settled') return settled
     const answer = answerOf(settlement.id, settled)
     if (!settled.isOwed) return answer
     if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
-    if (!(await this.#record(settlement, settled, taken))) return { kind: 'unrecorded' }
+    if (!(await this.#record(settlement, settled, given))) return { kind: 'unrecorded' }
     this.#crash('settle.written')
-    if (await this.#parts.settlements.recorded(settlement)) this.#taken.delete(settlement.id)
-    else this.#parts.telling.tell([settlement], ({ id }) => this.#taken.delete(id))
+    const acked = () => this.#given.delete(settlement.id)
+    if (await settlements.recorded(settlement)) acked()
+    else ackQueue?.enqueue([settlement], acked)
     this.#crash('settle.recorded')
     return answer
   }
 
-  async #record({ subject, id }: Settlement, settled: Settled, taken: Taken | undefined): Promise<boolean> {
+  async #record({ subject, id }: Settlement, settled: Settled, known: GivenRecord | undefined): Promise<boolean> {
     const { log } = this.#parts
-    if (taken?.state === 'open') return false
-    if (taken === undefined || taken.state === 'dropped') {
-      const about = parseAbout(settled.about)
-      // The record is dated like the decision, and its limits say how they stood when it was settled.
-      const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
-      const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
-      const adjustment = settled.cost - settled.chargedCost
-      const line = encodeCorrectionOpen({ decisionId: id, subject, about, adjustment, charged: 'yes', limits })
-      if (this.#taken.size >= takenMax || !log.append(subject, line, true)) return false
-      const given: Taken = { state: 'open' }
-      this.#taken.set(id, given)
-      // A repeat, which asks `written` of its own turn, is to give it again; as long as it may still land, that would make two.
-      void log.landed().then((isThere) => this.#landed(id, given, isThere))
+    if (known?.state === 'in-doubt') return false
+    if (known?.state !== 'written') {
+      const line = correctionLine(subject, id, settled)
+      if (this.#given.size >= givenMax || !log.append(subject, line, true)) return false
+      const given: GivenRecord = { state: 'in-doubt' }
+      this.#given.set(id, given)
+      // A repeat must not give it to the journal again as long as a stalled disk may still write it.
+      void log.landed().then((hasLanded) => {
+        given.state = hasLanded ? 'written' : 'dropped'
+        if (!hasLanded && this.#given.get(id) === given) this.#given.delete(id)
+      })
       this.#recorded += 1
     }
     return await log.written()
   }
 
-  #landed(id: string, given: Taken, isThere: boolean): void {
-    given.state = isThere ? 'landed' : 'dropped'
-    if (!isThere && this.#taken.get(id) === given) this.#taken.delete(id)
-  }
-
+  /**
+   * Refunds a request that the upstream failed. Repeated only where the journal did not accept its record: what a process
+   * leaves undone when it dies stays charged.
+   */
   async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
     if (request.reservation !== undefined) {
-      // Redis is corrected then, and nobody else repeats it. No more than were admitted before the journal took nothing.
+      // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal accepted nothing.
       while ((await this.settle({ subject, id, cost: 0 })).kind === 'unrecorded') {
-        await delay(unrecordedAgainMs, undefined, { ref: false })
+        await delay(unrecordedRetryMs, undefined, { ref: false })
       }
       return
     }
@@ -179,8 +149,18 @@ class SettlingService implements Settling {
     const isCharged = decision.charged === 'yes'
     const isBack = isCharged && (await this.#parts.store.refund(request, decision))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
-    this.#corrections.record({ decisionId: id, subject, about, adjustment: -request.cost, charged, limits: [] })
+    const adjustment = -request.cost
+    this.#parts.corrections.record({ decisionId: id, subject, about, adjustment, charged, limits: [] })
   }
+}
+
+/** The record is dated like the decision, and its limits say how they stood when it was settled. */
+function correctionLine(subject: string, decisionId: string, settled: Settled): string {
+  const about = parseAbout(settled.about)
+  const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
+  const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
+  const adjustment = settled.cost - settled.chargedCost
+  return encodeCorrectionOpen({ decisionId, subject, about, adjustment, charged: 'yes', limits })
 }
 
 function answerOf(id: string, { cost, chargedCost, limits }: Settled): SettleAnswer {

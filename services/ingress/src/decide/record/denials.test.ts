@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { createDenials, type Denial, type DenialOptions } from './denials.ts'
+import { type Denial, type DenialOptions, Denials } from './denials.ts'
 
 function open(options: Partial<DenialOptions> = {}) {
   const clock = { ms: Date.parse('2026-11-21T12:00:10.500Z'), nowMs: () => clock.ms }
   const log = createMemoryDecisionLog()
-  return { clock, log, denials: createDenials({ log, clock, ...options }) }
+  return { clock, log, denials: new Denials({ log, clock, ...options }) }
 }
 
 const denial = (given: Partial<Denial> = {}): Denial => ({

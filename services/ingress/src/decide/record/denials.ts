@@ -1,13 +1,7 @@
 import { type DecisionInput, encodeDecisionOpen, encodeSumOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
-import type { OpenSum } from '@weir/journal/record-log.ts'
-import type { DecisionLog } from '../../ports.ts'
-
-/*
- * How denials are recorded. A denial that cost nothing to give (from memory, or of a caller who is nobody) comes in floods, and
- * equal ones of a second are one record with a count. What the journal does not take it counts in its gap page.
- */
+import type { DecisionLog, OpenSum } from '../ports.ts'
 
 /** Sums of one second. A sum takes about a kilobyte of journal; so many a second are still far below what single records take. */
 const sumsMaxDefault = 1_000
@@ -17,13 +11,6 @@ export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'o
   readonly key: string
 }
 
-export interface Denials {
-  /** The id of the record that counts it once the journal is written; undefined when the journal did not take it. */
-  record(denial: Denial, isOneOfMany: boolean): string | undefined
-  /** Denials that share a record with others, since the process started. */
-  readonly counters: { readonly summed: number }
-}
-
 export interface DenialOptions {
   readonly log: DecisionLog
   readonly clock: Clock
@@ -31,15 +18,18 @@ export interface DenialOptions {
   readonly sumsMax?: number
 }
 
-export const createDenials = (options: DenialOptions): Denials => new DenialRecorder(options)
-
-class DenialRecorder implements Denials {
+/**
+ * Records denials. A denial that cost nothing to give (from memory, or of a request without a valid credential) comes in
+ * floods, so equal ones of a second are one record with a count. The journal counts what it does not accept in its gap page.
+ */
+export class Denials {
   readonly #log: DecisionLog
   readonly #clock: Clock
   readonly #sumsMax: number
   readonly #sums = new Map<string, { readonly id: string; readonly sum: OpenSum }>()
   /** Of the sums: a record stands in the minute in which it was counted. */
   #second = 0
+  /** Denials that share a record with others, since the process started. */
   readonly counters = { summed: 0 }
 
   constructor({ log, clock, sumsMax = sumsMaxDefault }: DenialOptions) {
@@ -48,9 +38,10 @@ class DenialRecorder implements Denials {
     this.#sumsMax = sumsMax
   }
 
-  record(denial: Denial, isOneOfMany: boolean): string | undefined {
+  /** Returns the id of the record that counts it once the journal is written; undefined when the journal did not accept it. */
+  record(denial: Denial, mayShareRecord: boolean): string | undefined {
     const tsMs = this.#clock.nowMs()
-    return (isOneOfMany ? this.#addToSum(denial, tsMs) : undefined) ?? this.#append(denial, tsMs)
+    return (mayShareRecord ? this.#addToSum(denial, tsMs) : undefined) ?? this.#append(denial, tsMs)
   }
 
   #append(denial: Denial, tsMs: number): string | undefined {
@@ -87,5 +78,9 @@ const kindOf = ({ subject, keyId, plan, route, method, cost, reason, deniedBy, c
 
 const inputOf = (denial: Denial, id: string, tsMs: number, count: number): DecisionInput => ({
   ...denial,
-  ...{ id, tsMs, count, outcome: 'deny', mode: 'enforce' },
+  id,
+  tsMs,
+  count,
+  outcome: 'deny',
+  mode: 'enforce',
 })

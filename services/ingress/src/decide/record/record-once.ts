@@ -1,10 +1,9 @@
-import type { Decision } from '@weir/core/limits/decision.ts'
+import { type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Ask, Verdict } from '../../gate.ts'
-import type { DecisionLog } from '../../ports.ts'
-import type { Recording } from './decision-recorder.ts'
+import type { DecisionLog, IdempotencyRecords } from '../ports.ts'
+import type { Ask, Verdict } from '../types.ts'
+import type { DecisionRecorder } from './decision-recorder.ts'
 import { denialOf } from './decision-records.ts'
-import type { Admissions } from './idempotency-records.ts'
 
 /** Another process is about to record the first request of this repeat, or has just died with it. */
 const repeatRetryMs = 1_000
@@ -17,64 +16,60 @@ interface Admitted {
   readonly decision: Decision
 }
 
-const repeatedTooSoon = (decision: Decision): Decision => ({
-  ...decision,
-  ...{ allowed: false, reason: 'unavailable', charged: 'yes', isCached: true },
-  retryAfterMs: repeatRetryMs,
-})
+/** Denies a repeat while nobody knows whether the first has a record. It stays charged: the next attempt is admitted by it. */
+function repeatedTooSoon({ deniedBy, exceededMask, shadowedBy, atUs, repeats, limits }: Decision): Decision {
+  const kept = { deniedBy, exceededMask, shadowedBy, atUs, repeats, limits }
+  return denied('unavailable', { ...kept, charged: 'yes', retryAfterMs: repeatRetryMs, isCached: true })
+}
 
-/** Sees to it that of all admissions under one idempotency key exactly one has a record, whose id all are answered with. */
-export function createAdmitOnce(parts: {
-  readonly log: DecisionLog
-  readonly recording: Recording
-  readonly admissions: Admissions
-}): (admitted: Admitted, ownId: string) => Promise<Verdict> {
-  const { log, recording, admissions } = parts
+/** Makes sure that of all admissions under one idempotency key exactly one has a record, whose id answers all of them. */
+export class RecordOnce {
+  readonly #log: DecisionLog
+  readonly #recorder: DecisionRecorder
+  readonly #records: IdempotencyRecords
   /** Being recorded by this process; no more than requests are under way. */
-  const underWay = new Map<string, Promise<Verdict>>()
+  readonly #underWay = new Map<string, Promise<Verdict>>()
+  /** Admissions whose record is in doubt; no more than one stalled write holds. */
+  readonly #inDoubt = new Set<string>()
 
-  /** Those of which nobody knows yet whether they have a record; no more than one stalled write holds. */
-  const overdue = new Set<string>()
-
-  /** Whoever is turned away here stays charged: the next attempt is admitted by it. */
-  const record = async (
-    { tsMs, ask, limits, decision }: Admitted,
-    id: string,
-    admissionId: string,
-  ): Promise<Verdict> => {
-    const landed = recording.append(id, tsMs, ask, decision)
-    const isWritten = await log.written()
-    if (landed === undefined) return recording.unrecorded(limits, decision)
-    if (isWritten) {
-      admissions.mark(ask.subject.id, admissionId, id)
-      return { id, decision, limits }
-    }
-    overdue.add(admissionId)
-    const release = admissions.hold(ask.subject.id, admissionId)
-    void landed.then((isThere) => {
-      overdue.delete(admissionId)
-      if (isThere) admissions.mark(ask.subject.id, admissionId, id)
-      else release()
-    })
-    return recording.unrecorded(limits, decision)
+  constructor(log: DecisionLog, recorder: DecisionRecorder, records: IdempotencyRecords) {
+    this.#log = log
+    this.#recorder = recorder
+    this.#records = records
   }
 
-  return async function admitOnce(admitted, ownId) {
+  async record(admitted: Admitted, ownId: string): Promise<Verdict> {
     const { ask, limits, decision } = admitted
     const { repeats } = decision
     if (repeats === '') {
-      const first = record(admitted, ownId, ownId)
-      underWay.set(ownId, first)
-      return first.finally(() => underWay.delete(ownId))
+      const first = this.#write(admitted, ownId, ownId)
+      this.#underWay.set(ownId, first)
+      return first.finally(() => this.#underWay.delete(ownId))
     }
-    await underWay.get(repeats)
-    const tooSoon = () => {
-      const refused = repeatedTooSoon(decision)
-      return recording.refuse(denialOf(ask, refused), limits, refused)
+    await this.#underWay.get(repeats)
+    const claim = this.#inDoubt.has(repeats) ? undefined : await this.#records.claim(ask.subject.id, repeats)
+    if (claim?.kind === 'recorded') return { id: claim.recordId, decision, limits }
+    if (claim?.kind === 'claimed') return this.#write(admitted, ownId, repeats)
+    const tooSoon = repeatedTooSoon(decision)
+    return this.#recorder.deny(denialOf(ask, tooSoon), limits, tooSoon)
+  }
+
+  /** A request that is denied here stays charged: the next attempt is admitted by that. */
+  async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<Verdict> {
+    const landed = this.#recorder.append(id, tsMs, ask, decision)
+    const isWritten = await this.#log.written()
+    if (landed === undefined) return this.#recorder.denyUnrecorded(limits, decision)
+    if (isWritten) {
+      this.#records.mark(ask.subject.id, admissionId, id)
+      return { id, decision, limits }
     }
-    if (overdue.has(repeats)) return tooSoon()
-    const found = await admissions.claim(ask.subject.id, repeats)
-    if (found.kind === 'recorded') return { id: found.recordId, decision, limits }
-    return found.kind === 'ours' ? record(admitted, ownId, repeats) : tooSoon()
+    this.#inDoubt.add(admissionId)
+    const release = this.#records.hold(ask.subject.id, admissionId)
+    void landed.then((hasLanded) => {
+      this.#inDoubt.delete(admissionId)
+      if (hasLanded) this.#records.mark(ask.subject.id, admissionId, id)
+      else release()
+    })
+    return this.#recorder.denyUnrecorded(limits, decision)
   }
 }

@@ -1,7 +1,7 @@
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { Verdict } from '../../gate.ts'
+import type { Verdict } from '../../decide/types.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 

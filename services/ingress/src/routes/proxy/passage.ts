@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeOutcomeOpen, type OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
-import type { ChargedDecision } from '../../decide/correct/settle.ts'
+import type { OutcomeLog } from '../../decide/ports.ts'
+import type { ChargedDecision } from '../../decide/types.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
-import type { OutcomeLog } from '../../ports.ts'
 
 /** An allowed request on its way to the upstream and back. */
 export interface Passage {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { Verdict } from '../../gate.ts'
+import type { Verdict } from '../../decide/types.ts'
 import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
 import type { Arrival } from './arrival.ts'
 import { busyRetrySeconds, writeProblem } from './problems.ts'

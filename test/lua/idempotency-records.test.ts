@@ -1,11 +1,11 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
-import { createGate } from '@weir/ingress/gate.ts'
+import { Gate } from '@weir/ingress/gate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createRecordedAdmissions } from '@weir/redis/recorded-admissions.ts'
+import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
@@ -33,8 +33,8 @@ async function openProcess() {
   onTestFinished(() => store.close())
   const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
   const log = createMemoryDecisionLog()
-  const admissions = createRecordedAdmissions({ redis, deadlineMs: 20 })
-  const gate = createGate({ policy, store, log, clock, admissions })
+  const admissions = new RedisIdempotencyRecords({ redis, deadlineMs: 20 })
+  const gate = new Gate({ policy, store, log, clock, idempotencyRecords: admissions })
   const subject = policy.view.policy.subjects.get('acme')
   if (subject === undefined) throw new Error('no subject')
   const ask = (idempotencyKey: string | undefined, peek = false) =>

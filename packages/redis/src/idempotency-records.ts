@@ -1,0 +1,106 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { encodeKeyPart } from '@weir/core/key-encoding.ts'
+import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from './cluster-connection.ts'
+import { serverFinder } from './limit-connection.ts'
+
+/*
+ * Which admissions under idempotency keys have a record, beside the marker of the key. The marker is written when the admission
+ * is charged, and the record after that: whoever charges may die in between, or find its journal full. So the first to have
+ * recorded writes the record's id here, and a repeat that finds none becomes the one to record, after a while in which the
+ * first would have done it.
+ *
+ * Whose disk stalls over a record, so that nobody knows whether it will stand in the journal, holds the place for it meanwhile.
+ * A claim to record lapses by itself, so that who claims and dies is followed by the next repeat. What is lost here (Redis was
+ * away, or forgot) makes a repeat leave a record of its own: counted once more, and never once too few.
+ */
+
+/** Longer than the marker of an idempotency key is kept, in every case; lua/lib/tally.lua counts the two as one, for so long. */
+const keptMs = 11 * 60_000
+/** After its decision a process may take this long to record or to hold: its disk gets half a second, and the rest is for a busy event loop. */
+const recordingMs = 750
+/** For so long a stalled disk may keep a record back from everybody; a process that dies in a stall does so too. */
+const heldMs = 30_000
+/** A repeat that claims has its decision already. */
+const claimMs = 2 * recordingMs
+const askEveryMs = 20
+const claimed = 'claimed'
+
+export interface IdempotencyRecordsOptions {
+  /** Of role `limiter`, which fails at once while Redis is away. The caller closes it. */
+  readonly redis: Redis | ClusterConnection
+  /** The longest that a process waits for a decision. */
+  readonly deadlineMs: number
+}
+
+/** Knows which admissions under idempotency keys have a record, for all processes that share a Redis. */
+export class RedisIdempotencyRecords {
+  readonly #serverOf: ReturnType<typeof serverFinder>
+  readonly #waitMs: number
+  #marksLost = 0
+
+  constructor({ redis, deadlineMs }: IdempotencyRecordsOptions) {
+    this.#serverOf = serverFinder(redis)
+    this.#waitMs = deadlineMs + recordingMs
+  }
+
+  /** Marks that Redis did not take. */
+  get marksLost(): number {
+    return this.#marksLost
+  }
+
+  /** The admission has its record. Nothing waits for this; where it is lost, a repeat leaves a record of its own. */
+  mark(subject: string, admissionId: string, recordId: string): void {
+    this.#set(recordedKey(subject, admissionId), recordId, keptMs).catch(() => {
+      this.#marksLost += 1
+    })
+  }
+
+  /** Keeps other processes from recording it for `heldMs`, or until the returned function is called. */
+  hold(subject: string, admissionId: string): () => void {
+    const key = recordedKey(subject, admissionId)
+    const held = this.#claim(key, heldMs).catch(() => false)
+    const release = async () => (await held) && this.#serverOf(key).pexpire(key, 1)
+    // A hold that Redis does not hear of ends by itself.
+    return () => void release().catch(() => undefined)
+  }
+
+  /** Never rejects. Takes a moment while another process may still be recording it. */
+  async claim(subject: string, admissionId: string): Promise<RecordClaim> {
+    try {
+      return await this.#waitOrClaim(recordedKey(subject, admissionId))
+    } catch {
+      // The caller is told to come back, when Redis may be there again.
+      return { kind: 'unknown' }
+    }
+  }
+
+  async #waitOrClaim(key: string): Promise<RecordClaim> {
+    const endMs = performance.now() + this.#waitMs
+    while (performance.now() < endMs) {
+      const found = await this.#recordOf(key)
+      if (found !== undefined) return found
+      await delay(askEveryMs)
+    }
+    if (await this.#claim(key, claimMs)) return { kind: 'claimed' }
+    return (await this.#recordOf(key)) ?? { kind: 'unknown' }
+  }
+
+  async #recordOf(key: string): Promise<RecordClaim | undefined> {
+    const found = await this.#serverOf(key).get(key)
+    return found === null || found === claimed ? undefined : { kind: 'recorded', recordId: found }
+  }
+
+  async #claim(key: string, ms: number): Promise<boolean> {
+    return (await this.#serverOf(key).set(key, claimed, 'PX', ms, 'NX')) === 'OK'
+  }
+
+  async #set(key: string, value: string, ms: number): Promise<unknown> {
+    return await this.#serverOf(key).set(key, value, 'PX', ms)
+  }
+}
+
+/** Limits' names do not begin with `_`. */
+const recordedKey = (subject: string, admissionId: string) =>
+  `weir:1:{${encodeKeyPart(subject)}}:_recorded:${encodeKeyPart(admissionId)}`

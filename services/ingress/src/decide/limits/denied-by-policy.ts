@@ -1,0 +1,13 @@
+import { denied } from '@weir/core/limits/decision.ts'
+
+/** A stale policy may be confirmed at any second. */
+const staleRetryMs = 5_000
+
+/** Denies a request without a valid credential. */
+export const unauthorized = denied('unauthorized', { isCached: true })
+
+/** Denies a request whose token cannot be verified at the moment. */
+export const unverified = denied('unavailable', { isCached: true })
+
+/** Denies everything while nobody knows whether the policy is still in force, not even whose credentials are valid. */
+export const policyStale = denied('unavailable', { isCached: true, retryAfterMs: staleRetryMs })

@@ -1,0 +1,69 @@
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { RecordClaim, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
+
+/** A record of equal decisions of about a second, which grows while it is open. */
+export interface OpenSum {
+  /** Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. */
+  add(): boolean
+}
+
+/** Where decisions are recorded: the journal on this machine's disk. */
+export interface DecisionLog {
+  /**
+   * Accepts one record, as JSON without the closing brace, or returns false when there is no space for it. `isReserved`
+   * records may use space that others may not. The log itself counts decisions that it did not accept, or lost.
+   */
+  append(key: string, openLine: string, isReserved?: boolean): boolean
+  /** Begins a sum, which counts nothing yet; undefined when there is no space for it, which counts nothing either. */
+  openSum(key: string, beforeCount: string, afterCount: string): OpenSum | undefined
+  /**
+   * Resolves once everything appended so far is written, or to false when the disk takes longer than 250 ms: then the
+   * write may still complete. Nothing may be answered before.
+   */
+  written(): Promise<boolean>
+  /**
+   * Resolves to the outcome of the record that was appended last, however late: whether it is written, or certain never
+   * to be. To be called right after `append`. An answer must not wait for it.
+   */
+  landed(): Promise<boolean>
+}
+
+/** Where upstreams' answers are recorded. Nothing waits for the disk, and no count depends on it. */
+export type OutcomeLog = Pick<DecisionLog, 'append'>
+
+/**
+ * Knows which admissions under idempotency keys have a record, for all processes that share a Redis. The marker of such a
+ * key says that the admission was charged; the process that charged it may have died, or found its journal full, before it
+ * recorded it. A repeat must then be recorded, or the admission would never be counted.
+ */
+export interface IdempotencyRecords {
+  /** The admission has its record. Nothing waits for this; where it is lost, a repeat leaves a record of its own. */
+  mark(subject: string, admissionId: string, recordId: string): void
+  /**
+   * A stalled disk may still write the record: for half a minute no other process is to write one. Ends with `mark`, or with
+   * the function that this returns, to be called once the record is certain never to be written.
+   */
+  hold(subject: string, admissionId: string): () => void
+  /** Never rejects. Takes a moment while another process may still be recording it. */
+  claim(subject: string, admissionId: string): Promise<RecordClaim>
+}
+
+/** Settles decisions that were decided with `reservation`; each once, however often it is asked. */
+export interface Settlements {
+  settle(settlement: Settlement): Promise<SettlementResult>
+  /**
+   * The record of a settled decision is safe. False when Redis did not answer: the record stays owed until Redis is told
+   * again, and another process may write it again.
+   */
+  recorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
+}
+
+/** Makes limits deny for a while whatever room they have, in every process. */
+export interface Pauses {
+  /**
+   * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds until
+   * its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
+   */
+  pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined>
+}

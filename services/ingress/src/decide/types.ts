@@ -1,0 +1,88 @@
+import type { ServerResponse } from 'node:http'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Limit } from '@weir/core/limits/limit.ts'
+import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { Route, Subject } from '@weir/policy/policy.ts'
+import type { NamedValues } from '../http/named-scopes.ts'
+import type { PolicyView } from '../policy-view.ts'
+
+/** Says who asks for what, however the request came in. */
+export interface Ask {
+  /** The policy by which subject and route were found. */
+  readonly view: PolicyView
+  readonly subject: Subject
+  readonly keyId: string
+  /** As `addressScope` writes it; empty when it is not known: limits by address then do not apply. */
+  readonly ip: string
+  readonly route: Route
+  readonly method: string
+  readonly cost: number
+  readonly peek: boolean
+  /** What `header:`, `query:` and `attribute:` scopes count by, if any limit does. */
+  readonly named: NamedValues | undefined
+  /** Under the same key within its subject, the first admission is answered again. */
+  readonly idempotencyKey: string | undefined
+  /** For how long the cost can be settled; the route's if left out. */
+  readonly settleMs?: number | undefined
+  /** Its subject asked for it by a check with `settle`, and may settle it. */
+  readonly isOwnSettlement?: boolean
+  /** Replaces the limits of subject and route. */
+  readonly limits?: readonly Limit[] | undefined
+  /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
+  readonly hasOverrides?: boolean
+  /** The answer that waits, where the request can wait for room; without it, it never does. */
+  readonly client?: ServerResponse | undefined
+  /** How long to wait for room in any limit; without it, limits with `onExceed: delay` say how long. */
+  readonly waitMs?: number | undefined
+  /**
+   * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not know
+   * it. Without it the caller stays as it was.
+   */
+  readonly renew?: (view: PolicyView) => Promise<Pick<Ask, 'subject' | 'keyId'> | undefined>
+}
+
+/** What a request is answered from. */
+export interface Verdict {
+  /** Id of the record that counts the decision, alone or with equal ones; undefined for a peek and for what has no record. */
+  readonly id: string | undefined
+  readonly decision: Decision
+  /** The limits that were asked, in order; undefined for a caller without a valid credential. */
+  readonly limits: readonly Limit[] | undefined
+  /** Denied by the limits, although the answer says that it could not be recorded: a gateway must not serve it. */
+  readonly isKnownRefusal?: boolean
+  /** Of an admission on a route with `refundOn`: what `giveBack` takes. */
+  readonly charged?: ChargedDecision
+}
+
+/** A request without a valid credential. */
+export interface Stranger extends Pick<Ask, 'ip' | 'route' | 'method'> {
+  readonly retryAfterMs: number
+  /** Its token cannot be verified at the moment. */
+  readonly isUnsure?: boolean | undefined
+}
+
+/** What a correction repeats of the decision that it corrects, so that usage is corrected where it was counted. */
+export interface About {
+  readonly tsMs: number
+  readonly keyId: string
+  readonly plan: string
+  readonly route: string
+  readonly method: string
+}
+
+/** Returns what a correction of the decision on this request would repeat. */
+export const aboutOf = ({ subject, keyId, route, method }: Ask, tsMs: number): About => ({
+  tsMs,
+  keyId,
+  plan: subject.plan.name,
+  route: route.template,
+  method,
+})
+
+/** A decision that was charged, and what is needed to refund it. */
+export interface ChargedDecision {
+  readonly id: string
+  readonly about: About
+  readonly request: LimitRequest
+  readonly decision: Decision
+}
