@@ -1,5 +1,5 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
-import { Gate } from '@weir/ingress/gate.ts'
+import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
@@ -24,7 +24,7 @@ limits: { minute: { algorithm: fixed_window, size: 100, window: 1h } }
 subjects: { acme: { plan: free } }
 `
 
-/** One ingress process as far as its gate, with a connection of its own to the Redis that all share. */
+/** One ingress process as far as its decisions, with a connection of its own to the Redis that all share. */
 async function openProcess() {
   const redis = await openLimiterRedis(server.address)
   const clock = { nowMs: Date.now }
@@ -34,11 +34,11 @@ async function openProcess() {
   const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
   const log = createMemoryDecisionLog()
   const admissions = new RedisIdempotencyRecords({ redis, deadlineMs: 20 })
-  const gate = new Gate({ policy, store, log, clock, idempotencyRecords: admissions })
+  const decisionService = new DecisionService({ policy, store, log, clock, idempotencyRecords: admissions })
   const subject = policy.view.policy.subjects.get('acme')
   if (subject === undefined) throw new Error('no subject')
   const ask = (idempotencyKey: string | undefined, peek = false) =>
-    gate.decide({
+    decisionService.decide({
       ...{ view: policy.view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1 },
       ...{ peek, named: undefined, idempotencyKey },
     })

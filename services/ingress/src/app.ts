@@ -4,7 +4,7 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance } from 'fastify'
 import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
-import { Gate } from './gate.ts'
+import { DecisionService } from './decide/decision-service.ts'
 import { createCallerCheck } from './grpc/caller-check.ts'
 import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
@@ -34,7 +34,7 @@ export interface Apps {
   readonly api: FastifyInstance
   readonly grpc: GrpcDoor
   readonly settling: Pick<Settling, 'counters'>
-  readonly gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>
+  readonly decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>
   /** Stops listening for HTTP at once, lets who waits have room for a while, and ends with the last answer. */
   close(): Promise<void>
 }
@@ -47,9 +47,9 @@ export async function buildApps(
   tls: { readonly [listener in 'proxy' | 'api' | 'grpc']?: ListenerTls | undefined } = {},
 ): Promise<Apps> {
   const corrections = new Corrections(ports.log)
-  const gate = new Gate({ ...ports, corrections })
+  const decisionService = new DecisionService({ ...ports, corrections })
   const settling = new Settling({ ...ports, corrections })
-  const reverse = createProxy({ ...ports, settling }, gate, logger, { tls: tls.proxy })
+  const reverse = createProxy({ ...ports, settling }, decisionService, logger, { tls: tls.proxy })
   const proxy: FastifyInstance = fastify({ ...listenerOptions(logger), serverFactory: reverse.listener })
   answerErrors(proxy)
   reverse.attach(proxy)
@@ -71,26 +71,26 @@ export async function buildApps(
   api.decorateRequest('checkAsker', null)
   api.decorateRequest('checkView', null)
   await describeApi(api)
-  const checkAsker = createAskerCheck(ports, gate, adminTokenSha256)
-  addCheckRoute(api, ports, gate, checkAsker)
-  addCheckBatchRoute(api, ports, gate, checkAsker)
+  const checkAsker = createAskerCheck(ports, decisionService, adminTokenSha256)
+  addCheckRoute(api, ports, decisionService, checkAsker)
+  addCheckBatchRoute(api, ports, decisionService, checkAsker)
   addSettleRoute(api, settling, checkAsker)
   addPauseRoute(api, ports, checkAsker)
-  await addAuthorizeRoute(api, ports, gate)
+  await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.
   boundHeaders(api, askHeaderBytesMax)
   // Each knows of what the other still answers; the last to close leaves nothing behind.
   for (const app of [proxy, api]) {
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
-    app.addHook('preClose', async () => void gate.delays.drain(drainMs))
+    app.addHook('preClose', async () => void decisionService.delays.drain(drainMs))
     app.addHook('onClose', async () => {
       const left = corrections.close()
       if (left > 0) logger.error({ left }, 'corrections are lost: the journal does not take them')
     })
   }
   const mayAsk = createCallerCheck(ports, adminTokenSha256)
-  const grpc = createGrpcDoor(ports, gate, mayAsk, logger, tls.grpc)
-  return { proxy, api, grpc, settling, gate, close: () => closeBoth([proxy, api]) }
+  const grpc = createGrpcDoor(ports, decisionService, mayAsk, logger, tls.grpc)
+  return { proxy, api, grpc, settling, decisionService, close: () => closeBoth([proxy, api]) }
 }
 
 /** Node hangs up on idle connections once, when the stop begins; those that are idle later would keep it open for their 75 s. */

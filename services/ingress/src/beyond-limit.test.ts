@@ -88,11 +88,11 @@ async function openIngress() {
 }
 
 test('a request beyond a limit that drops is recorded, and its connection closed without a byte', async () => {
-  const { ask, records, gate } = await openIngress()
+  const { ask, records, decisionService } = await openIngress()
   expect((await ask('dropped'))?.status).toBe(200)
   expect(await ask('dropped')).toBeUndefined()
   expect(records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'limit', denied_by: 'dropped', mode: 'enforce' })
-  expect(gate.exceeded).toMatchObject({ drop: 1, deny: 0 })
+  expect(decisionService.exceeded).toMatchObject({ drop: 1, deny: 0 })
 })
 
 test('dropped in the middle of a pipeline, the answers before it come whole, and nothing after them', async () => {
@@ -176,36 +176,36 @@ test('a check says what the policy wants done, and nothing of it where that is a
 })
 
 test('gateways are told to drop, and never wait; a cost that never fits is a plain refusal everywhere', async () => {
-  const { authorize, post, gate } = await openIngress()
+  const { authorize, post, decisionService } = await openIngress()
   for (const name of ['dropped', 'delayed', 'slow'] as const) await authorize(name)
   const dropped = await authorize('dropped')
   expect([dropped.statusCode, dropped.headers['weir-on-exceed']]).toEqual([429, 'drop'])
   const slow = await authorize('slow')
-  expect([slow.statusCode, slow.headers['weir-on-exceed'], gate.exceeded.delay]).toEqual([429, undefined, 0])
+  expect([slow.statusCode, slow.headers['weir-on-exceed'], decisionService.exceeded.delay]).toEqual([429, undefined, 0])
   const large = await post('/v1/check', { subject: 'dropped', cost: 2, wait: '10s' })
   expect(large.json()).toMatchObject({ reason: 'cost_exceeds_limit', denied_by: 'dropped' })
   expect(large.json()).not.toHaveProperty('on_exceed')
 })
 
 test('through the proxy a request waits for room in a limit that delays, and is answered when it has it', async () => {
-  const { ask, gate, records } = await openIngress()
+  const { ask, decisionService, records } = await openIngress()
   const answers = await Promise.all(Array.from({ length: 5 }, () => ask('delayed')))
   expect(answers.map((answer) => answer?.status)).toEqual([200, 200, 200, 200, 200])
-  expect([gate.exceeded.delay, gate.delays.waiting, records.length]).toEqual([4, 0, 5])
+  expect([decisionService.exceeded.delay, decisionService.delays.waiting, records.length]).toEqual([4, 0, 5])
 })
 
 test('a client that hangs up while it waits is let go of at once', async () => {
-  const { port, ask, gate, records, post } = await openIngress()
+  const { port, ask, decisionService, records, post } = await openIngress()
   await ask('slow')
   const check = post('/v1/check', { subject: 'slow', wait: '60s' })
   expect((await check).json()).toMatchObject({ allowed: false, on_exceed: 'delay' })
   for (let n = 0; n < 3; n += 1) void ask('delayed')
   const socket = connect(port, '127.0.0.1')
-  await waitUntil(() => gate.delays.waiting === 2, { deadlineMs: 5_000, everyMs: 1 })
+  await waitUntil(() => decisionService.delays.waiting === 2, { deadlineMs: 5_000, everyMs: 1 })
   socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-api-key: delayed\r\n\r\n')
-  await waitUntil(() => gate.exceeded.delay === 3, { deadlineMs: 5_000, everyMs: 1 })
+  await waitUntil(() => decisionService.exceeded.delay === 3, { deadlineMs: 5_000, everyMs: 1 })
   socket.destroy()
-  await waitUntil(() => gate.delays.waiting === 0, { deadlineMs: 10_000 })
+  await waitUntil(() => decisionService.delays.waiting === 0, { deadlineMs: 10_000 })
   const delayed = records.filter(({ subject }) => subject === 'delayed')
   expect(delayed.map(({ outcome }) => outcome).sort()).toEqual(['allow', 'allow', 'allow', 'deny'])
 })
@@ -267,7 +267,7 @@ test('nobody pauses for another, and a stranger for nobody', async () => {
 test.each(['proxy', 'api'] as const)(
   'a stop serves who waits at the %s, and is over although the client would keep its connection',
   async (door) => {
-    const { proxy, api, close, gate } = await openIngress()
+    const { proxy, api, close, decisionService } = await openIngress()
     await api.listen({ host: '127.0.0.1', port: 0 })
     const { port } = (door === 'proxy' ? proxy : api).server.address() as AddressInfo
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -282,7 +282,7 @@ test.each(['proxy', 'api'] as const)(
     }
     await send()
     const waiting = send()
-    await waitUntil(() => gate.delays.waiting === 1, { deadlineMs: 5_000 })
+    await waitUntil(() => decisionService.delays.waiting === 1, { deadlineMs: 5_000 })
     const closed = close()
     const refused = await waitUntil(() => isRefused(port), { deadlineMs: 5_000 })
     expect([refused, (await waiting).status]).toEqual([true, 200])
@@ -303,10 +303,10 @@ const isRefused = (port: number) =>
   })
 
 test('a check that waits with a key of its own is refused once the key is revoked, and its subject stays', async () => {
-  const { post, policy, upstreamPort, gate, records } = await openIngress()
+  const { post, policy, upstreamPort, decisionService, records } = await openIngress()
   await post('/v1/check', {}, 'delayed')
   const waiting = post('/v1/check', { wait: '20s' }, 'delayed')
-  expect(await waitUntil(() => gate.delays.waiting === 1, { deadlineMs: 10_000 })).toBe(true)
+  expect(await waitUntil(() => decisionService.delays.waiting === 1, { deadlineMs: 10_000 })).toBe(true)
   policy.replace(requirePolicy(policyText(upstreamPort).replace(sha256('delayed'), sha256('another')), 'weir.yaml'))
   expect((await waiting).json()).toMatchObject({ allowed: false, reason: 'unauthorized' })
   expect(records.at(-1)).toMatchObject({ subject: 'delayed', outcome: 'deny', reason: 'unauthorized', charged: 'no' })

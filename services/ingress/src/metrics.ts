@@ -5,7 +5,7 @@ import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Settling } from './decide/correct/settle.ts'
-import type { Gate } from './gate.ts'
+import type { DecisionService } from './decide/decision-service.ts'
 import type { OpenAuthenticator } from './http/authenticate.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
@@ -59,19 +59,19 @@ export function registerMetrics(
 }
 
 /** What becomes of requests that are refused or wait. */
-export function registerGate(
+export function registerDecisionService(
   register: Registry,
-  gate: Pick<Gate, 'denials' | 'delays' | 'exceeded'>,
+  decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>,
   idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
 ): void {
-  registerDenials(register, gate.denials, idempotencyRecords)
-  registerExceeded(register, gate)
+  registerDenials(register, decisionService.denials, idempotencyRecords)
+  registerExceeded(register, decisionService)
 }
 
 /** How denials are recorded, and what their records could not say. */
 function registerDenials(
   register: Registry,
-  denials: Gate['denials'],
+  denials: DecisionService['denials'],
   idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
 ): void {
   registerScraped(register, {
@@ -101,14 +101,17 @@ export function registerCorrections(register: Registry, settling: Pick<Settling,
 }
 
 /** What is done with requests beyond a limit. */
-function registerExceeded(register: Registry, gate: Pick<Gate, 'delays' | 'exceeded'>): void {
+function registerExceeded(register: Registry, decisionService: Pick<DecisionService, 'delays' | 'exceeded'>): void {
   registerScraped(register, {
     weir_limits_exceeded_total: {
       help: 'Requests beyond a limit, by what was done with them',
       label: 'action',
-      readAll: () => gate.exceeded,
+      readAll: () => decisionService.exceeded,
     },
-    weir_requests_waiting: { help: 'Requests that wait for room in a limit', read: () => gate.delays.waiting },
+    weir_requests_waiting: {
+      help: 'Requests that wait for room in a limit',
+      read: () => decisionService.delays.waiting,
+    },
   })
 }
 

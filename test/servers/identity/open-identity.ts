@@ -79,7 +79,7 @@ subjects:
 `
 
 function seen(caller: Caller): Omit<SeenCaller, 'address'> {
-  if (caller.kind === 'unauthenticated' && caller.isUnsure === true) return { who: 'unsure' }
+  if (caller.kind === 'unauthenticated' && caller.isUnverifiable === true) return { who: 'unsure' }
   if (caller.kind === 'unauthenticated') {
     return { who: 'unauthenticated', ...(caller.retryAfterMs > 0 ? { retryAfterMs: caller.retryAfterMs } : {}) }
   }

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
-import { Gate } from '@weir/ingress/gate.ts'
+import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/listener.ts'
@@ -92,7 +92,7 @@ export async function openProxy(options: ProxyOptions = {}) {
     dialect: options.dialect,
     upstreamBounds: options.upstreamBounds,
   }
-  const proxy = createProxy(ports, new Gate(ports), log, {
+  const proxy = createProxy(ports, new DecisionService(ports), log, {
     bounds: { ...listenerBounds, ...options.bounds },
     tls: overTls.files && listenerTls(overTls.files, 'tls'),
   })

@@ -7,7 +7,7 @@ import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
 
 /** Says who asks for what, however the request came in. */
-export interface Ask {
+export interface DecisionRequest {
   /** The policy by which subject and route were found. */
   readonly view: PolicyView
   readonly subject: Subject
@@ -38,11 +38,11 @@ export interface Ask {
    * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not know
    * it. Without it the caller stays as it was.
    */
-  readonly renew?: (view: PolicyView) => Promise<Pick<Ask, 'subject' | 'keyId'> | undefined>
+  readonly reauthenticate?: (view: PolicyView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
 }
 
 /** What a request is answered from. */
-export interface Verdict {
+export interface RecordedDecision {
   /** Id of the record that counts the decision, alone or with equal ones; undefined for a peek and for what has no record. */
   readonly id: string | undefined
   readonly decision: Decision
@@ -55,14 +55,14 @@ export interface Verdict {
 }
 
 /** A request without a valid credential. */
-export interface Stranger extends Pick<Ask, 'ip' | 'route' | 'method'> {
+export interface UnauthenticatedRequest extends Pick<DecisionRequest, 'ip' | 'route' | 'method'> {
   readonly retryAfterMs: number
   /** Its token cannot be verified at the moment. */
-  readonly isUnsure?: boolean | undefined
+  readonly isUnverifiable?: boolean | undefined
 }
 
 /** What a correction repeats of the decision that it corrects, so that usage is corrected where it was counted. */
-export interface About {
+export interface DecisionContext {
   readonly tsMs: number
   readonly keyId: string
   readonly plan: string
@@ -71,7 +71,7 @@ export interface About {
 }
 
 /** Returns what a correction of the decision on this request would repeat. */
-export const aboutOf = ({ subject, keyId, route, method }: Ask, tsMs: number): About => ({
+export const contextOf = ({ subject, keyId, route, method }: DecisionRequest, tsMs: number): DecisionContext => ({
   tsMs,
   keyId,
   plan: subject.plan.name,
@@ -82,7 +82,7 @@ export const aboutOf = ({ subject, keyId, route, method }: Ask, tsMs: number): A
 /** A decision that was charged, and what is needed to refund it. */
 export interface ChargedDecision {
   readonly id: string
-  readonly about: About
+  readonly about: DecisionContext
   readonly request: LimitRequest
   readonly decision: Decision
 }

@@ -5,8 +5,8 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { expect, test } from 'vitest'
-import type { Ask } from '../decide/types.ts'
-import { Gate } from '../gate.ts'
+import { DecisionService } from '../decide/decision-service.ts'
+import type { DecisionRequest } from '../decide/types.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -32,26 +32,36 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   const log = createMemoryDecisionLog()
   const live = createLivePolicy(first)
   const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
-  const gate = new Gate({ policy: live, store, log, clock, delays: new DelayQueues(time) })
+  const decisionService = new DecisionService({ policy: live, store, log, clock, delays: new DelayQueues(time) })
   const { view } = live
   const subject = view.policy.subjects.get('acme')
   if (subject === undefined) throw new Error('no subject acme')
-  const renew: Ask['renew'] = async (now) => {
+  const reauthenticate: DecisionRequest['reauthenticate'] = async (now) => {
     const found = now.policy.subjects.get('acme')
     return found === undefined ? undefined : { subject: found, keyId: '' }
   }
-  const asked = { view, subject, keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false, renew }
+  const asked = {
+    view,
+    subject,
+    keyId: '',
+    ip: '',
+    route: unmatchedRoute,
+    method: 'GET',
+    cost: 1,
+    peek: false,
+    reauthenticate,
+  }
   const client = new ServerResponse(new IncomingMessage(new Socket()))
-  const ask = () => gate.decide({ ...asked, named: undefined, idempotencyKey: undefined, client })
+  const ask = () => decisionService.decide({ ...asked, named: undefined, idempotencyKey: undefined, client })
   await ask()
   const waiting = ask()
   await time.pass(0)
-  return { time, live, waiting, records: log.records, gate, store }
+  return { time, live, waiting, records: log.records, decisionService, store }
 }
 
 test('A subject that is in the policy no more at its grant is denied', async () => {
-  const { time, live, waiting, records, gate } = await openWaiting()
-  expect(gate.delays.waiting).toBe(1)
+  const { time, live, waiting, records, decisionService } = await openWaiting()
+  expect(decisionService.delays.waiting).toBe(1)
   live.replace(policyOf('{ other: { plan: free } }'))
   await time.pass(2_000)
   expect((await waiting).decision).toMatchObject({ allowed: false, reason: 'unauthorized' })
@@ -68,7 +78,7 @@ test('A grant is decided by the limits that are in force by then', async () => {
 
 test('A request that a changed policy refuses at its grant keeps its place, whatever the order of the limits is now', async () => {
   const subjects = '{ acme: { plan: free } }'
-  const { time, live, waiting, gate, store } = await openWaiting(
+  const { time, live, waiting, decisionService, store } = await openWaiting(
     policyOf(subjects, '{ free: { limits: [few, roomy] } }'),
   )
   live.replace(policyOf(subjects, '{ free: { limits: [roomy, few] } }'))
@@ -76,7 +86,7 @@ test('A request that a changed policy refuses at its grant keeps its place, what
   if (few === undefined) throw new Error('no limit few')
   await store.pause(few, { subject: 'acme', keyId: '', ip: '', route: '', method: '' }, 3_000)
   await time.pass(2_999)
-  expect(gate.delays.waiting).toBe(1)
+  expect(decisionService.delays.waiting).toBe(1)
   await time.pass(1)
   expect((await waiting).decision.allowed).toBe(true)
 })

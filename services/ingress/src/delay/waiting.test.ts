@@ -7,8 +7,8 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { expect, test } from 'vitest'
-import type { Ask, Verdict } from '../decide/types.ts'
-import { Gate } from '../gate.ts'
+import { DecisionService } from '../decide/decision-service.ts'
+import type { DecisionRequest, RecordedDecision } from '../decide/types.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -53,25 +53,25 @@ function openGate() {
     refund: memory.refund.bind(memory),
   }
   const delays = new DelayQueues(time)
-  const gate = new Gate({ policy: createLivePolicy(policy), store, log, clock, delays })
-  const answered: { readonly subject: string; readonly atMs: number; readonly verdict: Verdict }[] = []
-  const ask = (id: string, given: Partial<Ask> = {}) => {
+  const decisionService = new DecisionService({ policy: createLivePolicy(policy), store, log, clock, delays })
+  const answered: { readonly subject: string; readonly atMs: number; readonly verdict: RecordedDecision }[] = []
+  const ask = (id: string, given: Partial<DecisionRequest> = {}) => {
     const subject = policy.subjects.get(id)
     if (subject === undefined) throw new Error(`no subject ${id}`)
     const plain = { keyId: '', ip: '', route: unmatchedRoute, method: 'GET', cost: 1, peek: false, named: undefined }
     const whole = { view, subject, ...plain, idempotencyKey: undefined, client: newClient(), ...given }
-    return gate.decide(whole).then((verdict) => {
+    return decisionService.decide(whole).then((verdict) => {
       answered.push({ subject: id, atMs: time.nowMs(), verdict })
       return verdict
     })
   }
   const outcomes = () =>
     answered.map(({ subject, atMs, verdict }) => `${subject} ${verdict.decision.allowed ? 'ok' : 'no'} ${atMs}`)
-  return { time, log, memory, asked, quicker, delays, gate, ask, outcomes, answered }
+  return { time, log, memory, asked, quicker, delays, decisionService, ask, outcomes, answered }
 }
 
 test('50 clients of three subjects are served evenly, in the order in which they came, and each is recorded once, by its outcome', async () => {
-  const { time, log, ask, outcomes, delays, gate } = openGate()
+  const { time, log, ask, outcomes, delays, decisionService } = openGate()
   const ids = Array.from({ length: 50 }, (_, n) => [...'aaabbc'][n % 6] ?? '')
   for (const id of ids) void ask(id)
   await time.pass(0)
@@ -81,7 +81,7 @@ test('50 clients of three subjects are served evenly, in the order in which they
   await time.pass(3_000)
   expect(log.records).toHaveLength(50)
   expect(log.records.every(({ outcome, reason }) => outcome === 'allow' && reason === 'ok')).toBe(true)
-  expect([delays.waiting, delays.busyKeys, gate.exceeded.delay]).toEqual([0, 0, 49])
+  expect([delays.waiting, delays.busyKeys, decisionService.exceeded.delay]).toEqual([0, 0, 49])
 })
 
 test('A request that could not be served in time, or finds the queue full, is denied immediately', async () => {
@@ -217,10 +217,10 @@ test('A paused limit denies immediately what cannot wait for its end, and its qu
 })
 
 test('At a stop no new request waits, those that do are served during the grace, and then denied', async () => {
-  const { time, ask, outcomes, gate, log } = openGate()
+  const { time, ask, outcomes, decisionService, log } = openGate()
   for (let n = 0; n < 6; n += 1) void ask('a')
   await time.pass(0)
-  const drained = gate.delays.drain(250)
+  const drained = decisionService.delays.drain(250)
   void ask('b')
   await time.pass(250)
   await drained

@@ -3,7 +3,7 @@ import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { degradedBy } from '../decide/limits/exceeded.ts'
-import type { Verdict } from '../decide/types.ts'
+import type { RecordedDecision } from '../decide/types.ts'
 import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
 import type { Question } from './read-question.ts'
@@ -13,7 +13,7 @@ const countMax = 4_294_967_295
 
 /** The verdict as Envoy reads it: a code for each descriptor, and the headers and the body that its client gets. */
 export function answerOf(
-  verdict: Verdict,
+  verdict: RecordedDecision,
   descriptors: number,
   question: Question | undefined,
   words: VerdictWords,
@@ -53,7 +53,11 @@ export function refusalOf(detail: string, descriptors: number): RateLimitRespons
 }
 
 /** Shadow limits are nobody's business but the policy's author's. */
-function statusOf({ decision, limits = [] }: Verdict, question: Question | undefined, at: number): DescriptorStatus {
+function statusOf(
+  { decision, limits = [] }: RecordedDecision,
+  question: Question | undefined,
+  at: number,
+): DescriptorStatus {
   const { allowed, exceededMask } = decision
   let isOver = false
   let tightest: { readonly limit: Limit; readonly state: LimitState } | undefined

@@ -7,7 +7,7 @@ import { ReflectionService } from '@grpc/reflection'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
 import { type CallerCheck, createShouldRateLimit } from './rate-limit-service.ts'
 
@@ -31,14 +31,16 @@ export interface GrpcDoor {
 /** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
 export function createGrpcDoor(
   ports: Ports,
-  gate: Gate,
+  decisionService: DecisionService,
   mayAsk: CallerCheck,
   log: Logger,
   tls?: ListenerTls,
 ): GrpcDoor {
   const definitions = loadDefinitions()
   const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
-  server.addService(serviceOf(definitions), { ShouldRateLimit: createShouldRateLimit(ports, gate, mayAsk, log) })
+  server.addService(serviceOf(definitions), {
+    ShouldRateLimit: createShouldRateLimit(ports, decisionService, mayAsk, log),
+  })
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)
   new ReflectionService(definitions).addToServer(server)

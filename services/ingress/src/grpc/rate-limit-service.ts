@@ -1,6 +1,6 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
 import { answerOf, refusalOf } from './answer.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
@@ -15,7 +15,12 @@ type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
  * `ShouldRateLimit`: what a gateway asks before it passes a request on, decided like any other request, by one script call for all of its
  * descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the request through.
  */
-export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCheck, log: Logger) {
+export function createShouldRateLimit(
+  ports: Ports,
+  decisionService: DecisionService,
+  mayAsk: CallerCheck,
+  log: Logger,
+) {
   const decide = async (request: RateLimitRequest): Promise<RateLimitResponse | { readonly wrong: string }> => {
     const { view } = ports.policy
     const question = readQuestion(view, request, ports.clock.nowMs())
@@ -24,11 +29,21 @@ export function createShouldRateLimit(ports: Ports, gate: Gate, mayAsk: CallerCh
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
     if (question.kind === 'unauthenticated') {
-      return answerOf(await gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }), count, undefined, ports)
+      return answerOf(
+        await decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 }),
+        count,
+        undefined,
+        ports,
+      )
     }
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
     const asked = { view, subject, keyId, ip, route, method, cost, named, limits, hasOverrides }
-    return answerOf(await gate.decide({ ...asked, peek: isPeek, idempotencyKey: undefined }), count, question, ports)
+    return answerOf(
+      await decisionService.decide({ ...asked, peek: isPeek, idempotencyKey: undefined }),
+      count,
+      question,
+      ports,
+    )
   }
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {

@@ -10,7 +10,7 @@ import {
 } from '@weir/core/limits/rate-limit-headers.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../decide/limits/exceeded.ts'
-import type { Verdict } from '../decide/types.ts'
+import type { RecordedDecision } from '../decide/types.ts'
 
 /** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */
 export interface HeaderTarget {
@@ -26,7 +26,7 @@ export interface VerdictWords {
 }
 
 /** The headers that every decided answer carries, through every door. */
-export function setVerdictHeaders(reply: HeaderTarget, verdict: Verdict, words: VerdictWords): void {
+export function setVerdictHeaders(reply: HeaderTarget, verdict: RecordedDecision, words: VerdictWords): void {
   const { id, decision, limits } = verdict
   const { dialect } = words
   if (id !== undefined) reply.header('weir-decision', id)
@@ -43,7 +43,7 @@ type OlderDialect = Exclude<RateLimitDialect, 'draft10'>
 
 function setOlderHeaders(
   reply: HeaderTarget,
-  { decision, limits }: Verdict,
+  { decision, limits }: RecordedDecision,
   dialect: OlderDialect,
   clock: Clock,
 ): void {
@@ -58,7 +58,7 @@ export const challengeHeader = 'weir-challenge'
 /** What a refused request gets to read. Sets the headers that go with its status. */
 export function denialProblem(
   reply: HeaderTarget,
-  verdict: Verdict,
+  verdict: RecordedDecision,
   { costStatus = 403 }: Pick<VerdictWords, 'costStatus'> = {},
 ): Problem {
   const { decision } = verdict

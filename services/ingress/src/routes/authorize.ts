@@ -2,8 +2,8 @@ import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Verdict } from '../decide/types.ts'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
+import type { RecordedDecision } from '../decide/types.ts'
 import { identityRules } from '../http/identity/identity-rules.ts'
 import { isTrustedProxy } from '../http/identity/peer.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
@@ -31,8 +31,12 @@ export const routerUrl = (url: string): string =>
  * `/v1/authorize` and whatever is below it, for gateways that ask before they pass a request on: any method, no body.
  * docs/integrations has what each gateway sends and makes of the answer.
  */
-export async function addAuthorizeRoute(app: FastifyInstance, ports: Ports, gate: Gate): Promise<void> {
-  const authorize = createAuthorize(ports, gate)
+export async function addAuthorizeRoute(
+  app: FastifyInstance,
+  ports: Ports,
+  decisionService: DecisionService,
+): Promise<void> {
+  const authorize = createAuthorize(ports, decisionService)
   await app.register(
     async (door) => {
       // As a hook, because that is before Fastify looks at the body: gateways send the client's Content-Type without one.
@@ -46,13 +50,13 @@ export async function addAuthorizeRoute(app: FastifyInstance, ports: Ports, gate
   )
 }
 
-function createAuthorize(ports: Ports, gate: Gate) {
+function createAuthorize(ports: Ports, decisionService: DecisionService) {
   const decide = async (asked: Asked, request: FastifyRequest, reply: FastifyReply) => {
     const { view, method, url, path, options } = asked
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
     const who = { ip: ports.authenticator.addressOf(view, origin), route, method }
-    const refuse = (verdict: Verdict) => {
+    const refuse = (verdict: RecordedDecision) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
       const problem = denialProblem(reply, verdict, ports)
@@ -62,13 +66,13 @@ function createAuthorize(ports: Ports, gate: Gate) {
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       // Of a token that cannot be verified now too: a gateway that fails open serves what is answered with 5xx.
-      const retryAfterMs = caller.isUnsure === true ? 0 : caller.retryAfterMs
-      return refuse(await gate.refuseStranger({ ...who, retryAfterMs }))
+      const retryAfterMs = caller.isUnverifiable === true ? 0 : caller.retryAfterMs
+      return refuse(await decisionService.rejectUnauthenticated({ ...who, retryAfterMs }))
     }
     const cost = readCost(route, origin)
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
     const { subject, keyId } = caller
-    const verdict = await gate.decide({
+    const verdict = await decisionService.decide({
       ...{ ...who, view, subject, keyId, cost, peek: false },
       named: view.requestScopes(request.headers, url),
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,

@@ -1,6 +1,6 @@
 import { sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
 import { denialProblem } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, badCheck, type Checked, isUnrecorded, jsonType, verdictText } from './check/answer-check.ts'
@@ -28,7 +28,7 @@ function resultText(checked: Checked): string {
 export function addCheckBatchRoute(
   app: FastifyInstance,
   ports: Ports,
-  gate: Gate,
+  decisionService: DecisionService,
   checkAsker: ReturnType<typeof createAskerCheck>,
 ): void {
   const options = { schema: { body: batchSchema }, onRequest: checkAsker, validatorCompiler: asItComes }
@@ -36,7 +36,7 @@ export function addCheckBatchRoute(
     const { view, asker } = askedBy(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badCheck(batch.wrong))
-    const asked = { gate, view, nowMs: ports.clock.nowMs(), client: undefined }
+    const asked = { decisionService, view, nowMs: ports.clock.nowMs(), client: undefined }
     // Each in a promise from its beginning: one that throws must not leave behind others that nobody waits for.
     const checked = batch.value.checks.map(async (body) => {
       const read = readCheck(body)

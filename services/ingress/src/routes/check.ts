@@ -1,6 +1,6 @@
 import { sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, badCheck, type Checked, isUnrecorded, jsonType, verdictText } from './check/answer-check.ts'
@@ -11,7 +11,7 @@ import { asItComes, checkSchema, readCheck } from './check/check-body.ts'
 export function addCheckRoute(
   app: FastifyInstance,
   ports: Ports,
-  gate: Gate,
+  decisionService: DecisionService,
   checkAsker: ReturnType<typeof createAskerCheck>,
 ): void {
   const send = (reply: FastifyReply, checked: Checked) => {
@@ -30,7 +30,11 @@ export function addCheckRoute(
       sendProblem(reply, badCheck(read.wrong))
       return
     }
-    const checked = answerCheck({ gate, view, nowMs: ports.clock.nowMs(), client: reply.raw }, asker, read.value)
+    const checked = answerCheck(
+      { decisionService, view, nowMs: ports.clock.nowMs(), client: reply.raw },
+      asker,
+      read.value,
+    )
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })

@@ -4,7 +4,7 @@ import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Settling } from '../decide/correct/settle.ts'
-import type { Gate } from '../gate.ts'
+import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
 import type { Arrival } from './proxy/arrival.ts'
 import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/listener.ts'
@@ -30,12 +30,12 @@ export interface Proxy {
 /** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
 export function createProxy(
   ports: ProxyPorts,
-  gate: Gate,
+  decisionService: DecisionService,
   log: Logger,
   { bounds, tls }: { readonly bounds?: ListenerBounds; readonly tls?: ListenerTls | undefined } = {},
 ): Proxy {
   const way = createPassOn(ports, log)
-  const serve = createServe(ports, gate, way)
+  const serve = createServe(ports, decisionService, way)
   let isClosing = false
 
   const start = (arrival: Arrival) => {

@@ -1,13 +1,13 @@
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Charged, LimitState } from '@weir/core/limits/decision.ts'
-import type { About } from '../types.ts'
+import type { DecisionContext } from '../types.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 
 /** Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there. */
-export function parseAbout(text: string): About {
+export function parseContext(text: string): DecisionContext {
   const value: unknown = JSON.parse(text)
   const { tsMs, keyId, plan, route, method } = isFields(value) ? value : {}
   const isText = (one: unknown): one is string => typeof one === 'string'
@@ -27,7 +27,7 @@ export const correctionId = (decisionId: string): string => uuidv5(namespace, de
 export interface Correction {
   readonly decisionId: string
   readonly subject: string
-  readonly about: About
+  readonly about: DecisionContext
   readonly adjustment: number
   readonly charged: Charged
   readonly limits: readonly LimitState[]

@@ -2,7 +2,7 @@ import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { type Charged, type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionLog } from '../ports.ts'
-import type { Ask, Verdict } from '../types.ts'
+import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { admissionOf } from './decision-records.ts'
 import type { Denial, Denials } from './denials.ts'
 
@@ -31,13 +31,13 @@ export class DecisionRecorder {
    * Gives the record of an admission to the log; it is not safe before `log.written()`. Returns the outcome of the write, as
    * `log.landed()` does; undefined if the log did not accept it.
    */
-  append(id: string, tsMs: number, ask: Ask, decision: Decision): Promise<boolean> | undefined {
+  append(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): Promise<boolean> | undefined {
     const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
     return isAccepted ? this.#log.landed() : undefined
   }
 
   /** Records a denial, as one of many where that is possible. */
-  async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<Verdict> {
+  async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
     const id = this.#denials.record(denial, decision.isCached === true)
     // Also where the log did not accept it: by then its gap page counts it.
     const isWritten = await this.#log.written()
@@ -49,7 +49,7 @@ export class DecisionRecorder {
     limits: readonly Limit[] | undefined,
     decision: Decision,
     charged: Charged = decision.charged,
-  ): Verdict {
+  ): RecordedDecision {
     if (this.admitsUnrecorded) return { id: undefined, decision, limits }
     const isKnownRefusal = !decision.allowed && decision.reason !== 'unavailable'
     return { id: undefined, decision: journalFull(decision, charged), limits, isKnownRefusal }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
-import type { Ask, Stranger } from '../types.ts'
+import type { DecisionRequest, UnauthenticatedRequest } from '../types.ts'
 import type { Denial } from './denials.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { Denial } from './denials.ts'
  * and the name that the denial would have had, and the outcome that it really had. One that a limit only degraded says the
  * same with `mode: enforce`. A repeat was charged when it was first decided.
  */
-export function admissionOf(id: string, tsMs: number, ask: Ask, decision: Decision): DecisionInput {
+export function admissionOf(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): DecisionInput {
   const { subject, keyId, route, method, cost } = ask
   const { reason, deniedBy, shadowedBy, repeats, charged, limits } = decision
   const isShadowed = shadowedBy !== '' && deniedBy === ''
@@ -34,7 +34,7 @@ export function admissionOf(id: string, tsMs: number, ask: Ask, decision: Decisi
 }
 
 /** Returns what is recorded of a denial. */
-export function denialOf({ subject, keyId, route, method, cost }: Ask, decision: Decision): Denial {
+export function denialOf({ subject, keyId, route, method, cost }: DecisionRequest, decision: Decision): Denial {
   const { reason, charged, deniedBy, limits } = decision
   return {
     key: subject.id,
@@ -55,7 +55,7 @@ export function denialOf({ subject, keyId, route, method, cost }: Ask, decision:
  * Returns what is recorded of a denied request without a valid credential. Its key is spread by address, so that a flood of
  * wrong keys does not pile up on one partition.
  */
-export function unauthenticatedDenial({ ip, route, method }: Stranger, decision: Decision): Denial {
+export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequest, decision: Decision): Denial {
   const { reason, charged, deniedBy, limits } = decision
   return {
     key: hash('sha256', ip, 'hex').slice(0, 16), // the address itself stays out

@@ -1,7 +1,7 @@
 import { type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { DecisionLog, IdempotencyRecords } from '../ports.ts'
-import type { Ask, Verdict } from '../types.ts'
+import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import { denialOf } from './decision-records.ts'
 
@@ -11,7 +11,7 @@ const repeatRetryMs = 1_000
 /** An admission under an idempotency key: the first, or a repeat. */
 interface Admitted {
   readonly tsMs: number
-  readonly ask: Ask
+  readonly ask: DecisionRequest
   readonly limits: readonly Limit[]
   readonly decision: Decision
 }
@@ -28,7 +28,7 @@ export class RecordOnce {
   readonly #recorder: DecisionRecorder
   readonly #records: IdempotencyRecords
   /** Being recorded by this process; no more than requests are under way. */
-  readonly #underWay = new Map<string, Promise<Verdict>>()
+  readonly #underWay = new Map<string, Promise<RecordedDecision>>()
   /** Admissions whose record is in doubt; no more than one stalled write holds. */
   readonly #inDoubt = new Set<string>()
 
@@ -38,7 +38,7 @@ export class RecordOnce {
     this.#records = records
   }
 
-  async record(admitted: Admitted, ownId: string): Promise<Verdict> {
+  async record(admitted: Admitted, ownId: string): Promise<RecordedDecision> {
     const { ask, limits, decision } = admitted
     const { repeats } = decision
     if (repeats === '') {
@@ -55,7 +55,7 @@ export class RecordOnce {
   }
 
   /** A request that is denied here stays charged: the next attempt is admitted by that. */
-  async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<Verdict> {
+  async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<RecordedDecision> {
     const landed = this.#recorder.append(id, tsMs, ask, decision)
     const isWritten = await this.#log.written()
     if (landed === undefined) return this.#recorder.denyUnrecorded(limits, decision)

@@ -4,15 +4,15 @@ import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { LivePolicy, PolicyView } from '../../policy-view.ts'
 import { policyStale, unauthorized } from '../limits/denied-by-policy.ts'
-import { type Kept, keptOf, limitsOf, requestOf } from '../limits/limit-request.ts'
-import type { Ask } from '../types.ts'
+import { limitsOf, type ReservedDecision, requestOf, reservedDecisionOf } from '../limits/limit-request.ts'
+import type { DecisionRequest } from '../types.ts'
 
 /** A request as it was put to the store, and what the store decided. */
 export interface Attempt {
   /** Under the policy by which it was decided. */
-  readonly ask: Ask
+  readonly ask: DecisionRequest
   readonly request: LimitRequest
-  readonly kept: Kept | undefined
+  readonly reserved: ReservedDecision | undefined
   readonly decision: Decision
 }
 
@@ -24,20 +24,20 @@ export interface Deciding {
 }
 
 /** Decides a request that has waited as if it came now: under the policy in force, and with a date and an id of its own. */
-export async function attemptAgain({ policy, store, clock }: Deciding, before: Ask): Promise<Attempt> {
+export async function attemptAgain({ policy, store, clock }: Deciding, before: DecisionRequest): Promise<Attempt> {
   const renewed = policy.view === before.view ? before : await underPolicy(before, policy.view)
   const ask = renewed ?? before
   const limits = limitsOf(ask)
-  const kept = keptOf(ask, limits, clock)
-  const request = requestOf(ask, limits, kept, clock)
-  if (renewed === undefined) return { ask, request, kept, decision: { ...unauthorized, isCached: false } }
-  return { ask, request, kept, decision: policy.isStale() ? policyStale : await store.decide(request) }
+  const reserved = reservedDecisionOf(ask, limits, clock)
+  const request = requestOf(ask, limits, reserved, clock)
+  if (renewed === undefined) return { ask, request, reserved, decision: { ...unauthorized, isCached: false } }
+  return { ask, request, reserved, decision: policy.isStale() ? policyStale : await store.decide(request) }
 }
 
 /** The same request under another policy; undefined if that policy does not know its caller any more. */
-async function underPolicy(ask: Ask, view: PolicyView): Promise<Ask | undefined> {
-  if (ask.renew === undefined) return ask
-  const caller = await ask.renew(view)
+async function underPolicy(ask: DecisionRequest, view: PolicyView): Promise<DecisionRequest | undefined> {
+  if (ask.reauthenticate === undefined) return ask
+  const caller = await ask.reauthenticate(view)
   if (caller === undefined || caller.subject.id !== ask.subject.id) return undefined
   const route = view.policy.routes.find(({ template }) => template === ask.route.template) ?? unmatchedRoute
   return { ...ask, view, subject: caller.subject, keyId: caller.keyId, route }

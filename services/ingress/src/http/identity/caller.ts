@@ -26,10 +26,10 @@ export type Caller =
       readonly carriedIn: CredentialPlace | undefined
     }
   /**
-   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnsure` it
+   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnverifiable` it
    * may be right, and will be known by then.
    */
-  | { readonly kind: 'unauthenticated'; readonly retryAfterMs: number; readonly isUnsure?: true }
+  | { readonly kind: 'unauthenticated'; readonly retryAfterMs: number; readonly isUnverifiable?: true }
 
 /** A caller without a valid credential, who may try again immediately. */
 export const unauthenticated: Caller = { kind: 'unauthenticated', retryAfterMs: 0 }

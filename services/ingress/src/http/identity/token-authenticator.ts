@@ -6,7 +6,7 @@ import { createTokenVerifier, type KnownToken, type VerifierOptions } from './to
 
 const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
 /** An issuer that did not answer is asked again after 10 s at the latest. */
-const unsure: Caller = { kind: 'unauthenticated', retryAfterMs: 10_000, isUnsure: true }
+const unsure: Caller = { kind: 'unauthenticated', retryAfterMs: 10_000, isUnverifiable: true }
 
 /** Who a verified token makes the caller, and under which view that was computed. */
 interface NotedCaller {

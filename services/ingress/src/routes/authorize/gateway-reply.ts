@@ -1,7 +1,7 @@
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { Verdict } from '../../decide/types.ts'
+import type { RecordedDecision } from '../../decide/types.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
@@ -13,7 +13,7 @@ import type { GatewayOptions } from './gateway-options.ts'
 export function sendCaller(
   reply: FastifyReply,
   { subject, keyId, carriedIn }: Extract<Caller, { kind: 'known' }>,
-  { decision }: Verdict,
+  { decision }: RecordedDecision,
 ): FastifyReply {
   const name = carriedIn?.kind === 'header' ? carriedIn.name : ''
   // A gateway that names subjects by one of these gives it to its upstream as we say it.
@@ -39,7 +39,7 @@ export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions,
 }
 
 /** Of a limit that drops: we answer a question, and the gateway alone can leave its client without an answer. */
-export function setOnExceed(reply: FastifyReply, { decision, limits }: Verdict): void {
+export function setOnExceed(reply: FastifyReply, { decision, limits }: RecordedDecision): void {
   if (onExceedOf(decision, limits)?.kind === 'drop') reply.header('weir-on-exceed', 'drop')
 }
 

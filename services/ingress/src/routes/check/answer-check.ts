@@ -11,9 +11,9 @@ import type { Route, Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs, subjectRule } from '@weir/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import type { DecisionService } from '../../decide/decision-service.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { Verdict } from '../../decide/types.ts'
-import type { Gate } from '../../gate.ts'
+import type { RecordedDecision } from '../../decide/types.ts'
 import { findKey } from '../../http/identity/credential.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
 import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
@@ -24,14 +24,14 @@ import { whyNotOwn } from './own-check.ts'
 
 /** A check that was decided, or why it could not be asked. */
 export type Checked =
-  | { readonly kind: 'verdict'; readonly verdict: Verdict }
+  | { readonly kind: 'verdict'; readonly verdict: RecordedDecision }
   | { readonly kind: 'problem'; readonly problem: Problem }
 
 /**
  * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers. By a
  * template, in a third of the time of JSON.stringify.
  */
-export function verdictText({ id, decision, limits = [] }: Verdict): string {
+export function verdictText({ id, decision, limits = [] }: RecordedDecision): string {
   const { allowed, reason, deniedBy, retryAfterMs } = decision
   let states = ''
   for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
@@ -42,7 +42,7 @@ export function verdictText({ id, decision, limits = [] }: Verdict): string {
 }
 
 /** An answer without a record is 503: to answer the question would say that it is counted. */
-export const isUnrecorded = ({ decision }: Verdict): boolean => decision.reason === 'journal_full'
+export const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'
 
 /** What the policy wants done beyond the limit, for whoever asks to do it. */
 function beyondText(decision: Decision, limits: readonly Limit[]): string {
@@ -73,7 +73,7 @@ const problem = (found: Problem) => ({ kind: 'problem', problem: found }) as con
 
 /** What a check is answered with. */
 export interface CheckParts {
-  readonly gate: Gate
+  readonly decisionService: DecisionService
   readonly view: PolicyView
   readonly nowMs: number
   /** The answer that a check with `wait` waits for; undefined where none waits. */
@@ -82,7 +82,7 @@ export interface CheckParts {
 
 /** Decides one check. Asks the store before it returns: what is called in one turn goes to Redis together. */
 export function answerCheck(
-  { gate, view, nowMs, client }: CheckParts,
+  { decisionService, view, nowMs, client }: CheckParts,
   asker: Asker,
   body: CheckBody,
 ): Checked | Promise<Checked> {
@@ -95,7 +95,7 @@ export function answerCheck(
   const who = whoIsAsked(view, asker, body, nowMs)
   if (who.kind === 'problem') return who
   if (who.kind === 'unauthenticated') {
-    return gate.refuseStranger({ ip, route, method, retryAfterMs: 0 }).then(decided)
+    return decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 }).then(decided)
   }
   const notOwn = isOwn ? whyNotOwn(view, asker, body, route) : undefined
   if (notOwn !== undefined) return problem(notOwn)
@@ -104,7 +104,7 @@ export function answerCheck(
   if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return problem(tooLongToSettle)
   const waitMs = body.wait === undefined ? undefined : parseDurationMs(body.wait)
   if (body.wait !== undefined && (waitMs === undefined || waitMs > waitMsMax)) return problem(tooLongToWait)
-  const verdict = gate.decide({
+  const verdict = decisionService.decide({
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
@@ -114,7 +114,7 @@ export function answerCheck(
     isOwnSettlement: isOwn && settleMs !== undefined,
     client: waitMs === undefined ? undefined : client,
     waitMs,
-    renew: isOwn ? asker.renew : async (live) => renewed(live, who, body, nowMs),
+    reauthenticate: isOwn ? asker.reauthenticate : async (live) => renewed(live, who, body, nowMs),
   })
   return verdict.then(decided)
 }
@@ -142,7 +142,7 @@ function renewed(
   return subject === undefined ? undefined : { subject, keyId }
 }
 
-const decided = (verdict: Verdict) => ({ kind: 'verdict', verdict }) as const
+const decided = (verdict: RecordedDecision) => ({ kind: 'verdict', verdict }) as const
 
 const costMissing = ({ template }: Route) =>
   costUnreadable(`Requests to ${template} say themselves what they cost; a check of it must give cost.`)

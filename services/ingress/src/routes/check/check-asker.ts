@@ -3,8 +3,8 @@ import type { Subject } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Stranger } from '../../decide/types.ts'
-import type { Gate } from '../../gate.ts'
+import type { DecisionService } from '../../decide/decision-service.ts'
+import type { UnauthenticatedRequest } from '../../decide/types.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import { keyTextOf } from '../../http/identity/credential.ts'
 import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
@@ -21,7 +21,9 @@ export type Asker =
       /** Of its connection, as limits count it. */
       readonly ip: string
       /** Who its credential is by a later policy; undefined once it is no valid one. */
-      readonly renew: (view: PolicyView) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
+      readonly reauthenticate: (
+        view: PolicyView,
+      ) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
     }
 
 declare module 'fastify' {
@@ -39,13 +41,13 @@ const scopeMissing = (name: string): Problem => ({
   detail: `The token ${name} lacks the scope check.`,
 })
 
-type Refused = Pick<Stranger, 'retryAfterMs' | 'isUnsure'>
+type Refused = Pick<UnauthenticatedRequest, 'retryAfterMs' | 'isUnverifiable'>
 
 /**
  * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
  * authenticator they would be wrong keys. Callers without a credential of their own may not ask here.
  */
-export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () => string) {
+export function createAskerCheck(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
   const isRoot = createAdminCheck(adminTokenSha256)
   /** The token that a connection carried last and that may ask, under the policy and admin token by which it may. Ends with the connection. */
   const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
@@ -53,8 +55,8 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.authenticator.addressOf(view, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
-    const { retryAfterMs, isUnsure } = why
-    const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
+    const { retryAfterMs, isUnverifiable } = why
+    const verdict = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
     setVerdictHeaders(reply, verdict, ports)
     sendProblem(reply, denialProblem(reply, verdict))
   }
@@ -87,11 +89,11 @@ export function createAskerCheck(ports: Ports, gate: Gate, adminTokenSha256: () 
       if (caller.kind === 'unauthenticated') return refuse(view, request, reply, caller)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
       const ip = ports.authenticator.addressOf(view, origin(request))
-      const renew = async (live: PolicyView) => {
+      const reauthenticate = async (live: PolicyView) => {
         const again = await ports.authenticator.authenticate(live, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
-      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, renew }
+      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, reauthenticate }
       done()
     }
     const found = ports.authenticator.authenticate(view, origin(request))

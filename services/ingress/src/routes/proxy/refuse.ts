@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
-import type { Verdict } from '../../decide/types.ts'
+import type { RecordedDecision } from '../../decide/types.ts'
 import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
 import type { Arrival } from './arrival.ts'
 import { busyRetrySeconds, writeProblem } from './problems.ts'
@@ -17,7 +17,7 @@ export function answerProblem(arrival: Arrival, isClosing: IsClosing, problem: P
 }
 
 /** A request that was refused and recorded: it is answered, sent to a page for people, or left without an answer. */
-export function refuse(arrival: Arrival, isClosing: IsClosing, verdict: Verdict, words: VerdictWords): void {
+export function refuse(arrival: Arrival, isClosing: IsClosing, verdict: RecordedDecision, words: VerdictWords): void {
   const onExceed = onExceedOf(verdict.decision, verdict.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(arrival.response)

@@ -1,8 +1,8 @@
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
+import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
-import type { Gate } from '../../gate.ts'
 import type { Caller } from '../../http/identity/caller.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
@@ -20,7 +20,7 @@ import { upstreamBounds } from './upstream-pools.ts'
 /** The whole of it: identify, decide, record, and only then pass on. */
 export function createServe(
   ports: Ports,
-  gate: Gate,
+  decisionService: DecisionService,
   { passOn }: Pick<PassOn, 'passOn'>,
 ): (arrival: Arrival, isClosing: IsClosing) => Promise<void> {
   const { connectionsMax, waitingMax, subjectShare } = { ...upstreamBounds, ...ports.upstreamBounds }
@@ -43,8 +43,8 @@ export function createServe(
     const found = ports.authenticator.authenticate(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
-      const { retryAfterMs, isUnsure } = caller
-      const verdict = await gate.refuseStranger({ ...asked, retryAfterMs, isUnsure })
+      const { retryAfterMs, isUnverifiable } = caller
+      const verdict = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
       return refuse(arrival, isClosing, verdict, ports)
     }
     const said = readCost(route, origin)
@@ -58,14 +58,14 @@ export function createServe(
     const cost = typeof costed.cost === 'number' ? costed.cost : 1
     const named = view.requestScopes(headers, url)
     const known = { ...asked, view, subject, keyId, cost, named }
-    const verdict = await gate.decide({
+    const verdict = await decisionService.decide({
       ...{
         ...known,
         peek: false,
         idempotencyKey: undefined,
         client: problem === undefined ? arrival.response : undefined,
       },
-      renew: async (live) => callerIn(await ports.authenticator.authenticate(live, origin)),
+      reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live, origin)),
     })
     if (!verdict.decision.allowed) return refuse(arrival, isClosing, verdict, ports)
     const ownHeaders = startHeaders(arrival, isClosing, problem !== undefined)

@@ -4,12 +4,12 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
-import { Corrections } from './decide/correct/corrections.ts'
-import type { IdempotencyRecords } from './decide/ports.ts'
-import type { Ask } from './decide/types.ts'
-import { Gate, type GateParts } from './gate.ts'
-import { createLivePolicy } from './policy-view.ts'
-import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
+import { createLivePolicy } from '../policy-view.ts'
+import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { Corrections } from './correct/corrections.ts'
+import { DecisionService, type DecisionServiceParts } from './decision-service.ts'
+import type { IdempotencyRecords } from './ports.ts'
+import type { DecisionRequest } from './types.ts'
 
 const policy = requirePolicy(
   `
@@ -28,8 +28,8 @@ subjects: { acme: { plan: free, limits: { minute: { size: 4 } } }, globex: { pla
 
 const { view } = createLivePolicy(policy)
 
-let gate: Gate
-let parts: GateParts
+let decisionService: DecisionService
+let parts: DecisionServiceParts
 let log: MemoryDecisionLog
 let nowMs: number
 let isStale: boolean
@@ -45,10 +45,10 @@ beforeEach(() => {
     store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log,
   }
-  gate = new Gate(parts)
+  decisionService = new DecisionService(parts)
 })
 
-function ask(given: Partial<Ask> & { readonly id?: string } = {}): Ask {
+function ask(given: Partial<DecisionRequest> & { readonly id?: string } = {}): DecisionRequest {
   const { id = 'globex', ...rest } = given
   const subject = policy.subjects.get(id)
   if (subject === undefined) throw new Error(`no subject ${id}`)
@@ -57,8 +57,8 @@ function ask(given: Partial<Ask> & { readonly id?: string } = {}): Ask {
 }
 
 test('what a shadow limit would have refused is allowed, and recorded under its name', async () => {
-  await gate.decide(ask())
-  const second = await gate.decide(ask())
+  await decisionService.decide(ask())
+  const second = await decisionService.decide(ask())
   expect(second.decision).toMatchObject({ allowed: true, reason: 'ok', shadowedBy: 'trial' })
   expect(log.records).toMatchObject([
     { outcome: 'allow', reason: 'ok', mode: 'enforce', denied_by: '', charged: 'yes' },
@@ -69,32 +69,32 @@ test('what a shadow limit would have refused is allowed, and recorded under its 
 })
 
 test('what one limit degrades and another in shadow would have refused is recorded under both names', async () => {
-  for (let n = 0; n < 2; n += 1) await gate.decide(ask({ id: 'hooli' }))
+  for (let n = 0; n < 2; n += 1) await decisionService.decide(ask({ id: 'hooli' }))
   expect(log.records[1]).toMatchObject({
     ...{ outcome: 'allow', reason: 'limit', mode: 'enforce', denied_by: 'soft', shadowed_by: 'trial' },
   })
 })
 
 test('a refusal is recorded as one, whatever a shadow limit thinks of it too', async () => {
-  for (let n = 0; n < 4; n += 1) await gate.decide(ask())
+  for (let n = 0; n < 4; n += 1) await decisionService.decide(ask())
   expect(log.records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'limit', mode: 'enforce', denied_by: 'minute' })
 })
 
 test('whoever exceeds a limit with a block stays out for its time, also in the next window', async () => {
-  for (let n = 0; n < 4; n += 1) await gate.decide(ask())
+  for (let n = 0; n < 4; n += 1) await decisionService.decide(ask())
   nowMs += 60_000
-  const blocked = await gate.decide(ask())
+  const blocked = await decisionService.decide(ask())
   expect(blocked.decision).toMatchObject({ allowed: false, reason: 'blocked', deniedBy: 'minute' })
   expect(blocked.decision.retryAfterMs).toBe(540_000)
   nowMs += 540_000
-  expect((await gate.decide(ask())).decision.allowed).toBe(true)
+  expect((await decisionService.decide(ask())).decision.allowed).toBe(true)
 })
 
 test("a subject's own version of a limit decides for it, and counts under the limit's name", async () => {
   const outcomes = []
-  for (let n = 0; n < 5; n += 1) outcomes.push((await gate.decide(ask({ id: 'acme' }))).decision.allowed)
+  for (let n = 0; n < 5; n += 1) outcomes.push((await decisionService.decide(ask({ id: 'acme' }))).decision.allowed)
   expect(outcomes).toEqual([true, true, true, true, false])
-  expect((await gate.decide(ask({ peek: true }))).decision.limits[1]).toMatchObject({
+  expect((await decisionService.decide(ask({ peek: true }))).decision.limits[1]).toMatchObject({
     name: 'minute',
     size: 3,
     used: 0,
@@ -106,16 +106,16 @@ test('a limit of a route applies to its requests on top of the plan, apart for e
   if (route === undefined) throw new Error('no route')
   const from = async (tenant: string) => {
     const named = new Map([['header:x-tenant', tenant]])
-    return (await gate.decide(ask({ id: 'initech', route, named }))).decision.deniedBy
+    return (await decisionService.decide(ask({ id: 'initech', route, named }))).decision.deniedBy
   }
   expect([await from('a'), await from('a'), await from('b'), await from('a')]).toEqual(['', '', '', 'tenant'])
-  expect((await gate.decide(ask({ id: 'initech' }))).limits?.map(({ name }) => name)).toEqual(['trial'])
+  expect((await decisionService.decide(ask({ id: 'initech' }))).limits?.map(({ name }) => name)).toEqual(['trial'])
 })
 
 test('an idempotency key is charged and recorded once, and answered with the first id', async () => {
-  const first = await gate.decide(ask({ idempotencyKey: 'order-1' }))
-  const again = await gate.decide(ask({ idempotencyKey: 'order-1' }))
-  const other = await gate.decide(ask({ idempotencyKey: 'order-2' }))
+  const first = await decisionService.decide(ask({ idempotencyKey: 'order-1' }))
+  const again = await decisionService.decide(ask({ idempotencyKey: 'order-1' }))
+  const other = await decisionService.decide(ask({ idempotencyKey: 'order-2' }))
   expect(again.id).toBe(first.id)
   expect(again.decision.allowed).toBe(true)
   expect(other.id).not.toBe(first.id)
@@ -124,62 +124,71 @@ test('an idempotency key is charged and recorded once, and answered with the fir
 })
 
 const unrecorded = { allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 }
-const stranger = () => gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
-const used = async () => (await gate.decide(ask({ peek: true }))).decision.limits.map((limit) => limit.used)
+const stranger = () =>
+  decisionService.rejectUnauthenticated({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
+const used = async () => (await decisionService.decide(ask({ peek: true }))).decision.limits.map((limit) => limit.used)
 
 test('what cannot be recorded is refused without an id, and its charge is given back', async () => {
   log.isFull = true
-  const refused = [await gate.decide(ask()), await stranger()]
+  const refused = [await decisionService.decide(ask()), await stranger()]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
   expect([await used(), log.missed]).toEqual([[0, 0], 2])
   log.isFull = false
-  const { id } = await gate.decide(ask())
+  const { id } = await decisionService.decide(ask())
   expect(log.records).toMatchObject([{ id, outcome: 'allow', count: 1 }])
 })
 
 test('a refusal that cannot be recorded says so, and that it was one; a request that would have been admitted was none', async () => {
-  for (let n = 0; n < 3; n += 1) await gate.decide(ask())
+  for (let n = 0; n < 3; n += 1) await decisionService.decide(ask())
   log.isFull = true
-  const refused = [await gate.decide(ask()), await stranger(), await gate.decide(ask({ id: 'acme' }))]
+  const refused = [
+    await decisionService.decide(ask()),
+    await stranger(),
+    await decisionService.decide(ask({ id: 'acme' })),
+  ]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
   expect(refused.map(({ isKnownRefusal }) => isKnownRefusal === true)).toEqual([true, true, false])
 })
 
 test('where a full journal admits, what cannot be recorded is answered as decided, without an id, and stays charged', async () => {
-  gate = new Gate({ ...parts, onJournalFull: 'admit' })
-  for (let n = 0; n < 2; n += 1) await gate.decide(ask())
+  decisionService = new DecisionService({ ...parts, onJournalFull: 'admit' })
+  for (let n = 0; n < 2; n += 1) await decisionService.decide(ask())
   log.isFull = true
-  const [admitted, refused, nobody] = [await gate.decide(ask()), await gate.decide(ask()), await stranger()]
+  const [admitted, refused, nobody] = [
+    await decisionService.decide(ask()),
+    await decisionService.decide(ask()),
+    await stranger(),
+  ]
   expect([admitted.id, admitted.decision]).toMatchObject([undefined, { allowed: true, charged: 'yes' }])
   expect([refused.id, refused.decision]).toMatchObject([undefined, { allowed: false, reason: 'limit' }])
   expect([nobody.id, nobody.decision]).toMatchObject([undefined, { allowed: false, reason: 'unauthorized' }])
   expect([await used(), log.missed]).toEqual([[1, 3], 3])
   log.isFull = false
   log.isOverdue = true
-  const late = await gate.decide(ask({ id: 'acme' }))
+  const late = await decisionService.decide(ask({ id: 'acme' }))
   expect([late.id, late.decision.allowed]).toEqual([undefined, true])
   log.land(true)
-  await gate.decide(ask({ peek: true }))
+  await decisionService.decide(ask({ peek: true }))
   expect(log.records.at(-1)).toMatchObject({ subject: 'acme', outcome: 'allow', count: 1 })
 })
 
 test('what the disk did not take in time is not answered as decided, and has no record of another kind', async () => {
   log.isStalled = true
-  const refused = [await gate.decide(ask()), await stranger()]
+  const refused = [await decisionService.decide(ask()), await stranger()]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
   expect(await used()).toEqual([0, 0])
   log.isStalled = false
   log.records.length = 0
-  const { id } = await gate.decide(ask())
+  const { id } = await decisionService.decide(ask())
   expect(log.records).toMatchObject([{ id, outcome: 'allow' }])
 })
 
 test('what a stalled disk takes after all is the one record of its request, and its units are taken back as its charge was', async () => {
   log.isOverdue = true
-  const { id, decision } = await gate.decide(ask())
+  const { id, decision } = await decisionService.decide(ask())
   expect([id, decision]).toMatchObject([undefined, unrecorded])
   log.land(true)
-  await gate.decide(ask({ peek: true }))
+  await decisionService.decide(ask({ peek: true }))
   const [taken] = log.records
   expect(log.records).toMatchObject([
     { outcome: 'allow', cost: 1, count: 1 },
@@ -189,9 +198,9 @@ test('what a stalled disk takes after all is the one record of its request, and 
 
 test('of an admission that landed late the correction is given to the journal until it stands there, once', async () => {
   const corrections = new Corrections(log)
-  gate = new Gate({ ...parts, corrections })
+  decisionService = new DecisionService({ ...parts, corrections })
   log.isOverdue = true
-  await gate.decide(ask())
+  await decisionService.decide(ask())
   log.land(true)
   log.isFull = true
   await used()
@@ -206,18 +215,18 @@ test('of an admission that landed late the correction is given to the journal un
 test('a repeat of what a stalled disk holds is put off, and has no record of its own once that has landed', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
   log.isOverdue = true
-  const first = await gate.decide(request)
+  const first = await decisionService.decide(request)
   log.isOverdue = false
-  expect((await gate.decide(request)).decision).toMatchObject({ allowed: false, reason: 'unavailable' })
+  expect((await decisionService.decide(request)).decision).toMatchObject({ allowed: false, reason: 'unavailable' })
   log.land(true)
-  const again = await gate.decide(request)
+  const again = await decisionService.decide(request)
   expect([first.id, again.decision.allowed]).toEqual([undefined, true])
   expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([{ id: again.id }])
 })
 
 test('callers who are nobody are counted in one record a second, whatever their addresses', async () => {
   const from = (ip: string, method = 'GET') =>
-    gate.refuseStranger({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
+    decisionService.rejectUnauthenticated({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
   const ids = [await from('192.0.2.1'), await from('192.0.2.2'), await from('192.0.2.1', 'PUT')]
   nowMs += 1_000
   ids.push(await from('192.0.2.1'))
@@ -232,10 +241,10 @@ test('callers who are nobody are counted in one record a second, whatever their 
 test('a repeat of what could not be recorded is recorded before it is admitted, and then once', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
   log.isFull = true
-  const refused = [await gate.decide(request), await gate.decide(request)]
+  const refused = [await decisionService.decide(request), await decisionService.decide(request)]
   expect(refused.map(({ decision }) => decision.reason)).toEqual(['journal_full', 'journal_full'])
   log.isFull = false
-  const admitted = [await gate.decide(request), await gate.decide(request)]
+  const admitted = [await decisionService.decide(request), await decisionService.decide(request)]
   expect(admitted.map(({ decision }) => decision.allowed)).toEqual([true, true])
   expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([
     { id: admitted[0]?.id, charged: 'yes', count: 1 },
@@ -246,7 +255,7 @@ test('a repeat of what could not be recorded is recorded before it is admitted, 
 
 test('of one key asked twice at the same time one is recorded, and both are answered with its id', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
-  const [first, again] = await Promise.all([gate.decide(request), gate.decide(request)])
+  const [first, again] = await Promise.all([decisionService.decide(request), decisionService.decide(request)])
   expect(first.decision.allowed && again.decision.allowed).toBe(true)
   expect(log.records.map(({ id }) => id)).toEqual([first.id])
   expect(again.id).toBe(first.id)
@@ -255,7 +264,7 @@ test('of one key asked twice at the same time one is recorded, and both are answ
 test('another process records what the first did not, and refuses for a moment what the first may be recording', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
   log.isFull = true
-  await gate.decide(request)
+  await decisionService.decide(request)
   log.isFull = false
   const claims: RecordClaim[] = [{ kind: 'unknown' }, { kind: 'claimed' }, { kind: 'recorded', recordId: 'its record' }]
   const marked: string[] = []
@@ -264,7 +273,7 @@ test('another process records what the first did not, and refuses for a moment w
     hold: () => () => undefined,
     claim: async () => claims.shift() ?? { kind: 'unknown' },
   }
-  const other = new Gate({ ...parts, idempotencyRecords })
+  const other = new DecisionService({ ...parts, idempotencyRecords })
   const answers = [await other.decide(request), await other.decide(request), await other.decide(request)]
   expect(answers.map(({ decision }) => decision.reason)).toEqual(['unavailable', 'ok', 'ok'])
   expect(answers[0]?.decision.retryAfterMs).toBe(1_000)
@@ -281,7 +290,7 @@ test('an idempotency key of what meets no limit leaves nothing to be kept, so th
     hold: () => () => undefined,
     claim: async () => ({ kind: 'unknown' }),
   }
-  const other = new Gate({ ...parts, idempotencyRecords })
+  const other = new DecisionService({ ...parts, idempotencyRecords })
   const free = ask({ idempotencyKey: 'order-1', limits: [] })
   const answers = [await other.decide(free), await other.decide(free)]
   expect(log.records.map(({ id }) => id)).toEqual(answers.map(({ id }) => id))
@@ -293,8 +302,13 @@ test('an idempotency key of what meets no limit leaves nothing to be kept, so th
 test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {
   isStale = true
   const [known, stranger] = [
-    await gate.decide(ask()),
-    await gate.refuseStranger({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 }),
+    await decisionService.decide(ask()),
+    await decisionService.rejectUnauthenticated({
+      ip: '192.0.2.1',
+      route: unmatchedRoute,
+      method: 'GET',
+      retryAfterMs: 0,
+    }),
   ]
   for (const { decision } of [known, stranger]) {
     expect(decision).toMatchObject({ allowed: false, reason: 'unavailable', charged: 'no', retryAfterMs: 5_000 })
@@ -304,6 +318,6 @@ test('while the policy is stale everybody is refused, charged nothing and record
     { subject: '_unauthenticated', outcome: 'deny', reason: 'unavailable' },
   ])
   isStale = false
-  const [first] = (await gate.decide(ask())).decision.limits
+  const [first] = (await decisionService.decide(ask())).decision.limits
   expect(first).toMatchObject({ name: 'trial', used: 1 })
 })
