@@ -1,6 +1,5 @@
-import { type KafkaOptions, requestTimeoutMs } from './connect.ts'
+import { createCluster, type KafkaOptions, requestTimeoutMs } from './connect.ts'
 import { missingRight } from './wire/missing-rights.ts'
-import { createCluster } from './wire/raw-cluster.ts'
 import {
   type ClusterMetadata,
   metadataRequest,

@@ -3,6 +3,7 @@ import { mechanismOf } from './log-in.ts'
 import { socketFactory } from './open-socket.ts'
 import type { KafkaSecurity } from './security.ts'
 import { kafkajs } from './wire/kafkajs-fixes.ts'
+import { type Cluster, clusterOf } from './wire/raw-cluster.ts'
 
 /** The part of a pino logger that this package writes to: fields first, then the event's name. */
 export interface KafkaLog {
@@ -62,3 +63,6 @@ export function createClient(options: KafkaOptions, retry: RetryOptions = client
     logCreator: () => (entry) => writeEntry(options, entry),
   })
 }
+
+/** Makes a cluster, kafkajs's view of all brokers, of a client of its own. Nothing is connected yet. */
+export const createCluster = (options: KafkaOptions): Cluster => clusterOf(createClient(options))

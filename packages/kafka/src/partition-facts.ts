@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { KafkaOptions } from './connect.ts'
+import { createCluster, type KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
-import { type Cluster, createCluster, findLeader } from './wire/raw-cluster.ts'
+import { type Cluster, findLeader } from './wire/raw-cluster.ts'
 import { fetchTopicId } from './wire/topic-id.ts'
 
 /** What a group has committed for a partition. */

@@ -1,5 +1,5 @@
-import type { KafkaOptions } from './connect.ts'
-import { createCluster, type FetchedPartition, findLeader } from './wire/raw-cluster.ts'
+import { createCluster, type KafkaOptions } from './connect.ts'
+import { type FetchedPartition, findLeader } from './wire/raw-cluster.ts'
 
 /*
  * Whoever wants the whole of one partition for himself, and nobody to divide it with, would pay for a consumer group with

@@ -1,5 +1,6 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
-import type { Cluster, RawRequest } from '@weir/kafka/wire/raw-cluster.ts'
+import type { Cluster } from '@weir/kafka/wire/raw-cluster.ts'
+import { rawRequest } from '@weir/kafka/wire/raw-requests.ts'
 
 /** The number that Kafka gives each mechanism, and its digest. */
 const mechanisms = [
@@ -32,17 +33,11 @@ export async function alterScramPassword(cluster: Cluster, user: string, passwor
   // Kafka takes no two changes of one user in one request.
   for (const mechanism of mechanisms) {
     const body = encodeUpsert(user, password, mechanism)
-    const request: RawRequest<number> = {
-      request: {
-        ...{ apiKey: 51, apiVersion: 0, apiName: 'AlterUserScramCredentials' },
-        encode: async () => ({ buf: body, buffer: body }),
-      },
-      response: {
-        decode: async (raw) => raw,
-        // Tags of the header, throttle time, one result for the user: name, code.
-        parse: async (raw) => raw.readInt16BE(1 + 4 + 1 + 1 + user.length),
-      },
-    }
+    const api = { apiKey: 51, apiVersion: 0, apiName: 'AlterUserScramCredentials' }
+    const request = rawRequest(api, body, (read) => {
+      read.skip(1 + 4 + 1 + 1 + user.length) // tags of the header, throttle time, one result for the user: name
+      return read.int16()
+    })
     const code = await broker.connectionPool.send(request)
     if (code !== 0) throw new Error(`Kafka refuses a password for ${user} with code ${code}`)
   }

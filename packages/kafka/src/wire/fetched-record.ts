@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { KafkaJSError } from 'kafkajs'
+import { ByteReader } from './byte-reader.ts'
 
 const requireCjs = createRequire(import.meta.url)
 
@@ -7,6 +8,16 @@ const requireCjs = createRequire(import.meta.url)
 export interface BatchContext {
   readonly firstOffset: string
   readonly lastOffsetDelta: number
+}
+
+/** What a batch says before its records. */
+interface BatchHead {
+  readonly context: BatchContext
+  readonly isControl: boolean
+  readonly firstOffset: number
+  readonly firstMs: number
+  /** -1 where the producer's times count. */
+  readonly appendMs: number
 }
 
 /** The parts of kafkajs's decoder that are read here. */
@@ -39,16 +50,26 @@ export class FetchedRecord {
   readonly valueStart: number
   readonly valueEnd: number
 
-  constructor(reader: RecordReader, position: number, timestampMs: number) {
+  /** Reads the record that `reader` stands at. */
+  constructor(reader: ByteReader, { context, isControl, firstOffset, firstMs, appendMs }: BatchHead) {
+    const length = reader.varint()
+    const end = reader.at + length
+    reader.at += 1 // attributes: none is in use
+    const deltaMs = reader.varint()
     this.bytes = reader.bytes
-    this.position = position
-    this.timestampMs = timestampMs
-    this.isControlRecord = reader.isControl
-    this.batchContext = reader.context
-    this.keyStart = reader.keyStart
-    this.keyEnd = reader.keyEnd
-    this.valueStart = reader.valueStart
-    this.valueEnd = reader.valueEnd
+    this.position = firstOffset + reader.varint()
+    this.timestampMs = appendMs >= 0 ? appendMs : firstMs + deltaMs
+    this.isControlRecord = isControl
+    this.batchContext = context
+    const keyLength = reader.varint()
+    this.keyStart = keyLength < 0 ? -1 : reader.at
+    reader.at += Math.max(0, keyLength)
+    this.keyEnd = reader.at
+    const valueLength = reader.varint()
+    this.valueStart = valueLength < 0 ? -1 : reader.at
+    reader.at += Math.max(0, valueLength)
+    this.valueEnd = reader.at
+    reader.at = end
   }
 
   get offset(): string {
@@ -82,67 +103,6 @@ export class FetchedRecord {
   }
 }
 
-class ByteReader {
-  readonly bytes: Buffer
-  at: number
-
-  constructor(bytes: Buffer, at: number) {
-    this.bytes = bytes
-    this.at = at
-  }
-
-  /** A zigzag varint. By multiplication: a delta of times may be beyond 32 bits. */
-  varint(): number {
-    const { bytes } = this
-    let byte = bytes[this.at++] ?? 0
-    let value = byte & 0x7f
-    for (let scale = 0x80; byte >= 0x80; scale *= 0x80) {
-      byte = bytes[this.at++] ?? 0
-      value += (byte & 0x7f) * scale
-    }
-    return value % 2 === 0 ? value / 2 : -(value + 1) / 2
-  }
-
-  text(length: number): string {
-    this.at += length
-    return this.bytes.toString('utf8', this.at - length, this.at)
-  }
-}
-
-/** Goes from record to record of one batch. */
-class RecordReader extends ByteReader {
-  readonly context: BatchContext
-  readonly isControl: boolean
-  keyStart = 0
-  keyEnd = 0
-  valueStart = 0
-  valueEnd = 0
-
-  constructor(bytes: Buffer, at: number, context: BatchContext, isControl: boolean) {
-    super(bytes, at)
-    this.context = context
-    this.isControl = isControl
-  }
-
-  next(firstOffset: number, firstMs: number, appendMs: number): FetchedRecord {
-    const length = this.varint()
-    const end = this.at + length
-    this.at += 1 // attributes: none is in use
-    const deltaMs = this.varint()
-    const position = firstOffset + this.varint()
-    const keyLength = this.varint()
-    this.keyStart = keyLength < 0 ? -1 : this.at
-    this.at += Math.max(0, keyLength)
-    this.keyEnd = this.at
-    const valueLength = this.varint()
-    this.valueStart = valueLength < 0 ? -1 : this.at
-    this.at += Math.max(0, valueLength)
-    this.valueEnd = this.at
-    this.at = end
-    return new FetchedRecord(this, position, appendMs >= 0 ? appendMs : firstMs + deltaMs)
-  }
-}
-
 const isLogAppendTime = 0x8
 const isControlBatch = 0x20
 
@@ -173,17 +133,14 @@ export async function decodeRecordBatch(decoder: Decoder): Promise<{ records: Fe
   )
   const codec = compression.lookupCodecByAttributes(attributes)
   const isControl = (attributes & isControlBatch) > 0
+  const recordsAt = start + at.records
   const reader =
     codec === null
-      ? new RecordReader(buffer, start + at.records, context, isControl)
-      : new RecordReader(
-          await codec.decompress(buffer.subarray(start + at.records, start + length)),
-          0,
-          context,
-          isControl,
-        )
+      ? new ByteReader(buffer, recordsAt)
+      : new ByteReader(await codec.decompress(buffer.subarray(recordsAt, start + length)))
+  const head = { context, isControl, firstOffset, firstMs, appendMs }
   const records: FetchedRecord[] = []
-  for (let left = count; left > 0; left -= 1) records.push(reader.next(firstOffset, firstMs, appendMs))
+  for (let left = count; left > 0; left -= 1) records.push(new FetchedRecord(reader, head))
   return { records }
 }
 

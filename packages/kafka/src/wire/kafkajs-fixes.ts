@@ -1,6 +1,4 @@
 import { createRequire } from 'node:module'
-import { crc32c } from '@node-rs/crc32'
-import { type EncodedRecord, encodeRecord, isPlainRecord, type RecordFields } from './encode-record.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
 import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
@@ -32,91 +30,12 @@ interface ConsumerGroup {
   fetch(nodeId: string): Promise<object[]>
 }
 
-interface Message {
-  readonly partition?: number
-}
-
-interface Encoder {
-  buf: Buffer
-  readonly buffer: Buffer
-  offset: number
-  ensureAvailable(length: number): void
-  writeEncoderArray(encoders: readonly Encoder[]): Encoder
-}
-
-interface EncoderClass {
-  readonly prototype: Encoder
-  nextPowerOfTwo(value: number): number
-}
-
-type Grouped = Record<number, Message[]>
-type Partitioner = (of: { topic: string; partitionMetadata: unknown; message: Message }) => number
-
-interface GroupOptions {
-  readonly topic: string
-  readonly partitionMetadata: readonly unknown[]
-  readonly messages: readonly Message[]
-  readonly partitioner: Partitioner
-}
-
 /** Puts `replacement` in the place of an internal module's only export, for those that require it later. */
 function replaceModule(path: string, replacement: unknown): void {
   requireCjs(path)
   const loaded = requireCjs.cache[requireCjs.resolve(path)]
   if (loaded === undefined) throw new Error(`kafkajs has no ${path}: is it still version 2.2.4?`)
   loaded.exports = replacement
-}
-
-/** The original copies the list for every message: a batch of 1,000 costs half a million copies. */
-function groupMessagesPerPartition({ topic, partitionMetadata, messages, partitioner }: GroupOptions): Grouped {
-  const grouped: Grouped = {}
-  if (partitionMetadata.length === 0) return grouped
-  for (const message of messages) {
-    const partition = message.partition ?? partitioner({ topic, partitionMetadata, message })
-    const list = grouped[partition]
-    if (list === undefined) grouped[partition] = [message]
-    else list.push(message)
-  }
-  return grouped
-}
-
-/**
- * The original makes every record a zeroed buffer of its own, half of what sending a record costs. Here they come from Node's pool,
- * unzeroed (an encoder hands out only what was written) and large enough for most requests without growing.
- */
-function encodeIntoPool(path: string): void {
-  const original: EncoderClass = requireCjs(path)
-  function PooledEncoder(initialSize = 1_023): Encoder {
-    const encoder: Encoder = Object.create(original.prototype)
-    encoder.buf = Buffer.allocUnsafe(original.nextPowerOfTwo(initialSize))
-    encoder.offset = 0
-    return encoder
-  }
-  original.prototype.ensureAvailable = function (length) {
-    if (this.offset + length <= this.buf.length) return
-    const larger = Buffer.allocUnsafe(original.nextPowerOfTwo(this.offset + length))
-    this.buf.copy(larger, 0, 0, this.offset)
-    this.buf = larger
-  }
-  // Room for all records of a batch at once: the original grows, and copies what it has, at every doubling.
-  original.prototype.writeEncoderArray = function (encoders) {
-    const parts = encoders.map(({ buffer }) => buffer)
-    this.ensureAvailable(parts.reduce((sum, { length }) => sum + length, 0))
-    for (const part of parts) {
-      this.buf.set(part, this.offset)
-      this.offset += part.length
-    }
-    return this
-  }
-  PooledEncoder.prototype = original.prototype
-  Object.setPrototypeOf(PooledEncoder, original) // for its static functions
-  replaceModule(path, PooledEncoder)
-}
-
-/** A batch of decisions then takes half of the time or less; what is not plain goes the old way. */
-function encodePlainRecords(path: string): void {
-  const original: (record: RecordFields) => EncodedRecord = requireCjs(path)
-  replaceModule(path, (record: RecordFields) => (isPlainRecord(record) ? encodeRecord(record) : original(record)))
 }
 
 /** From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per connection. */
@@ -234,11 +153,6 @@ function reauthenticateInTime(connection: { readonly prototype: object }): void 
   })
 }
 
-encodeIntoPool('kafkajs/src/protocol/encoder')
-encodePlainRecords('kafkajs/src/protocol/recordBatch/record/v0')
-// The original's checksum is a table lookup for every byte, in JavaScript; this one is the processor's own instruction.
-replaceModule('kafkajs/src/protocol/recordBatch/crc32C', (bytes: Buffer) => crc32c(bytes))
-replaceModule('kafkajs/src/producer/groupMessagesPerPartition', groupMessagesPerPartition)
 replaceModule('kafkajs/src/protocol/recordBatch/v0/decoder', decodeRecordBatch)
 replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/consumer/batch')))
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))

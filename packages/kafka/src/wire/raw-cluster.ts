@@ -1,6 +1,6 @@
 import type { Kafka } from 'kafkajs'
-import { createClient, type KafkaOptions } from '../connect.ts'
 import type { FetchedRecord } from './fetched-record.ts'
+import type { RawRequest } from './raw-requests.ts'
 
 /*
  * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no topic's id.
@@ -27,18 +27,6 @@ interface FetchRequest {
       readonly maxBytes: number
     }[]
   }[]
-}
-
-/** A request of a version that kafkajs does not know, as its connections take them. */
-export interface RawRequest<T> {
-  readonly request: {
-    readonly apiKey: number
-    readonly apiVersion: number
-    readonly apiName: string
-    /** The body behind the header, in the form of kafkajs's encoder. */
-    encode(): Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>
-  }
-  readonly response: { decode(raw: Buffer): Promise<Buffer>; parse(raw: Buffer): Promise<T> }
 }
 
 /** A broker's connection. */
@@ -94,9 +82,6 @@ export function clusterOf(client: Kafka): Cluster {
   if (create === undefined) throw new Error('kafkajs cannot make a cluster: is it still version 2.2.4?')
   return create({ metadataMaxAge: 300_000, allowAutoTopicCreation: false })
 }
-
-/** A cluster of a client of its own. Nothing is connected yet. */
-export const createCluster = (options: KafkaOptions): Cluster => clusterOf(createClient(options))
 
 /** The connection to the leader of a partition of a topic that was added. */
 export async function findLeader(cluster: Cluster, topic: string, partition: number): Promise<Broker> {

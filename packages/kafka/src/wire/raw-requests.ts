@@ -1,3 +1,4 @@
+import { ByteReader } from './byte-reader.ts'
 import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.ts'
 
 /*
@@ -5,62 +6,33 @@ import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.t
  * topic or partition is in trouble, and say of which only in a message.
  */
 
-/** As kafkajs's connections take them. `parse` of what `decode` gave is what `send` resolves to. */
+/** A request as kafkajs's connections take them. `parse` of the answer that `decode` gave is what `send` resolves to. */
 export interface RawRequest<Answer> {
   readonly request: {
     readonly apiKey: number
     readonly apiVersion: number
     readonly apiName: string
+    /** The body behind the header, in the form of kafkajs's encoder. */
     readonly encode: () => Promise<{ readonly buf: Buffer; readonly buffer: Buffer }>
   }
   readonly response: {
     readonly decode: (payload: Buffer) => Promise<Answer>
     readonly parse: (answer: Answer) => Promise<Answer>
   }
-  /** Its failure is nobody's surprise: those who send say what matters. */
+  /** False: kafkajs logs no failure, because the senders here say what matters. */
   readonly logResponseError: boolean
 }
 
-function rawRequest<Answer>(
+/** Makes a request of its number and version, its body and the reader of its answer. */
+export function rawRequest<Answer>(
   api: { readonly apiKey: number; readonly apiVersion: number; readonly apiName: string },
   body: Buffer,
-  decode: (read: Reader) => Answer,
+  decode: (read: ByteReader) => Answer,
 ): RawRequest<Answer> {
   return {
     request: { ...api, encode: async () => ({ buf: body, buffer: body }) },
-    response: { decode: async (payload) => decode(new Reader(payload)), parse: async (answer) => answer },
+    response: { decode: async (payload) => decode(new ByteReader(payload)), parse: async (answer) => answer },
     logResponseError: false,
-  }
-}
-
-class Reader {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  #step(bytes: number): number {
-    const at = this.#at
-    this.#at += bytes
-    return at
-  }
-
-  int16 = (): number => this.#bytes.readInt16BE(this.#step(2))
-  int32 = (): number => this.#bytes.readInt32BE(this.#step(4))
-  int64 = (): bigint => this.#bytes.readBigInt64BE(this.#step(8))
-  flag = (): boolean => this.#bytes.readInt8(this.#step(1)) !== 0
-
-  text = (): string => {
-    const length = Math.max(0, this.int16())
-    const at = this.#step(length)
-    return this.#bytes.toString('utf8', at, at + length)
-  }
-
-  list = <T>(one: () => T): T[] => {
-    const length = Math.max(0, this.int32())
-    return Array.from({ length }, one)
   }
 }
 
@@ -115,14 +87,12 @@ export function produceRequest(batches: readonly PartitionBatch[], timeoutMs: nu
   return rawRequest({ apiKey: 0, apiVersion: 7, apiName: 'Produce' }, body.subarray(0, at), decodeProduced)
 }
 
-function decodeProduced(read: Reader): PartitionAnswer[] {
+function decodeProduced(read: ByteReader): PartitionAnswer[] {
   const answers = read.list(() => {
-    const topic = read.text()
+    const topic = read.shortText()
     return read.list(() => {
       const answer = { topic, partition: read.int32(), errorCode: read.int16() }
-      read.int64() // base offset, time, first offset: of no use here
-      read.int64()
-      read.int64()
+      read.skip(3 * 8) // base offset, time, first offset: of no use here
       return answer
     })
   })
@@ -151,24 +121,24 @@ export function metadataRequest(topics: readonly string[]): RawRequest<ClusterMe
   return rawRequest({ apiKey: 3, apiVersion: 4, apiName: 'Metadata' }, body, decodeMetadata)
 }
 
-function decodeMetadata(read: Reader): ClusterMetadata {
+function decodeMetadata(read: ByteReader): ClusterMetadata {
   read.int32() // throttling
   const brokers = read.list(() => {
-    const broker = { nodeId: read.int32(), host: read.text(), port: read.int32() }
-    read.text() // rack
+    const broker = { nodeId: read.int32(), host: read.shortText(), port: read.int32() }
+    read.shortText() // rack
     return broker
   })
-  read.text() // cluster's id
+  read.shortText() // cluster's id
   read.int32() // controller
   const topics = read.list(() => {
     const errorCode = read.int16()
-    const name = read.text()
+    const name = read.shortText()
     read.flag() // internal
     const partitions = read.list(() => {
       read.int16()
       const [partition, leader] = [read.int32(), read.int32()]
-      const replicas = read.list(read.int32).length
-      read.list(read.int32) // in sync
+      const replicas = read.list(() => read.int32()).length
+      read.list(() => read.int32()) // in sync
       return { partition, leader, replicas }
     })
     return { name, errorCode, partitions: partitions.sort((a, b) => a.partition - b.partition) }

@@ -36,3 +36,11 @@ test('no record takes more than is reserved for it when batches are cut', () => 
   const sum = records.reduce((bytes, record) => bytes + recordBytesMax(record), 61)
   expect(batchBytes(records)).toBeLessThanOrEqual(sum)
 })
+
+test.each([0, 1, 63, 64, 8_191, 8_192, 900_000])('a record of %i bytes is read as it went in', async (length) => {
+  const record = { key: Buffer.from('k'), value: Buffer.alloc(length, 'x') }
+  const bytes = Buffer.alloc(batchBytes([record]))
+  expect(writeBatch(bytes, 0, [record], 0)).toBe(bytes.length)
+  const decoded = await decodeBatch(new Decoder(bytes))
+  expect(decoded.records[0].value).toEqual(record.value)
+})

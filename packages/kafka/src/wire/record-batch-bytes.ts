@@ -1,10 +1,30 @@
 import { crc32c } from '@node-rs/crc32'
-import { sizeOf, writeNumber } from './encode-record.ts'
 
 /** What Kafka stores of a record: bytes as they stand in the journal. */
 export interface RecordBytes {
   readonly key: Buffer
   readonly value: Buffer
+}
+
+/** ZigZag, as Kafka writes numbers that may be negative: small ones of either sign are short. Exact below 2^30. */
+const zigZag = (value: number) => (value << 1) ^ (value >> 31)
+
+/** Bytes of a number as `writeNumber` writes it; it must be below 2^30. */
+function sizeOf(value: number): number {
+  let bytes = 1
+  for (let rest = zigZag(value) >>> 7; rest !== 0; rest >>>= 7) bytes += 1
+  return bytes
+}
+
+/** Writes Kafka's variable-length number. Returns the place behind it. */
+function writeNumber(target: Buffer, at: number, value: number): number {
+  let rest = zigZag(value)
+  while (rest > 0x7f) {
+    target[at++] = (rest & 0x7f) | 0x80
+    rest >>>= 7
+  }
+  target[at++] = rest
+  return at
 }
 
 /** Everything of a batch before its records, in message format 2. */
