@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import { openBrokerLinks } from '@weir/kafka/broker-links.ts'
+import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -10,6 +10,7 @@ import { savedPartitions } from './format/topics-copy.ts'
 import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
 import { keepPublisher, type PublisherKeeper, within } from './publish/publisher-keeper.ts'
 import { PublisherState } from './publish/publisher-state.ts'
+import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
 import { stopJournal } from './stop-journal.ts'
 import { openWriter } from './write/open-writer.ts'
@@ -86,16 +87,16 @@ const startDeadlineMs = 2_000
 async function currentTopics(options: JournalOptions): Promise<JournalTopic[]> {
   const { base, topics } = options
   const saved = savedPartitions(base)
-  const links = openBrokerLinks(options)
+  const sink: Sink = openBatchProducer(options)
   await within(
-    links.learn(topics.map(({ name }) => name)).catch(() => undefined),
+    sink.learn(topics.map(({ name }) => name)).catch(() => undefined),
     startDeadlineMs,
     undefined,
   )
-  links.close()
+  sink.close()
   return topics.map(({ name, partitions }) => ({
     name,
-    partitions: links.topic(name)?.partitions.length || (saved.get(name) ?? partitions),
+    partitions: sink.topic(name)?.partitions.length || (saved.get(name) ?? partitions),
   }))
 }
 

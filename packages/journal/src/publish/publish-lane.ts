@@ -1,5 +1,4 @@
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import { recordBytesMax } from '@weir/kafka/wire/record-batch-bytes.ts'
 import type { JournalRecord } from '../ports.ts'
 
 /** Below Kafka's `max.message.bytes` of 1,048,588 for a batch. */
@@ -10,6 +9,9 @@ const batchRecordsMax = 2_000
 
 /** Of a partition that holds up the others; few, as a whole topic may be missing. */
 const keptWhenLetGo = 50
+
+/** The most that a record takes in a batch besides its bytes: its numbers and lengths. */
+const numbersBytesMax = 24
 
 /** What a record takes in memory beside its bytes: two views and the object. */
 const overheadBytes = 300
@@ -106,7 +108,7 @@ export class PublishLane {
     let bytes = 0
     let count = 0
     for (const record of this.#records) {
-      bytes += recordBytesMax(record)
+      bytes += record.key.length + record.value.length + numbersBytesMax
       if (count > 0 && (count >= this.#recordsMax || bytes > batchBytesMax)) break
       count += 1
     }

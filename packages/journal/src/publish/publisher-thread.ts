@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { openBrokerLinks } from '@weir/kafka/broker-links.ts'
+import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { createCrashPoint } from '@weir/runtime/crash-point.ts'
 import { JournalState } from '../format/journal-state.ts'
@@ -8,6 +8,7 @@ import { Outbox } from './outbox.ts'
 import { Publisher } from './publisher.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
 import { PublisherState } from './publisher-state.ts'
+import type { Sink } from './sink.ts'
 
 /*
  * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it dies the main thread
@@ -41,7 +42,7 @@ const crash = createCrashPoint('ingress', start.crashAt)
 const journalState = new JournalState(start.journalState)
 const state = new PublisherState(start.publisherState)
 // kafkajs tells of every attempt to connect; what matters is said here.
-const links = openBrokerLinks({ ...start, log: { ...log, info: log.debug } })
+const sink: Sink = openBatchProducer({ ...start, log: { ...log, info: log.debug } })
 const own = new Outbox({ path: start.path, state: journalState, windowBytes, log, crash })
 
 let isDraining = false
@@ -52,7 +53,7 @@ const counts = start.topics.map(({ partitions }) => partitions)
 /** Tells of topics that have more partitions than they had, or have been made anew with fewer. */
 function comparePartitions(): void {
   for (const [topic, { name }] of start.topics.entries()) {
-    const found = links.topic(name)?.partitions
+    const found = sink.topic(name)?.partitions
     if (found === undefined || found.length === 0) continue
     state.set('replicas', Math.min(...found.map(({ replicas }) => replicas)))
     if (found.length === counts[topic]) continue
@@ -100,7 +101,7 @@ function onTick(nowMs: number): boolean {
 }
 
 const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
-const publisher = new Publisher({ links, log, state, base: start.base, crash, onTick, onTrouble })
+const publisher = new Publisher({ sink, log, state, base: start.base, crash, onTick, onTrouble })
 const into = { journal: start.journal, path: start.path, isOurs: async () => true, release: async () => undefined }
 const adopted = new Adopted({
   ...{ base: start.base, into, publisher, log, crash },

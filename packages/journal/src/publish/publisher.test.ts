@@ -1,8 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseTs } from '@weir/contracts/timestamp.ts'
-import type { BrokerLinks } from '@weir/kafka/broker-links.ts'
-import { answerCodes, type PartitionBatch } from '@weir/kafka/wire/raw-requests.ts'
 import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -12,6 +10,7 @@ import { Adopted } from './adopted.ts'
 import { Outbox } from './outbox.ts'
 import { Publisher } from './publisher.ts'
 import { PublisherState } from './publisher-state.ts'
+import type { Sink, SinkBatch, SinkResult } from './sink.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -21,12 +20,9 @@ const silent = createLogger('publisher', 'silent')
 const until = async (what: () => boolean) =>
   expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
 
-/** Kafka's answer while a partition moves. */
-const notLeader = 6
-
-/** Kafka as one broker that answers each batch with `code`. */
-class Broker implements BrokerLinks {
-  code: (batch: PartitionBatch) => number = () => answerCodes.none
+/** Kafka as one broker that answers each batch with `outcome`. */
+class Broker implements Sink {
+  outcome: (batch: SinkBatch) => SinkResult['outcome'] = () => 'stored'
   readonly values: string[] = []
   learnt = 0
 
@@ -36,13 +32,13 @@ class Broker implements BrokerLinks {
 
   topic = () => undefined
   leaderOf = () => 1
-  missingRight = () => undefined
+  whyNoLeader = () => ''
 
-  async produce(_: number, batches: readonly PartitionBatch[]) {
+  async send(_: number, batches: readonly SinkBatch[]) {
     return batches.map((batch) => {
-      const errorCode = this.code(batch)
-      if (errorCode === answerCodes.none) this.values.push(...batch.records.map(({ value }) => value.toString()))
-      return { topic: batch.topic, partition: batch.partition, errorCode }
+      const outcome = this.outcome(batch)
+      if (outcome === 'stored') this.values.push(...batch.records.map(({ value }) => value.toString()))
+      return { topic: batch.topic, partition: batch.partition, outcome, reason: outcome }
     })
   }
 
@@ -61,7 +57,7 @@ async function publish(base: TemporaryBase, broker: Broker) {
   })
   const state = new PublisherState()
   const onTick = (nowMs: number) => !outbox.fill(nowMs)
-  const publisher = new Publisher({ links: broker, log: silent, state, base: base.path, onTick })
+  const publisher = new Publisher({ sink: broker, log: silent, state, base: base.path, onTick })
   publisher.add(outbox)
   onTestFinished(() => publisher.end())
   return { outbox, state, log: writer.log(0) }
@@ -72,8 +68,7 @@ test('a refused record that the disk does not take either is kept and tried agai
   const inTheWay = join(base.path, 'quarantine')
   writeFileSync(inTheWay, '')
   const broker = new Broker()
-  broker.code = ({ records }) =>
-    records.some(({ value }) => value.includes('"bad"')) ? answerCodes.invalidRecord : answerCodes.none
+  broker.outcome = ({ records }) => (records.some(({ value }) => value.includes('"bad"')) ? 'rejected' : 'stored')
   const { outbox, state, log } = await publish(base, broker)
   log.append('a', '{"x":"bad"', true)
   await until(() => state.get('failedAttempts') >= 2)
@@ -89,7 +84,7 @@ test('a refused record that the disk does not take either is kept and tried agai
 test('a wall clock that is set back by an hour keeps no partition from being tried again, and no leader from being asked for', async () => {
   await using base = new TemporaryBase()
   const broker = new Broker()
-  broker.code = () => notLeader
+  broker.outcome = () => 'failed'
   const { outbox, state, log } = await publish(base, broker)
   log.append('a', '{"n":1', true)
   await until(() => state.get('failedAttempts') >= 2)
@@ -99,7 +94,7 @@ test('a wall clock that is set back by an hour keeps no partition from being tri
   const { learnt } = broker
   const attempts = state.get('failedAttempts')
   await until(() => state.get('failedAttempts') > attempts + 1 && broker.learnt > learnt + 1)
-  broker.code = () => answerCodes.none
+  broker.outcome = () => 'stored'
   await until(() => outbox.isEmpty)
   expect(broker.values).toHaveLength(1)
 })
@@ -117,7 +112,7 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     adopted.tick(nowMs)
     return true
   }
-  const publisher = new Publisher({ ...rest, links: broker, state: new PublisherState(), onTick })
+  const publisher = new Publisher({ ...rest, sink: broker, state: new PublisherState(), onTick })
   const adopted = new Adopted({ ...rest, into: directory, publisher, crash: noCrash, onCorrections: () => undefined })
   onTestFinished(() => publisher.end())
   const beforeMs = Date.now()

@@ -1,13 +1,12 @@
-import type { BrokerLinks } from '@weir/kafka/broker-links.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import { answerCodes, type PartitionAnswer } from '@weir/kafka/wire/raw-requests.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Outbox } from './outbox.ts'
 import type { PublishLane } from './publish-lane.ts'
 import type { PublisherState } from './publisher-state.ts'
 import { replaceRefused } from './replace-refused.ts'
+import type { Sink, SinkResult } from './sink.ts'
 
 /** Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much as many records. */
 const lingerMs = 50
@@ -30,12 +29,6 @@ const logEveryMs = 30_000
 /** A new leader is named meanwhile, in less than a second. */
 const failuresToSay = 3
 
-const refusals: ReadonlySet<number> = new Set([
-  answerCodes.messageTooLarge,
-  answerCodes.recordListTooLarge,
-  answerCodes.invalidRecord,
-])
-
 interface Sending {
   readonly outbox: Outbox
   readonly nodeId: number
@@ -48,7 +41,7 @@ interface Sending {
  * by a clock that nobody sets back (`performance.now()`): deadlines of the wall clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
-  readonly #links: BrokerLinks
+  readonly #sink: Sink
   readonly #log: KafkaLog
   readonly #state: PublisherState
   readonly #base: string
@@ -68,7 +61,7 @@ export class Publisher {
   #isEnded = false
 
   constructor(options: {
-    readonly links: BrokerLinks
+    readonly sink: Sink
     readonly log: KafkaLog
     readonly state: PublisherState
     /** Where all journals are. */
@@ -79,7 +72,7 @@ export class Publisher {
     /** Why Kafka takes nothing, or not all; empty once it does. */
     readonly onTrouble?: (reason: string) => void
   }) {
-    this.#links = options.links
+    this.#sink = options.sink
     this.#log = options.log
     this.#state = options.state
     this.#base = options.base
@@ -106,7 +99,7 @@ export class Publisher {
   end(): void {
     this.#isEnded = true
     clearTimeout(this.#timer)
-    this.#links.close()
+    this.#sink.close()
   }
 
   #tick(): void {
@@ -124,7 +117,7 @@ export class Publisher {
     this.#learnNotBeforeMs = nowMs + metadataMinAgeMs
     try {
       const topics = new Set([...this.#outboxes].flatMap(({ reader }) => reader.topics.map(({ name }) => name)))
-      await this.#links.learn([...topics])
+      await this.#sink.learn([...topics])
       this.#learntMs = nowMs
       this.#learnFailures = 0
       this.#complain('', undefined)
@@ -167,9 +160,8 @@ export class Publisher {
       for (const lane of outbox.lanes) {
         if (!lane.canSend(nowMs)) continue
         const topic = outbox.topicName(lane)
-        const nodeId = this.#links.leaderOf(topic, lane.partition)
-        if (nodeId === undefined)
-          this.#fail(outbox, lane, nowMs, this.#links.missingRight(topic) ?? 'it has no leader, or does not exist')
+        const nodeId = this.#sink.leaderOf(topic, lane.partition)
+        if (nodeId === undefined) this.#fail(outbox, lane, nowMs, this.#sink.whyNoLeader(topic))
         else if (lane.failures > 0) requests.push({ outbox, nodeId, lanes: [lane] })
         else {
           const group = together.get(nodeId) ?? { lanes: [], bytes: 0 }
@@ -194,31 +186,29 @@ export class Publisher {
       partition: lane.partition,
       records: lane.take(),
     }))
-    const answers = await this.#links.produce(nodeId, batches).catch((error: unknown) => reasonOf(error))
+    const results = await this.#sink.send(nodeId, batches).catch((error: unknown) => reasonOf(error))
     this.#crash('answer')
     if (this.#isEnded) return
     const nowMs = performance.now()
     for (const lane of lanes) {
-      if (typeof answers === 'string') this.#fail(outbox, lane, nowMs, answers)
-      else this.#settle(outbox, lane, answers, nowMs)
+      if (typeof results === 'string') this.#fail(outbox, lane, nowMs, results)
+      else this.#settle(outbox, lane, results, nowMs)
     }
     const mayGoOn = lanes.some((lane) => lane.failures === 0 && lane.isRipe)
     if (mayGoOn) this.wake(0)
   }
 
-  #settle(outbox: Outbox, lane: PublishLane, answers: readonly PartitionAnswer[], nowMs: number): void {
+  #settle(outbox: Outbox, lane: PublishLane, results: readonly SinkResult[], nowMs: number): void {
     const name = outbox.topicName(lane)
-    const answer = answers.find(({ topic, partition }) => topic === name && partition === lane.partition)
-    const code = answer?.errorCode
-    if (code === answerCodes.none) {
+    const result = results.find(({ topic, partition }) => topic === name && partition === lane.partition)
+    if (result?.outcome === 'stored') {
       outbox.acknowledge(lane, nowMs)
       this.#complain(`${name}:${lane.partition}`, undefined)
-    } else if (code !== undefined && refusals.has(code)) this.#refuse(outbox, lane, code, nowMs)
-    else if (code === undefined) this.#fail(outbox, lane, nowMs, 'no answer for it')
-    else this.#fail(outbox, lane, nowMs, this.#links.missingRight(name, code) ?? `Kafka's error ${code}`)
+    } else if (result?.outcome === 'rejected') this.#refuse(outbox, lane, result.reason, nowMs)
+    else this.#fail(outbox, lane, nowMs, result?.reason ?? 'no answer for it')
   }
 
-  #refuse(outbox: Outbox, lane: PublishLane, code: number, nowMs: number): void {
+  #refuse(outbox: Outbox, lane: PublishLane, reason: string, nowMs: number): void {
     const culprit = lane.narrow()
     this.wake(0)
     if (culprit === undefined) return
@@ -226,25 +216,20 @@ export class Publisher {
     const where = { base: this.#base, journal: outbox.reader.journal, topicName: topic }
     let substitute: ReturnType<typeof replaceRefused>
     try {
-      substitute = replaceRefused(culprit, where, `Kafka's error ${code}`)
+      substitute = replaceRefused(culprit, where, reason)
     } catch (error) {
-      this.#fail(
-        outbox,
-        lane,
-        nowMs,
-        `Kafka's error ${code}, and the disk does not take what it refused: ${String(error)}`,
-      )
+      this.#fail(outbox, lane, nowMs, `${reason}, and the disk does not take what it refused: ${String(error)}`)
       return
     }
     this.#crash('quarantine')
     if (substitute === undefined) {
-      this.#fail(outbox, lane, nowMs, `Kafka's error ${code} for a mark or a gap record`)
+      this.#fail(outbox, lane, nowMs, `${reason} for a mark or a gap record`)
       return
     }
     lane.replaceFirst(substitute.record)
     this.#state.add('quarantined', 1)
     const { partition, seq } = culprit
-    this.#log.error({ topic, partition, seq, code, file: substitute.path }, 'Kafka refuses a record for good')
+    this.#log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
   }
 
   #fail(outbox: Outbox, lane: PublishLane, nowMs: number, reason: string): void {

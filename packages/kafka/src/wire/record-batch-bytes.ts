@@ -40,9 +40,6 @@ function bodyBytes({ key, value }: RecordBytes, index: number): number {
   return fixedBytes + sizeOf(index) + sizeOf(key.length) + key.length + sizeOf(value.length) + value.length
 }
 
-/** More than a record takes in a batch: its bytes, and as much as all its numbers can take. */
-export const recordBytesMax = ({ key, value }: RecordBytes): number => key.length + value.length + 24
-
 /** Room that `writeBatch` needs. */
 export function batchBytes(records: readonly RecordBytes[]): number {
   let bytes = headerBytes
