@@ -8,7 +8,7 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { type EntityChange, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
-import { openPolicyFeed, type PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
+import { PolicyFeed, type PolicyFeedOptions } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter, type PolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { onTestFinished } from 'vitest'
 
@@ -63,7 +63,7 @@ export function openFeed(
   topic: string,
   more: Partial<Pick<PolicyFeedOptions, 'snapshotPath' | 'seed' | 'onAudit' | 'onAuditAnew' | 'patienceMs'>> = {},
 ): PolicyFeed {
-  const feed = openPolicyFeed({ ...options, topic, snapshotPath: '', seed: () => undefined, ...more })
+  const feed = new PolicyFeed({ ...options, topic, snapshotPath: '', seed: () => undefined, ...more })
   onTestFinished(() => feed.close())
   return feed
 }

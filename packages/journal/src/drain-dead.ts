@@ -5,9 +5,8 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
 import { isHeld } from './directory/held-socket.ts'
-import { readTopicsCopy } from './format/topics-copy.ts'
+import { type JournalTopic, readTopicsCopy } from './format/topics-copy.ts'
 import { openJournal } from './open-journal.ts'
-import type { JournalTopic } from './ports.ts'
 
 /** Nothing is written but the marks of a journal that ends at once. */
 const maxBytes = 64 * 1024 * 1024

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { adoptDead, createDirectory } from './directory/directory.ts'
 import { segmentPath } from './format/segment-files.ts'
 import { inspectJournals } from './inspect.ts'
-import { openReader } from './read/open-reader.ts'
+import { JournalReader } from './read/journal-reader.ts'
 import { TemporaryBase, testOptions, testTopics } from './testing/temporary-journal.ts'
 import { openWriter } from './write/open-writer.ts'
 
@@ -17,7 +17,7 @@ async function leaveDead(base: string): Promise<string> {
   const writer = await openWriter(directory, testOptions)
   for (let n = 0; n < 10; n += 1) writer.log(0).append('a', `{"n":${n},"x":"${'x'.repeat(200_000)}"`)
   await writer.close()
-  const reader = openReader(directory.path)
+  const reader = new JournalReader(directory.path)
   reader.acknowledge(reader.read(10_000_000).slice(0, 3))
   reader.save()
   reader.close()
@@ -69,7 +69,7 @@ test('names what is damaged and which numbers that costs, a journal without topi
 test('a journal that is written and sent while it is looked at is sound', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
-  const reader = openReader(directory.path, writer.state)
+  const reader = new JournalReader(directory.path, writer.state)
   for (let n = 0; n < 150; n += 1) {
     writer.log(0).append('a', `{"n":${n},"x":"${'x'.repeat(100_000)}"`)
     await writer.log(0).written()

@@ -2,9 +2,8 @@ import { readdirSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
 import { isHeld } from './directory/held-socket.ts'
-import type { JournalReader } from './ports.ts'
 import type { Damage } from './read/frame-source.ts'
-import { openReader } from './read/open-reader.ts'
+import { JournalReader } from './read/journal-reader.ts'
 
 /** Numbers that no record bears. */
 export interface Hole {
@@ -68,7 +67,7 @@ function bytesIn(path: string): number {
 }
 
 function readContents(path: string): Contents {
-  const reader = openReader(path)
+  const reader = new JournalReader(path)
   try {
     return contentsOf(reader)
   } finally {

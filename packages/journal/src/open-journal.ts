@@ -3,17 +3,17 @@ import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { createDirectory } from './directory/directory.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
+import { createDirectory, type HeldDirectory } from './directory/directory.ts'
 import { refuseEphemeral } from './directory/refuse-ephemeral.ts'
 import type { WrittenCorrection } from './find-corrections.ts'
-import { savedPartitions } from './format/topics-copy.ts'
-import type { HeldDirectory, JournalCounters, JournalTopic, JournalTrouble, JournalWriter } from './ports.ts'
-import { keepPublisher, type PublisherKeeper, within } from './publish/publisher-keeper.ts'
+import { type JournalTopic, savedPartitions } from './format/topics-copy.ts'
+import { PublisherKeeper } from './publish/publisher-keeper.ts'
 import { PublisherState } from './publish/publisher-state.ts'
 import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
 import { stopJournal } from './stop-journal.ts'
-import { openWriter } from './write/open-writer.ts'
+import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
 
 export interface JournalOptions extends KafkaOptions {
   readonly log: Logger
@@ -88,7 +88,7 @@ async function currentTopics(options: JournalOptions): Promise<JournalTopic[]> {
   const { base, topics } = options
   const saved = savedPartitions(base)
   const sink: Sink = openBatchProducer(options)
-  await within(
+  await withTimeout(
     sink.learn(topics.map(({ name }) => name)).catch(() => undefined),
     startDeadlineMs,
     undefined,
@@ -109,7 +109,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const writer = await openWriter(directory, { ...options, topics, crash })
   const state = new PublisherState()
   const kafka = { trouble: '' }
-  const keeper = keepPublisher({
+  const keeper = new PublisherKeeper({
     start: {
       brokers: options.brokers,
       clientId: options.clientId,

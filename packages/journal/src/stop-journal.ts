@@ -1,12 +1,12 @@
 import type { Logger } from '@weir/runtime/logger.ts'
-import { removeDirectory } from './directory/directory.ts'
-import type { HeldDirectory, JournalWriter } from './ports.ts'
+import { type HeldDirectory, removeDirectory } from './directory/directory.ts'
 import type { PublisherKeeper } from './publish/publisher-keeper.ts'
+import type { JournalWriter } from './write/open-writer.ts'
 
 export interface RunningJournal {
   readonly directory: HeldDirectory
   readonly writer: Pick<JournalWriter, 'close'>
-  readonly keeper: PublisherKeeper
+  readonly keeper: Pick<PublisherKeeper, 'drain' | 'end'>
   readonly log: Logger
 }
 

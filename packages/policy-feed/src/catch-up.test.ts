@@ -2,7 +2,7 @@ import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/cont
 import { deleteEntity, type EntityChange, type EntityKind, type JsonObject, putEntity } from '@weir/policy/entities.ts'
 import { expect, test } from 'vitest'
 import { CatchUp } from './catch-up.ts'
-import { createChangeGatherer } from './gather-changes.ts'
+import { ChangeGatherer } from './gather-changes.ts'
 
 const put = (kind: EntityKind, name: string, body: JsonObject) =>
   putEntity({ kind, name, origin: 'file', position: undefined, body })
@@ -13,7 +13,7 @@ const subject = (id: string) => put('subject', id, { plan: 'free' })
 /** The topic of these changes, gathered from its beginning. */
 function catchUpOn(...changes: readonly (readonly EntityChange[])[]) {
   const unreadable: string[] = []
-  const gatherer = createChangeGatherer((_, reason) => unreadable.push(reason))
+  const gatherer = new ChangeGatherer((_, reason) => unreadable.push(reason))
   const catchUp = new CatchUp()
   let offset = -1n
   const add = ({ key, value }: PolicyMessage) => {
@@ -69,7 +69,7 @@ function raceOf(
   batches: readonly { readonly change: EntityChange; readonly after: number }[],
   gone: readonly number[],
 ) {
-  const gatherer = createChangeGatherer((_, reason) => expect.fail(reason))
+  const gatherer = new ChangeGatherer((_, reason) => expect.fail(reason))
   const catchUp = new CatchUp()
   const audited: string[] = []
   const feed = (offset: number, { key, value }: PolicyMessage) =>

@@ -33,41 +33,40 @@ export function isOvertaken({ audit: { id, after } }: WholeChange, previous: Mar
   return previous.id !== id && previous.id !== after.id && previous.offset > BigInt(after.offset)
 }
 
-export interface ChangeGatherer {
-  /** The change that this record completes. */
-  add(record: LogRecord): WholeChange | undefined
-  /** What was gathered of a change that is not whole yet comes once more. */
-  forget(): void
-}
-
 export const entityKey = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}/${name}`
 
 /** Holds back what a change consists of until it is whole; at most each entity of the topic once. */
-export function createChangeGatherer(onUnreadable: (offset: bigint, reason: string) => void): ChangeGatherer {
-  const changes = new Map<string, EntityChange>()
-  const resets = new Set<string>()
-  const take = (audit: AuditRecord, mark: Mark): WholeChange => {
-    const whole = { changes: [...changes.values()], resets: [...resets], audit, mark }
-    changes.clear()
-    resets.clear()
-    return whole
+export class ChangeGatherer {
+  readonly #onUnreadable: (offset: bigint, reason: string) => void
+  readonly #changes = new Map<string, EntityChange>()
+  readonly #resets = new Set<string>()
+
+  constructor(onUnreadable: (offset: bigint, reason: string) => void) {
+    this.#onUnreadable = onUnreadable
   }
-  return {
-    add({ offset, key, value }) {
-      const parsed = parsePolicyRecord(key, value)
-      if (parsed.kind === 'entity') {
-        // Deleted first, so that a repeated one takes its later place.
-        const at = entityKey(parsed.change)
-        changes.delete(at)
-        changes.set(at, parsed.change)
-      } else if (parsed.kind === 'reset') resets.add(parsed.subject)
-      else if (parsed.kind === 'unreadable') onUnreadable(offset, parsed.reason)
-      else if (parsed.kind === 'change') return take({ id: parsed.id, ...parsed.change }, { offset, id: parsed.id })
-      return undefined
-    },
-    forget() {
-      changes.clear()
-      resets.clear()
-    },
+
+  /** The change that this record completes. */
+  add({ offset, key, value }: LogRecord): WholeChange | undefined {
+    const parsed = parsePolicyRecord(key, value)
+    if (parsed.kind === 'entity') {
+      // Deleted first, so that a repeated one takes its later place.
+      const at = entityKey(parsed.change)
+      this.#changes.delete(at)
+      this.#changes.set(at, parsed.change)
+    } else if (parsed.kind === 'reset') this.#resets.add(parsed.subject)
+    else if (parsed.kind === 'unreadable') this.#onUnreadable(offset, parsed.reason)
+    else if (parsed.kind === 'change') {
+      const { id, change } = parsed
+      const [changes, resets] = [[...this.#changes.values()], [...this.#resets]]
+      this.forget()
+      return { changes, resets, audit: { id, ...change }, mark: { offset, id } }
+    }
+    return undefined
+  }
+
+  /** What was gathered of a change that is not whole yet comes once more. */
+  forget(): void {
+    this.#changes.clear()
+    this.#resets.clear()
   }
 }

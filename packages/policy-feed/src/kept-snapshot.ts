@@ -1,8 +1,8 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
-import type { EntityChange } from '@weir/policy/entities.ts'
-import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
+import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Mark } from './gather-changes.ts'
-import { renewSnapshot, writeSnapshot } from './snapshot-file.ts'
+import { readSnapshot, renewSnapshot, writeSnapshot } from './snapshot-file.ts'
 
 /** A burst of changes is written once; what a killed process had not written comes from the topic. */
 const writeEveryMs = 2_000
@@ -18,6 +18,11 @@ export interface HeldPolicy {
   readonly heardMs: number
 }
 
+export interface LoadedSnapshot extends HeldPolicy {
+  /** Parts that do not fit the rest. */
+  readonly leftOut: readonly PolicyFault[]
+}
+
 /** Keeps a file close behind the policy: soon after a change, and at the stop. One write at a time. */
 export class KeptSnapshot {
   readonly #path: string
@@ -31,12 +36,33 @@ export class KeptSnapshot {
   #renewedMs = 0
   #pauseMs = writeEveryMs
   /** Whether the file holds what is in force, or held it before the last changes. */
-  isThere = false
+  #isThere = false
 
   constructor(path: string, log: KafkaLog, held: () => HeldPolicy | undefined) {
     this.#path = path
     this.#log = log
     this.#held = held
+  }
+
+  /** Reads the policy of the file; undefined, with a line in the log, for a file that is of no use. To be called before anything else. */
+  async load(): Promise<LoadedSnapshot | undefined> {
+    const read = this.#path === '' ? { kind: 'none' as const } : await readSnapshot(this.#path)
+    if (read.kind === 'none') return undefined
+    if (read.kind === 'unusable') return this.#leave({ reason: read.reason })
+    const { mark, heardMs, entities } = read.snapshot
+    const state = createPolicyState()
+    try {
+      const loaded = state.load(entities())
+      if (loaded.kind !== 'loaded') return this.#leave(loaded)
+      this.#isThere = true
+      return { state, mark, heardMs, leftOut: loaded.leftOut }
+    } catch (error) {
+      return this.#leave({ err: error }) // a line that cannot be read, or entities that no state ever held together
+    }
+  }
+
+  #leave(fields: object): undefined {
+    this.#log.warn({ path: this.#path, ...fields }, 'policy snapshot left out')
   }
 
   /** After a change was taken over. */
@@ -49,7 +75,7 @@ export class KeptSnapshot {
 
   /** Kafka has said that nothing is missing. */
   heard(nowMs: number): void {
-    if (this.#path === '' || this.#isBehind || !this.isThere || nowMs - this.#renewedMs < renewEveryMs) return
+    if (this.#path === '' || this.#isBehind || !this.#isThere || nowMs - this.#renewedMs < renewEveryMs) return
     this.#renewedMs = nowMs
     void this.#enqueue(() => renewSnapshot(this.#path, nowMs))
   }
@@ -58,7 +84,7 @@ export class KeptSnapshot {
     clearTimeout(this.#timer)
     const held = this.#held()
     if (this.#isBehind) await this.#enqueue(() => this.#write())
-    else if (this.isThere && held !== undefined) await this.#enqueue(() => renewSnapshot(this.#path, held.heardMs))
+    else if (this.#isThere && held !== undefined) await this.#enqueue(() => renewSnapshot(this.#path, held.heardMs))
     await this.#work
   }
 
@@ -86,7 +112,7 @@ export class KeptSnapshot {
     const startedMs = performance.now()
     try {
       const isWritten = await writeSnapshot(this.#path, held.state, held.heardMs, end)
-      if (isWritten) this.isThere = true
+      if (isWritten) this.#isThere = true
       else this.changed([])
     } catch (error) {
       this.#isBehind = true

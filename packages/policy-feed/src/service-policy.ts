@@ -5,7 +5,7 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
-import { openPolicyFeed, type PolicyFeed } from './policy-feed.ts'
+import { PolicyFeed } from './policy-feed.ts'
 
 /** What of a service's configuration says where its policy comes from. */
 export interface PolicyConfig {
@@ -34,7 +34,7 @@ export async function ownPolicyFeed(
   rule: StaleRule = neverStale,
 ): Promise<PolicyFeed> {
   const { policySnapshot: snapshotPath, policyFile } = config
-  const opened = openPolicyFeed({ ...kafka, snapshotPath, seed: () => readSeed(policyFile) })
+  const opened = new PolicyFeed({ ...kafka, snapshotPath, seed: () => readSeed(policyFile) })
   const feed = await run.own('policy', opened, (one) => one.close())
   checkReady('policy', () => policyReadiness(feed, rule))
   registerScraped(metrics, {

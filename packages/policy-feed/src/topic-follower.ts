@@ -20,21 +20,16 @@ export interface FollowerOptions extends KafkaOptions {
   readonly onMissing: () => void
 }
 
-export interface TopicFollower {
-  /** What it waits for; empty while it follows. */
-  readonly waitingFor: string
-  /** Nothing is handed over any more. The connection ends by itself, when Kafka has answered what it was asked. */
-  close(): void
-}
-
 /** Every so many failed attempts in a row one is logged: about twice a minute at the longest pause. */
 const failuresPerLogLine = 6
 
-class Follower implements TopicFollower {
+/** Reads one topic's only partition to its end and on, for as long as the process lives, whatever becomes of Kafka. */
+export class TopicFollower {
   readonly #options: FollowerOptions
   readonly #stopping = new AbortController()
   #log: PartitionLog | undefined
   #failures = 0
+  /** What it waits for; empty while it follows. */
   waitingFor = 'the first connection to Kafka'
 
   constructor(options: FollowerOptions) {
@@ -42,6 +37,7 @@ class Follower implements TopicFollower {
     void this.#run()
   }
 
+  /** Nothing is handed over any more. The connection ends by itself, when Kafka has answered what it was asked. */
   close(): void {
     this.#stopping.abort()
     void this.#log?.close()
@@ -123,6 +119,3 @@ async function isMarkOf(log: PartitionLog, mark: Mark): Promise<boolean> {
   const [record] = records
   return record?.offset === mark.offset && record.key?.toString() === `change/${mark.id}`
 }
-
-/** Reads one topic's only partition to its end and on, for as long as the process lives, whatever becomes of Kafka. */
-export const followTopic = (options: FollowerOptions): TopicFollower => new Follower(options)

@@ -7,7 +7,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { openPolicyFeed, type PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
+import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
@@ -99,7 +99,7 @@ await startService(
     const told = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
     const feed = await run.own(
       'policy',
-      openPolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...told }),
+      new PolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...told }),
       (one) => one.close(),
     )
     checkReady('policy', () => policyReadiness(feed))

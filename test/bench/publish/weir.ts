@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDirectory } from '@weir/journal/directory/directory.ts'
-import { keepPublisher } from '@weir/journal/publish/publisher-keeper.ts'
+import { PublisherKeeper } from '@weir/journal/publish/publisher-keeper.ts'
 import { PublisherState } from '@weir/journal/publish/publisher-state.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -29,7 +29,7 @@ function start() {
   const state = new PublisherState()
   const { journal, path } = directory
   const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
-  const keeper = keepPublisher({
+  const keeper = new PublisherKeeper({
     start: { brokers: [task.broker], clientId: 'bench', base, journal, path, topics, ...shared },
     log,
     onPartitions: () => undefined,

@@ -10,7 +10,7 @@ import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts
 import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
 import { openPartitionLog } from '@weir/kafka/partition-log.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { openPolicyFeed } from '@weir/policy-feed/policy-feed.ts'
+import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -170,7 +170,7 @@ test.for<[string, () => Environment | Promise<Environment>]>([
 async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly string[], sentence: RegExp) {
   const desk = openPartitionDesk(options, 'test-desk')
   onTestFinished(() => desk.close())
-  const feed = openPolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined })
+  const feed = new PolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined })
   onTestFinished(() => feed.close())
   const says = { consumer: '', journal: '', policy: '', log: '' }
   await waitUntil(

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { putEntity } from '@weir/policy/entities.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { openPolicyFeed, type PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
+import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { readSnapshot, renewSnapshot } from '@weir/policy-feed/snapshot-file.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -38,7 +38,7 @@ async function leaveSnapshot(subjects = 0) {
     putEntity({ kind: 'subject', name: `s${at}`, origin: 'admin', position: undefined, body: { plan: 'free' } }),
   )
   if (many.length > 0) await writer.publish(wholeChange(many))
-  const feed = openPolicyFeed({ ...options, topic, snapshotPath, seed: () => undefined })
+  const feed = new PolicyFeed({ ...options, topic, snapshotPath, seed: () => undefined })
   await feed.firstPolicy()
   await feed.close()
   return { options, topic, writer, snapshotPath }
@@ -121,7 +121,7 @@ test('a snapshot that is torn or foreign is left out', async () => {
 
 test('a snapshot written while changes come is exact at its end', async () => {
   const { options, topic, writer, snapshotPath } = await leaveSnapshot(5_000)
-  const feed = openPolicyFeed({ ...options, topic, snapshotPath, seed: () => undefined })
+  const feed = new PolicyFeed({ ...options, topic, snapshotPath, seed: () => undefined })
   await feed.firstPolicy()
   const written = (await stat(snapshotPath)).ino
   let size = 5

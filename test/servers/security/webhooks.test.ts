@@ -1,5 +1,4 @@
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { createWebhookSender } from '@weir/alerting/deliver/send-webhook.ts'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'

@@ -6,10 +6,23 @@ import { WeirError } from '@weir/core/errors.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { gapName } from '../format/gap-page.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
-import { writeTopics } from '../format/topics-copy.ts'
-import type { HeldDirectory, JournalTopic } from '../ports.ts'
+import { type JournalTopic, writeTopics } from '../format/topics-copy.ts'
 import { trimDead } from '../read/trim-dead.ts'
 import { hasSocket, holdSocket, isHeld } from './held-socket.ts'
+
+/** A journal's directory that this process holds: its socket listens until `release`. */
+export interface HeldDirectory {
+  /** A UUID; `journal` in every record. */
+  readonly journal: string
+  readonly path: string
+  /**
+   * Whether it still stands where it was made; a socket that somebody removed is put back. False means that another process took it
+   * for dead: what is written from now on may never be read.
+   */
+  isOurs(): Promise<boolean>
+  /** Stops listening: from now on any process may adopt it. What is in it stays. */
+  release(): Promise<void>
+}
 
 /** Directories that a dead process had adopted, and now this one. */
 const adoptedName = 'adopted'
@@ -116,7 +129,11 @@ async function moved(from: string, to: string): Promise<boolean> {
  * adopted themselves. A process killed between two renames leaves them nested, for whoever adopts it in turn. Says the paths of
  * those new to it.
  */
-export async function adoptDead(base: string, into: HeldDirectory, crash: CrashPoint = noCrash): Promise<string[]> {
+export async function adoptDead(
+  base: string,
+  into: Pick<HeldDirectory, 'journal' | 'path'>,
+  crash: CrashPoint = noCrash,
+): Promise<string[]> {
   await clearStarts(base)
   const taken: string[] = []
   for (const journal of journalsIn(base)) {

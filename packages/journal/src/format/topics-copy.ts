@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { JournalTopic } from '../ports.ts'
 import { replaceFile } from './replace-file.ts'
+
+/** A topic that a journal carries, by its place in the list. */
+export interface JournalTopic {
+  readonly name: string
+  /** Over so many partitions its records are spread. */
+  readonly partitions: number
+}
 
 const fileName = 'topics.json'
 

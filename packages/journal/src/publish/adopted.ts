@@ -1,8 +1,7 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import { adoptDead, adoptedIn, removeDirectory } from '../directory/directory.ts'
+import { adoptDead, adoptedIn, type HeldDirectory, removeDirectory } from '../directory/directory.ts'
 import { findWrittenCorrections, type WrittenCorrection } from '../find-corrections.ts'
-import type { HeldDirectory } from '../ports.ts'
 import { Outbox } from './outbox.ts'
 import type { Publisher } from './publisher.ts'
 
@@ -22,7 +21,7 @@ const openMax = 4
  */
 export class Adopted {
   readonly #base: string
-  readonly #into: HeldDirectory
+  readonly #into: Pick<HeldDirectory, 'journal' | 'path'>
   readonly #publisher: Pick<Publisher, 'add' | 'remove'>
   readonly #log: KafkaLog
   readonly #crash: CrashPoint
@@ -36,7 +35,7 @@ export class Adopted {
 
   constructor(options: {
     readonly base: string
-    readonly into: HeldDirectory
+    readonly into: Pick<HeldDirectory, 'journal' | 'path'>
     readonly publisher: Pick<Publisher, 'add' | 'remove'>
     readonly log: KafkaLog
     readonly crash: CrashPoint

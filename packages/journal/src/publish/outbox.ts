@@ -3,8 +3,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { JournalState } from '../format/journal-state.ts'
-import type { JournalReader } from '../ports.ts'
-import { openReader } from '../read/open-reader.ts'
+import { JournalReader } from '../read/journal-reader.ts'
 import { isNumbered, type LaneRecord, PublishLane } from './publish-lane.ts'
 
 /** Read from disk in one go: some milliseconds of work. */
@@ -50,7 +49,7 @@ export class Outbox {
     this.#state = options.state
     this.#windowBytes = options.windowBytes
     this.#log = options.log
-    this.reader = openReader(options.path, options.state, options.crash)
+    this.reader = new JournalReader(options.path, options.state, options.crash)
     this.#key = Buffer.from(this.reader.journal)
     for (const { topic, partition } of this.#partitions()) this.#lane(topic, partition)
   }
@@ -136,7 +135,7 @@ export class Outbox {
     if (this.#again === undefined) {
       const lanes = this.lanes.filter((lane) => lane.letGoFrom !== undefined && lane.isEmpty)
       if (lanes.length === 0) return
-      this.#again = { reader: openReader(this.path, this.#state), lanes: new Set(lanes) }
+      this.#again = { reader: new JournalReader(this.path, this.#state), lanes: new Set(lanes) }
     }
     const { reader, lanes } = this.#again
     const isThrough = () => [...lanes].every(({ letGoFrom }) => letGoFrom === undefined)

@@ -1,5 +1,5 @@
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import type { JournalRecord } from '../ports.ts'
+import type { JournalRecord } from '../read/journal-reader.ts'
 
 /** Below Kafka's `max.message.bytes` of 1,048,588 for a batch. */
 const batchBytesMax = 900_000

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { WrittenCorrection } from '../find-corrections.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
 
@@ -11,14 +12,6 @@ const soundMs = 60_000
 
 /** Closing files takes milliseconds. */
 const endDeadlineMs = 2_000
-
-/** Keeps a publisher's thread running: another one takes the place of one that died. */
-export interface PublisherKeeper {
-  /** True once all is sent; false at the deadline. Nothing may be appended any more. */
-  drain(deadlineMs: number): Promise<boolean>
-  /** Ends the thread; it writes down what Kafka has. */
-  end(): Promise<void>
-}
 
 /** What it runs and whom it tells. */
 export interface KeeperOptions {
@@ -34,7 +27,8 @@ export interface KeeperOptions {
   readonly onThread?: (thread: Worker) => void
 }
 
-class Keeper implements PublisherKeeper {
+/** Keeps a publisher's thread running: another one takes the place of one that died. */
+export class PublisherKeeper {
   readonly #options: KeeperOptions
   readonly #drained = Promise.withResolvers<true>()
   #thread: Worker | undefined
@@ -85,12 +79,14 @@ class Keeper implements PublisherKeeper {
     this.#restart = setTimeout(() => this.#launch(), inMs)
   }
 
+  /** True once all is sent; false at the deadline. Nothing may be appended any more. */
   async drain(deadlineMs: number): Promise<boolean> {
     this.#isDraining = true
     this.#say({ kind: 'drain' })
-    return within(this.#drained.promise, deadlineMs, false)
+    return withTimeout(this.#drained.promise, deadlineMs, false)
   }
 
+  /** Ends the thread; it writes down what Kafka has. */
   async end(): Promise<void> {
     this.#isEnding = true
     clearTimeout(this.#restart)
@@ -98,22 +94,6 @@ class Keeper implements PublisherKeeper {
     if (thread === undefined) return
     const gone = new Promise<true>((resolve) => thread.once('exit', () => resolve(true)))
     this.#say({ kind: 'end' })
-    if (!(await within(gone, endDeadlineMs, false))) await thread.terminate()
+    if (!(await withTimeout(gone, endDeadlineMs, false))) await thread.terminate()
   }
-}
-
-/** What `promise` gives, or `otherwise` after so long. */
-export async function within<T, U>(promise: Promise<T>, ms: number, otherwise: U): Promise<T | U> {
-  const { promise: late, resolve } = Promise.withResolvers<U>()
-  const timer = setTimeout(() => resolve(otherwise), ms)
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** Starts the thread. */
-export function keepPublisher(options: KeeperOptions): PublisherKeeper {
-  return new Keeper(options)
 }

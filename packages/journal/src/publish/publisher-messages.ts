@@ -1,6 +1,6 @@
 import type { KafkaSecurity } from '@weir/kafka/security.ts'
 import type { WrittenCorrection } from '../find-corrections.ts'
-import type { JournalTopic } from '../ports.ts'
+import type { JournalTopic } from '../format/topics-copy.ts'
 
 /** What the publisher's thread is started with. */
 export interface PublisherStart {

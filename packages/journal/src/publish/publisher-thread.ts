@@ -102,9 +102,8 @@ function onTick(nowMs: number): boolean {
 
 const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
 const publisher = new Publisher({ sink, log, state, base: start.base, crash, onTick, onTrouble })
-const into = { journal: start.journal, path: start.path, isOurs: async () => true, release: async () => undefined }
 const adopted = new Adopted({
-  ...{ base: start.base, into, publisher, log, crash },
+  ...{ base: start.base, into: start, publisher, log, crash },
   onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
 })
 

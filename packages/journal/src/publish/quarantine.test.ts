@@ -12,8 +12,8 @@ test('a refused record is kept whole in one file of its own, however often it is
   const [record] = readDead(directory.path)
   if (record === undefined) throw new Error('no record')
   const whole = { ...record, journal: writer.journal, topicName: 'decisions' }
-  const { path } = quarantine(base.path, whole, 'too large')
-  expect(quarantine(base.path, whole, 'too large').path).toBe(path)
+  const path = quarantine(base.path, whole, 'too large')
+  expect(quarantine(base.path, whole, 'too large')).toBe(path)
   expect(readdirSync(join(base.path, 'quarantine'))).toHaveLength(1)
   const kept = JSON.parse(readFileSync(path, 'utf8'))
   expect(kept).toMatchObject({ reason: 'too large', topic: 'decisions', seq: 0, journal: writer.journal })

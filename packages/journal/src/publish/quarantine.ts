@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { replaceFile } from '../format/replace-file.ts'
-import type { JournalRecord, Quarantined } from '../ports.ts'
+import type { JournalRecord } from '../read/journal-reader.ts'
 
 /** The folder under the base directory; outlives the journal that a record came from. */
 const folderName = 'quarantine'
@@ -20,13 +20,13 @@ interface QuarantineFile {
 
 /**
  * Keeps a record that Kafka refused for good in `base`/quarantine, synced to disk, before its gap record is sent. The same record
- * goes to the same file.
+ * goes to the same file. Returns the file's path.
  */
 export function quarantine(
   base: string,
   record: JournalRecord & { readonly journal: string; readonly topicName: string },
   reason: string,
-): Quarantined {
+): string {
   const { journal, topicName: topic, partition, seq } = record
   const folder = join(base, folderName)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -35,5 +35,5 @@ export function quarantine(
   const value = record.value.toString('base64')
   const file: QuarantineFile = { reason, topic, partition, journal, seq, key, value }
   replaceFile(path, `${JSON.stringify(file)}\n`, true)
-  return { path }
+  return path
 }

@@ -1,6 +1,6 @@
 import { encodeGapOpen, kindOf } from '@weir/contracts/journal.v1.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
-import type { JournalRecord } from '../ports.ts'
+import type { JournalRecord } from '../read/journal-reader.ts'
 import { isNumbered, type LaneRecord } from './publish-lane.ts'
 import { quarantine } from './quarantine.ts'
 
@@ -25,7 +25,7 @@ export function replaceRefused(
 ): { readonly record: LaneRecord; readonly path: string } | undefined {
   if (!isNumbered(refused) || kindOf(refused.value) === 'gap') return undefined
   const { base, journal, topicName } = where
-  const { path } = quarantine(base, { ...refused, journal, topicName }, reason)
+  const path = quarantine(base, { ...refused, journal, topicName }, reason)
   const { count, ms } = summaryOf(refused)
   const detail = `${reason}; kept in ${path}`
   const openLine = encodeGapOpen({ cause: 'refused', count, fromMs: ms, toMs: ms, detail })

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { createDirectory } from '../directory/directory.ts'
-import type { HeldDirectory, JournalRecord, JournalWriter } from '../ports.ts'
-import { openReader } from '../read/open-reader.ts'
-import { openWriter, type WriterOptions } from '../write/open-writer.ts'
+import { createDirectory, type HeldDirectory } from '../directory/directory.ts'
+import { JournalReader, type JournalRecord } from '../read/journal-reader.ts'
+import { type JournalWriter, openWriter, type WriterOptions } from '../write/open-writer.ts'
 
 /** For tests: two topics as the ingress has them. */
 export const testTopics = [
@@ -47,7 +46,7 @@ export class TemporaryBase implements AsyncDisposable {
 
 /** For tests: all that is in a dead directory. */
 export function readDead(path: string): JournalRecord[] {
-  const reader = openReader(path)
+  const reader = new JournalReader(path)
   const all: JournalRecord[] = []
   for (let some = reader.read(mebibyte); some.length > 0; some = reader.read(mebibyte)) all.push(...some)
   reader.close()

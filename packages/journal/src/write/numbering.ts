@@ -1,6 +1,6 @@
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
-import type { JournalTopic } from '../ports.ts'
+import type { JournalTopic } from '../format/topics-copy.ts'
 import type { FrameLog, Share } from './frame-log.ts'
 
 /** A topic of the journal that is written. */

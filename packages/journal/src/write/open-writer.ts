@@ -1,16 +1,33 @@
 import { dirname } from 'node:path'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
+import type { HeldDirectory } from '../directory/directory.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
 import { JournalState } from '../format/journal-state.ts'
-import { writeTopics } from '../format/topics-copy.ts'
-import type { HeldDirectory, JournalTopic, JournalTrouble, JournalWriter } from '../ports.ts'
+import { type JournalTopic, writeTopics } from '../format/topics-copy.ts'
 import type { RecordLog } from '../record-log.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
 import { GapCounter } from './gap-counter.ts'
 import { Numbering } from './numbering.ts'
 import { OpenSums } from './open-sums.ts'
+
+/** Why the journal takes nothing at present. */
+export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 'closed'
+
+/** Of all topics together, since the process started. */
+export interface JournalCounters {
+  readonly appended: number
+  /** Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end. */
+  readonly numbered: number
+  readonly refused: number
+  /** Decisions that the journal was given and does not have: counted in its gap page. */
+  readonly gaps: number
+  readonly writes: number
+  /** Writes that took longer than the watchdog allows. */
+  readonly slowWrites: number
+  readonly failedWrites: number
+}
 
 export interface WriterOptions {
   /** The first is that of decisions: only they count in the gap page. */
@@ -48,8 +65,10 @@ const countIn = /,"count":(\d+),/
 /** How many decisions a record stands for: a correction for none. */
 const decisionsIn = (line: string): number => Number(countIn.exec(line)?.[1] ?? 1)
 
-class Writer implements JournalWriter {
+/** Writes one directory, on the main thread. */
+export class JournalWriter {
   readonly journal: string
+  /** To be handed to the publisher's thread: `state.shared`. */
   readonly state: JournalState
   readonly maxBytes: number
   readonly #directory: HeldDirectory
@@ -92,19 +111,22 @@ class Writer implements JournalWriter {
     this.#timers.push(setInterval(what, ms).unref())
   }
 
-  get counters() {
+  get counters(): JournalCounters {
     const rest = { refused: this.#refused, gaps: this.#gap.counted, ...this.#frames.counters }
     return { appended: this.#appended + this.#sums.closed, numbered: this.#numbering.given, ...rest }
   }
 
+  /** What keeps it from taking records now; undefined when nothing does. */
   get trouble(): JournalTrouble | undefined {
     return this.#ended ?? this.#frames.trouble ?? (this.#frames.hasRoom('reserved') ? undefined : 'full')
   }
 
+  /** Of the bound: segments not yet deleted, and adopted directories. */
   get usedBytes(): number {
     return this.#frames.usedBytes
   }
 
+  /** By its place in the list of topics. */
   log(topic: number): RecordLog {
     if (this.#numbering.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
@@ -193,12 +215,17 @@ class Writer implements JournalWriter {
     for (const timer of this.#timers) clearInterval(timer)
   }
 
+  /** Spreads new records of a topic over another number of partitions, and writes that down for whoever reads the directory. */
   setPartitions(topic: number, partitions: number): void {
     if (!this.#numbering.setPartitions(topic, partitions)) return
     writeTopics(this.#directory.path, this.#numbering.topics)
     writeTopics(dirname(this.#directory.path), this.#numbering.topics)
   }
 
+  /**
+   * Closes all sums, writes the last turn and stops. The directory stays held. False if the disk did not take all,
+   * or decisions are left in the gap page: then only who takes the directory over can bring it to its end.
+   */
   close(): Promise<boolean> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -226,5 +253,5 @@ export async function openWriter(directory: HeldDirectory, options: WriterOption
   const isSynced = options.fsyncMs !== undefined
   const frameOptions = { directory: directory.path, state, maxBytes, segmentBytes, disk, log, crash, isSynced }
   const first = await openFirstSegment(frameOptions)
-  return new Writer(directory, options, frameOptions, first)
+  return new JournalWriter(directory, options, frameOptions, first)
 }

@@ -8,8 +8,7 @@ import { type Frame, frameKinds } from '../format/frame.ts'
 import { gapOpenLine, readGap } from '../format/gap-page.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { segmentPath } from '../format/segment-files.ts'
-import { readTopicsCopy } from '../format/topics-copy.ts'
-import type { JournalReader, JournalRecord, JournalTopic } from '../ports.ts'
+import { type JournalTopic, readTopicsCopy } from '../format/topics-copy.ts'
 import { type Damage, FrameSource, type PlacedFrame } from './frame-source.ts'
 import { SegmentHolds } from './segment-holds.ts'
 
@@ -20,7 +19,26 @@ interface ReadSum {
   count: number
 }
 
-class Reader implements JournalReader {
+/** A record as it goes to Kafka. */
+export interface JournalRecord {
+  /** Place in `JournalReader.topics`. */
+  readonly topic: number
+  readonly partition: number
+  /** Contiguous in its topic and partition. */
+  readonly seq: number
+  readonly key: Buffer
+  /** The finished line, with journal and number. */
+  readonly value: Buffer
+  readonly appendedMs: number
+  /** Must stay on disk until Kafka has the record. */
+  readonly segment: number
+}
+
+/**
+ * Reads one directory from what Kafka is not known to have on, in order. Not safe for two at once. Files are read synchronously, so it
+ * belongs on a thread of its own.
+ */
+export class JournalReader {
   readonly journal: string
   readonly topics: readonly JournalTopic[]
   readonly #directory: string
@@ -43,7 +61,11 @@ class Reader implements JournalReader {
   /** Of a dead directory: the end has been read, and what follows from it given out. */
   #isEnded = false
 
-  constructor(directory: string, state: JournalState | undefined, crash: CrashPoint) {
+  /**
+   * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last whole frame, which
+   * nobody may write any more.
+   */
+  constructor(directory: string, state?: JournalState, crash: CrashPoint = noCrash) {
     const topics = readTopicsCopy(directory)
     if (topics === undefined)
       throw new WeirError(
@@ -67,10 +89,15 @@ class Reader implements JournalReader {
     this.#ackedGapGeneration = acked.gapGeneration
   }
 
+  /** Places passed over because nothing could be read there; metering sees what is missing by the numbers. */
   get damage(): readonly Damage[] {
     return this.#source.damage
   }
 
+  /**
+   * The next records, of about so many bytes; none when nothing more is committed at present. Of a dead directory, the sums left
+   * open and the gap page come as its last records, under the next numbers; two readers of it number them alike.
+   */
   read(bytesMax: number): JournalRecord[] {
     const records: JournalRecord[] = []
     const committed = this.#state?.read().committed
@@ -207,6 +234,7 @@ class Reader implements JournalReader {
     return records.filter((record) => record !== undefined)
   }
 
+  /** Kafka has them, or they are in quarantine and Kafka has a gap record in their place. In order within each partition. */
   acknowledge(records: readonly JournalRecord[]): void {
     for (const { topic, partition, seq, segment } of records) {
       const acked = this.#acked[topic]
@@ -232,6 +260,7 @@ class Reader implements JournalReader {
     this.#gaps = this.#gaps.filter((gap) => !isAcked(gap))
   }
 
+  /** Writes down what Kafka has and deletes the segments that nobody needs any more. To be called now and then, and at the end. */
   save(): void {
     const gapGeneration = this.#ackedGapGeneration
     writeAcked(this.#directory, { next: this.#acked, numbered: this.#numbered, gapGeneration })
@@ -243,10 +272,12 @@ class Reader implements JournalReader {
     }
   }
 
+  /** The oldest segment still on disk. */
   get firstSegment(): number {
     return this.#holds.first
   }
 
+  /** Bytes of segments still on disk. */
   get bytes(): number {
     return this.#holds.segments().reduce((sum, segment) => sum + this.#sizeOf(segment), 0)
   }
@@ -257,18 +288,22 @@ class Reader implements JournalReader {
     return (stat?.blocks ?? 0) * 512
   }
 
+  /** Records read and not acknowledged. */
   get unacknowledged(): number {
     return this.#unacknowledged
   }
 
+  /** By topic and partition: the number that follows the last one acknowledged. */
   get acknowledgedUpTo(): readonly (readonly number[])[] {
     return this.#acked
   }
 
+  /** Of a dead directory: all is read and acknowledged. Always false of a live one. */
   get isDrained(): boolean {
     return this.#isEnded && this.#unacknowledged === 0
   }
 
+  /** The number that follows the last record read of this partition. */
   nextSeq(topic: number, partition: number): number {
     return this.#next[topic]?.[partition] ?? 0
   }
@@ -276,12 +311,4 @@ class Reader implements JournalReader {
   close(): void {
     this.#source.close()
   }
-}
-
-/**
- * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last whole frame, which
- * nobody may write any more.
- */
-export function openReader(path: string, state?: JournalState, crash: CrashPoint = noCrash): JournalReader {
-  return new Reader(path, state, crash)
 }

@@ -2,9 +2,8 @@ import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
-import type { JournalReader, JournalRecord } from '../ports.ts'
 import { readDead, TemporaryBase, texts } from '../testing/temporary-journal.ts'
-import { openReader } from './open-reader.ts'
+import { JournalReader, type JournalRecord } from './journal-reader.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -22,7 +21,7 @@ function readAll(reader: JournalReader): JournalRecord[] {
 test('a live journal is read up to what is committed, as it grows', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
-  const reader = openReader(directory.path, writer.state)
+  const reader = new JournalReader(directory.path, writer.state)
   expect(reader.read(1_000)).toEqual([])
   for (let n = 0; n < 50; n += 1) {
     writer.log(0).append('a', line(n, 40_000))
@@ -39,7 +38,7 @@ test('segments go when all in them is acknowledged, and a later reader begins be
   const { writer, directory } = await base.open()
   for (let n = 0; n < 60; n += 1) writer.log(0).append('a', line(n, 100_000))
   await writer.log(0).written()
-  const reader = openReader(directory.path, writer.state)
+  const reader = new JournalReader(directory.path, writer.state)
   const all = readAll(reader)
   reader.acknowledge(all.slice(0, 5))
   reader.save()
@@ -50,7 +49,7 @@ test('segments go when all in them is acknowledged, and a later reader begins be
   expect(segmentsIn(directory.path)[0]).toBe(3)
   expect(reader.unacknowledged).toBe(35)
   reader.close()
-  const later = openReader(directory.path, writer.state)
+  const later = new JournalReader(directory.path, writer.state)
   expect(readAll(later).map(({ seq }) => seq)).toEqual(Array.from({ length: 35 }, (_, n) => n + 25))
   expect(later.nextSeq(0, all[0]?.partition ?? 0)).toBe(60)
   later.close()
@@ -65,7 +64,7 @@ test('the segment in which a sum was opened stays until its record is acknowledg
     writer.log(0).append('b', line(n, 100_000))
     await writer.log(0).written()
   }
-  const reader = openReader(directory.path, writer.state)
+  const reader = new JournalReader(directory.path, writer.state)
   reader.acknowledge(readAll(reader))
   reader.save()
   expect(reader.firstSegment).toBe(1)
@@ -103,7 +102,7 @@ test('damage in the middle costs only what it touches, and is reported', async (
   const bytes = readFileSync(path)
   bytes.fill(0, 150_000, 260_000)
   writeFileSync(path, bytes)
-  const reader = openReader(directory.path)
+  const reader = new JournalReader(directory.path)
   const found = readAll(reader).map(numberIn)
   expect(found).toHaveLength(28)
   expect(new Set(found).size).toBe(28)
@@ -165,7 +164,7 @@ test('what a dead process left open is sent under the same numbers, however ofte
   expect(whole.filter((text) => text.includes('"gap":"journal_full"'))).toHaveLength(1)
   const sent: string[] = []
   for (let rounds = 0; rounds < 200; rounds += 1) {
-    const reader = openReader(directory.path)
+    const reader = new JournalReader(directory.path)
     const some = readAll(reader)
     if (some.length === 0) break
     // Each partition is acknowledged on its own; here, one record of one of them at a time.
@@ -196,7 +195,7 @@ test('random records, sums, acknowledgements and deaths: each record once, in or
       const log = writer.log(0)
       const expected: number[] = []
       const sent = new Map<number, number[]>()
-      let reader = openReader(directory.path, writer.state)
+      let reader = new JournalReader(directory.path, writer.state)
       const send = (records: readonly JournalRecord[]) => {
         reader.acknowledge(records)
         for (const record of records) {
@@ -221,12 +220,12 @@ test('random records, sums, acknowledgements and deaths: each record once, in or
         else {
           reader.close()
           // What was read and not acknowledged is read again.
-          reader = openReader(directory.path, writer.state)
+          reader = new JournalReader(directory.path, writer.state)
         }
       }
       await log.written()
       reader.close()
-      reader = openReader(directory.path)
+      reader = new JournalReader(directory.path)
       send(readAll(reader))
       expect(reader.isDrained).toBe(true)
       reader.close()
