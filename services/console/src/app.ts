@@ -4,7 +4,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { answerErrors, answerUnknownPaths, boundHeaders, listenerOptions } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { createPolicyChanger } from './change-policy.ts'
+import { PolicyChanger } from './change-policy.ts'
 import { requireTokens } from './http/authorize.ts'
 import { bodyBytesMax, readJson } from './http/read-json.ts'
 import type { Ports } from './ports.ts'
@@ -13,7 +13,6 @@ import { registerChanges } from './routes/changes.ts'
 import { registerEntities } from './routes/entities.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
-import { registerOutcomes } from './routes/outcomes.ts'
 import { registerPolicy } from './routes/policy.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
@@ -66,11 +65,10 @@ export function buildApp(
   boundHeaders(app, maxHeaderSize)
   answerUnknownPaths(app, 'GET /openapi.json lists them')
   requireTokens(app, adminTokenSha256, () => ports.policy.state?.policy.tokens)
-  const changer = createPolicyChanger(ports, logger)
+  const changer = new PolicyChanger(ports, logger)
   app.register(swagger, { openapi })
   app.register(async (api) => {
     registerUsage(api, ports)
-    registerOutcomes(api, ports)
     registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)

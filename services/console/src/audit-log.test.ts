@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createAuditLog, fileLine } from './audit-log.ts'
+import { AuditLog, fileLine } from './audit-log.ts'
 
 const entry = (id: number, line: { what: 'put'; kind: string; name: string }) => ({
   ...({
@@ -13,7 +13,7 @@ const entry = (id: number, line: { what: 'put'; kind: string; name: string }) =>
 })
 
 it('the audit gives up its oldest entries, but not that of the file applied last', () => {
-  const audit = createAuditLog(10)
+  const audit = new AuditLog(10)
   audit.add(entry(1, fileLine('0123abcd')))
   audit.add(entry(2, fileLine('4567cdef')))
   const dropped: string[] = []
@@ -29,7 +29,7 @@ it('the audit gives up its oldest entries, but not that of the file applied last
 })
 
 it('the audit of a topic made anew has nothing of the one before', () => {
-  const audit = createAuditLog(10)
+  const audit = new AuditLog(10)
   audit.add(entry(1, fileLine('0123abcd')))
   audit.clear()
   expect([audit.fileRevision, audit.page(undefined, 10)]).toEqual([undefined, []])

@@ -5,65 +5,63 @@ const changesMax = 10_000
 /** Old records that one change takes away; more than one, so that what a stop left over is caught up with. */
 const dropPerChange = 20
 
-/** The changes that the topic tells of, in their order. */
-export interface AuditLog {
-  /** The topic is told from its beginning, and may be another one. */
-  clear(): void
-  /** Told again, a change is the same one. */
-  add(entry: AuditRecord): void
-  /** Whether the change of this id was taken over, lately. An overtaken one was not. */
-  has(id: string): boolean
-  /** Newest first, from the first one older than `before`; from the newest without. */
-  page(before: string | undefined, limit: number): readonly AuditRecord[]
-  /**
-   * Ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. Never that of the file
-   * applied last: a start after ten thousand edits would take the file for a new one, and undo them.
-   */
-  takeSurplus(): readonly string[]
-  /** Revision of the file that was applied last; undefined for none. */
-  readonly fileRevision: string | undefined
-}
-
 /** What a change says of itself when it is an applied file: its first line, named by the revision of the file. */
 export const fileLine = (revision: string) => ({ what: 'put', kind: 'policy', name: revision }) as const
 
-export function createAuditLog(kept = changesMax): AuditLog {
-  const entries: AuditRecord[] = []
-  const known = new Set<string>()
-  let fileRevision: string | undefined
-  let fileId: string | undefined
-  return {
-    add(entry) {
-      if (known.has(entry.id)) return
-      known.add(entry.id)
-      entries.push(entry)
-      const [first] = entry.summary
-      if (first?.kind !== 'policy') return
-      fileRevision = first.name
-      fileId = entry.id
-    },
-    clear() {
-      entries.length = 0
-      known.clear()
-      fileRevision = undefined
-      fileId = undefined
-    },
-    has: (id) => known.has(id),
-    page(before, limit) {
-      // Without a line it has changed nothing: it wrote the policy again after an overtaken change.
-      const older = entries.filter(({ id, total }) => total > 0 && (before === undefined || id < before))
-      return older.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
-    },
-    takeSurplus() {
-      const surplus = Math.min(Math.max(0, entries.length - kept), dropPerChange)
-      const oldest = entries.splice(0, surplus)
-      entries.unshift(...oldest.filter(({ id }) => id === fileId))
-      const dropped = oldest.map(({ id }) => id).filter((id) => id !== fileId)
-      for (const id of dropped) known.delete(id)
-      return dropped
-    },
-    get fileRevision() {
-      return fileRevision
-    },
+/** The changes that the topic holds, in their order. */
+export class AuditLog {
+  readonly #entriesMax: number
+  readonly #entries: AuditRecord[] = []
+  readonly #known = new Set<string>()
+  #file: { readonly id: string; readonly revision: string } | undefined
+
+  constructor(entriesMax = changesMax) {
+    this.#entriesMax = entriesMax
+  }
+
+  /** Revision of the file that was applied last; undefined for none. */
+  get fileRevision(): string | undefined {
+    return this.#file?.revision
+  }
+
+  /** Forgets everything: the topic is read from its beginning, and may be another one. */
+  clear(): void {
+    this.#entries.length = 0
+    this.#known.clear()
+    this.#file = undefined
+  }
+
+  /** Adds a change; one that was added before stays one change. */
+  add(entry: AuditRecord): void {
+    if (this.#known.has(entry.id)) return
+    this.#known.add(entry.id)
+    this.#entries.push(entry)
+    const [first] = entry.summary
+    if (first?.kind === 'policy') this.#file = { id: entry.id, revision: first.name }
+  }
+
+  /** Whether the change of this id was taken over, lately. An overtaken one was not. */
+  has(id: string): boolean {
+    return this.#known.has(id)
+  }
+
+  /** The newest first, from the first one older than `before`; from the newest without. */
+  page(before: string | undefined, limit: number): readonly AuditRecord[] {
+    // Without a line it has changed nothing: it wrote the policy again after an overtaken change.
+    const older = this.#entries.filter(({ id, total }) => total > 0 && (before === undefined || id < before))
+    return older.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+  }
+
+  /**
+   * Returns ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. The file applied last is
+   * never among them: a start after ten thousand edits would take the file for a new one, and undo them.
+   */
+  takeSurplus(): readonly string[] {
+    const surplus = Math.min(Math.max(0, this.#entries.length - this.#entriesMax), dropPerChange)
+    const oldest = this.#entries.splice(0, surplus)
+    this.#entries.unshift(...oldest.filter(({ id }) => id === this.#file?.id))
+    const dropped = oldest.map(({ id }) => id).filter((id) => id !== this.#file?.id)
+    for (const id of dropped) this.#known.delete(id)
+    return dropped
   }
 }

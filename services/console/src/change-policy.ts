@@ -4,46 +4,46 @@ import type { EntityChange } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
-import { changeRefused, conflict, policyUnavailable } from './http/problems.ts'
+import { changeRejected, conflict, policyUnavailable } from './http/problems.ts'
 import { inSlices } from './in-slices.ts'
 import type { Ports } from './ports.ts'
-import { type ChangePublisher, createChangePublisher, triesMax } from './publish-change.ts'
+import { ChangePublisher, triesMax } from './publish-change.ts'
 import { splitChanges } from './split-changes.ts'
 
-/** Changes that wait for their turn: each takes some milliseconds, and whoever waits longer than a second asks again. */
+/** Changes that wait in the queue: each takes some milliseconds, and a caller that waits longer than a second asks again. */
 const waitingMax = 100
 
-/** What a route makes of the policy as it is when the change's turn has come. */
-export type Plan<T> =
+/** What a route would change of the policy as it is when the change is first in the queue. */
+export type ChangePlan<T> =
   | {
       readonly kind: 'change'
       readonly changes: readonly EntityChange[]
-      /** What the audit says; the first line first. */
+      /** The lines of the audit record, the most important one first. */
       readonly lines: readonly ChangeLineV1[]
-      /** Records that go with it beside the entities'. */
+      /** Records that are published with those of the entities. */
       readonly notices?: readonly PolicyMessage[]
       /** Effects elsewhere, made once the change is known to be right and before it is published. */
       readonly before?: () => Promise<Problem | undefined>
       readonly answer: T
     }
-  /** It is so already, or was only asked about. */
+  /** The policy says so already, or the caller only asked what would change. */
   | { readonly kind: 'nothing'; readonly answer: T }
-  | { readonly kind: 'problem'; readonly problem: Problem }
+  | Rejected
+
+export interface Rejected {
+  readonly kind: 'problem'
+  readonly problem: Problem
+}
+
+export const reject = (problem: Problem): Rejected => ({ kind: 'problem', problem })
 
 export type Changed<T> =
   /** `change` is the id in the audit; undefined where there was nothing to change. Every change answered so is in force here. */
-  | { readonly kind: 'done'; readonly change: string | undefined; readonly answer: T }
-  | { readonly kind: 'problem'; readonly problem: Problem }
+  { readonly kind: 'done'; readonly change: string | undefined; readonly answer: T } | Rejected
 
-export interface PolicyChanger {
-  /**
-   * `plan` runs when all changes before are through: what it sees is what it changes. It runs again where another console
-   * was faster.
-   */
-  change<T>(by: string, plan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>): Promise<Changed<T>>
-}
+type MakePlan<T> = (state: PolicyState) => ChangePlan<T> | Promise<ChangePlan<T>>
 
-const away = 'Kafka did not take the change. Nothing was changed by halves; try again when it is back.'
+const away = 'Kafka did not take the change. Nothing was changed partially; try again when it is back.'
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself unless another console was faster; look before you repeat it.'
@@ -61,101 +61,99 @@ const noPolicy =
  * the batch out; it is planned again on the policy that is in force by then, conditions and all. What it wrote into the
  * topic is written again as it is in force, with the next batch of any console.
  */
-export function createPolicyChanger(ports: Ports, log: Logger): PolicyChanger {
-  const { policy, audit } = ports
-  let turn: Promise<unknown> = Promise.resolve()
-  let waiting = 0
-  const publisher = createChangePublisher(ports, log)
+export class PolicyChanger {
+  readonly #ports: Ports
+  readonly #log: Logger
+  readonly #publisher: ChangePublisher
+  #last: Promise<unknown> = Promise.resolve()
+  #waiting = 0
 
-  const attempt = async <T>(
-    by: string,
-    makePlan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>,
-  ): Promise<Changed<T> | 'overtaken'> => {
+  constructor(ports: Ports, log: Logger) {
+    this.#ports = ports
+    this.#log = log
+    this.#publisher = new ChangePublisher(ports, log)
+  }
+
+  /**
+   * Changes the policy. `plan` runs once all earlier changes are done: the policy that it sees is the one that it changes. It runs
+   * again where another console was faster. Rejects only with a bug.
+   */
+  async change<T>(by: string, plan: MakePlan<T>): Promise<Changed<T>> {
+    if (this.#waiting >= waitingMax) return reject(policyUnavailable(`${waitingMax} changes are waiting already.`))
+    this.#waiting += 1
+    const mine = this.#last.then(() => this.#run(by, plan))
+    this.#last = mine.catch(() => undefined)
+    try {
+      return await mine
+    } catch (error) {
+      return reject(problemOf(error, this.#log))
+    } finally {
+      this.#waiting -= 1
+    }
+  }
+
+  async #run<T>(by: string, makePlan: MakePlan<T>): Promise<Changed<T>> {
+    for (let tries = 1; ; tries += 1) {
+      const outcome = await this.#attempt(by, makePlan)
+      if (outcome === 'overtaken' && tries < triesMax) continue
+      if (this.#publisher.hasLeftOut) await this.#publisher.restore(by)
+      return outcome === 'overtaken' ? reject(conflict(overtaken)) : outcome
+    }
+  }
+
+  async #attempt<T>(by: string, makePlan: MakePlan<T>): Promise<Changed<T> | 'overtaken'> {
+    const { policy, audit } = this.#ports
     const { state } = policy
-    const from = publisher.lastChange()
-    if (state === undefined) return { kind: 'problem', problem: policyUnavailable(unread) }
+    const from = this.#publisher.lastChange()
+    if (state === undefined) return reject(policyUnavailable(unread))
     const plan = await makePlan(state)
     // Planned on two policies: what is wrong with it may be wrong itself.
-    const isOutdated = () => publisher.lastChange().id !== from.id
+    const isOutdated = () => this.#publisher.lastChange().id !== from.id
     if (isOutdated()) return 'overtaken'
     if (plan.kind === 'problem') return plan
     if (plan.kind === 'nothing') return { kind: 'done', change: undefined, answer: plan.answer }
     if (state.size === 0 && audit.fileRevision === undefined && plan.lines[0]?.kind !== 'policy') {
-      return { kind: 'problem', problem: conflict(noPolicy) }
+      return reject(conflict(noPolicy))
     }
     const checked = await inSlices(state.checkSteps(plan.changes))
     if (isOutdated()) return 'overtaken'
-    if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
+    if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
     const problem = await plan.before?.()
-    if (problem !== undefined) return { kind: 'problem', problem }
-    const published = await publishAll(by, plan, { publisher, policy, from })
+    if (problem !== undefined) return reject(problem)
+    const published = await this.#publishAll(by, plan, from)
     return published === 'overtaken' || published.kind === 'problem' ? published : { ...published, answer: plan.answer }
   }
 
-  const run = async <T>(
+  /** Publishes a plan as its batches, one after the other, the first one after the change `from`. */
+  async #publishAll(
     by: string,
-    makePlan: (state: PolicyState) => Plan<T> | Promise<Plan<T>>,
-  ): Promise<Changed<T>> => {
-    for (let tries = 1; ; tries += 1) {
-      const outcome = await attempt(by, makePlan)
-      if (outcome === 'overtaken' && tries < triesMax) continue
-      if (publisher.hasLeftOut) await publisher.restore(by)
-      return outcome === 'overtaken' ? { kind: 'problem', problem: conflict(overtaken) } : outcome
+    plan: Extract<ChangePlan<unknown>, { kind: 'change' }>,
+    from: PlaceOfChangeV1,
+  ): Promise<Changed<undefined> | 'overtaken'> {
+    let change: string | undefined
+    let after = plan.changes.length === 0 ? undefined : from
+    for (const part of await inSlices(splitChanges(plan.changes, plan.lines))) {
+      const notices = change === undefined ? (plan.notices ?? []) : []
+      const { id, place, isSeen, isTaken } = await this.#publisher.publish(by, part, { after, notices })
+      if (!isSeen) return reject(policyUnavailable(unseen))
+      if (!isTaken) return 'overtaken'
+      const problems = this.#ports.policy.problemsOf(id)
+      if (problems !== undefined) {
+        await this.#publisher.restore(by)
+        return reject({ ...conflict(misfit), problems })
+      }
+      change = id
+      after = place
     }
-  }
-
-  return {
-    async change(by, plan) {
-      if (waiting >= waitingMax) {
-        return { kind: 'problem', problem: policyUnavailable(`${waitingMax} changes are waiting already.`) }
-      }
-      waiting += 1
-      const mine = turn.then(() => run(by, plan))
-      turn = mine.catch(() => undefined)
-      try {
-        return await mine
-      } catch (error) {
-        return { kind: 'problem', problem: problemOf(error, log) }
-      } finally {
-        waiting -= 1
-      }
-    },
+    return { kind: 'done', change, answer: undefined }
   }
 }
 
-/** A plan as its batches, one after the other, the first one after `from`. */
-async function publishAll(
-  by: string,
-  plan: Extract<Plan<unknown>, { kind: 'change' }>,
-  {
-    publisher,
-    policy,
-    from,
-  }: { readonly publisher: ChangePublisher; readonly policy: Ports['policy']; readonly from: PlaceOfChangeV1 },
-): Promise<Changed<undefined> | 'overtaken'> {
-  let change: string | undefined
-  let after = plan.changes.length === 0 ? undefined : from
-  for (const part of await inSlices(splitChanges(plan.changes, plan.lines))) {
-    const notices = change === undefined ? (plan.notices ?? []) : []
-    const { id, place, isSeen, isTaken } = await publisher.publish(by, part, { after, notices })
-    if (!isSeen) return { kind: 'problem', problem: policyUnavailable(unseen) }
-    if (!isTaken) return 'overtaken'
-    const problems = policy.problemsOf(id)
-    if (problems !== undefined) {
-      await publisher.restore(by)
-      return { kind: 'problem', problem: { ...conflict(misfit), problems } }
-    }
-    change = id
-    after = place
-  }
-  return { kind: 'done', change, answer: undefined }
-}
-
-/** Kafka's faults as an answer; anything else is a bug, and told as one. */
+/** Turns Kafka's faults into an answer; anything else is a bug, and thrown on. */
 function problemOf(error: unknown, log: Logger): Problem {
   if (!(error instanceof WeirError)) throw error
   log.error({ err: error }, 'the policy was not changed')
-  if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed by halves.`)
+  if (error.code === 'KAFKA_DENIED') return policyUnavailable(`${error.message}. Nothing was changed partially.`)
   if (error.retryable) return policyUnavailable(away)
   return { type: problemType('internal'), title: 'Internal error', status: 500, detail: error.message }
 }

@@ -3,6 +3,7 @@ import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes } from '@weir/clickhouse/outcome-queries.ts'
 import { askUsage } from '@weir/clickhouse/usage-queries.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
+import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
@@ -21,9 +22,9 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
-import { createAlertDesk } from './alert-desk.ts'
+import { createAlertAdmin } from './alert-admin.ts'
 import { buildApp } from './app.ts'
-import { createAuditLog } from './audit-log.ts'
+import { AuditLog } from './audit-log.ts'
 import { createChangeCounts } from './change-counts.ts'
 import { consoleVariables } from './config.ts'
 import { createQuotaRestorer } from './quota-restorer.ts'
@@ -94,7 +95,7 @@ await startService(
     checkReady('clickhouse', () => clickhouseReadiness(clickhouse))
 
     const kafka = kafkaOptionsFrom(config, 'weir-console', log)
-    const audit = createAuditLog()
+    const audit = new AuditLog()
     // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
     const told = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
     const feed = await run.own(
@@ -104,30 +105,19 @@ await startService(
     )
     checkReady('policy', () => policyReadiness(feed))
     const writer = await run.own('policy writer', createPolicyWriter(kafka), (one) => one.close())
-    const policy = {
-      get state() {
-        return feed.state
-      },
-      get mark() {
-        return feed.mark
-      },
-      get stale() {
-        return feed.stale
-      },
-      publish: writer.publish,
-      reached: (offset: bigint, deadlineMs: number) => feed.reached(offset, deadlineMs),
-      problemsOf: (change: string) => feed.problemsOf(change),
-    }
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const redis = await openRedis(config, service)
     await openQuotaRestorer(redis, config, feed, service)
     const ports = {
-      ...{ policy, audit, clock: systemClock },
+      policy: feed,
+      publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
+      audit,
+      clock: systemClock,
       askUsage: askUsage.bind(undefined, clickhouse),
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
-      alerts: createAlertDesk(clickhouse, sender, systemClock),
+      alerts: createAlertAdmin(clickhouse, sender, systemClock),
       changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)

@@ -20,16 +20,14 @@ import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
 import type { AuditLog } from './audit-log.ts'
 
-/** The policy as this process has read it from Kafka, and the way to change it. */
-export interface PolicyStore {
+/** The policy as this process has read it from Kafka. */
+export interface PolicyReplica {
   /** Undefined while nothing was read yet: Kafka is away, and there is no snapshot. */
   readonly state: PolicyState | undefined
   /** The last change that `state` has or has left out; undefined before the first. Belongs to `state` at the same moment. */
   readonly mark: Mark | undefined
   /** What changes that were left out have written last: the topic is to have it again as `state` has it. */
   readonly stale: Iterable<EntityName>
-  /** One change, whole or not at all, as one batch. Gives the offset to wait for; rejects with a WeirError. */
-  publish(messages: readonly PolicyMessage[]): Promise<bigint>
   /** Whether `state` has taken over everything up to the offset before the deadline. */
   reached(offset: bigint, deadlineMs: number): Promise<boolean>
   /** Why a change that was reached does not fit, by its id in the audit. Undefined if it does, or was overtaken. */
@@ -40,7 +38,7 @@ export interface PolicyStore {
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change: LimitChange) => Promise<ChangedLimits>
 
 /** Alerts, and what became of them. Each rejects when its server does not answer. */
-export interface AlertDesk {
+export interface AlertAdmin {
   list(filter: AlertFilter, part: Parameters<typeof listAlerts>[2]): Promise<ListedAlert[]>
   find(id: string): ReturnType<typeof findAlert>
   listFailed(filter: AlertFilter, limit: number): Promise<FailedDelivery[]>
@@ -58,8 +56,10 @@ export interface Ports {
   readonly askOutcomes: (question: OutcomeQuestion) => Promise<OutcomeRow[]>
   /** How far the rows of one kind are complete; to be asked before them. Rejects when the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
-  readonly alerts: AlertDesk
-  readonly policy: PolicyStore
+  readonly alerts: AlertAdmin
+  readonly policy: PolicyReplica
+  /** Stores one change atomically, as one batch. Resolves to the offset to wait for; rejects with a WeirError. */
+  readonly publish: (messages: readonly PolicyMessage[]) => Promise<bigint>
   readonly audit: AuditLog
   /** Undefined where no Redis is configured. */
   readonly changeCounts: ChangeCounts | undefined

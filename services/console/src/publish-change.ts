@@ -37,61 +37,62 @@ export interface PublishedChange {
 }
 
 /** Stores batches in the topic, each after the change that its plan is based on. */
-export interface ChangePublisher {
-  /** The last change of the policy in force. */
-  lastChange(): PlaceOfChangeV1
-  publish(by: string, part: PartOfChange, how: HowPublished): Promise<PublishedChange>
-  /** Whether overtaken batches of ours have left something in the topic. */
-  readonly hasLeftOut: boolean
-  /** Writes such parts again as they are in force. Never rejects: if it fails, the next change does it. */
-  restore(by: string): Promise<void>
-}
-
-export function createChangePublisher({ policy, audit, clock }: Ports, log: Logger): ChangePublisher {
+export class ChangePublisher {
+  readonly #ports: Ports
+  readonly #log: Logger
   /** Audit records of changes of ours that were left out. They go with the batch that writes their entities again. */
-  const leftOut: string[] = []
+  readonly #leftOut: string[] = []
 
-  const lastChange = (): PlaceOfChangeV1 =>
-    policy.mark === undefined ? noChange : { offset: String(policy.mark.offset), id: policy.mark.id }
-
-  const inForce = (changes: readonly EntityChange[]): EntityChange[] => {
-    const names = new Set(changes.map(({ kind, name }) => `${kind}/${name}`))
-    const stale = [...policy.stale].filter(({ kind, name }) => !names.has(`${kind}/${name}`))
-    return stale.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))
+  constructor(ports: Ports, log: Logger) {
+    this.#ports = ports
+    this.#log = log
   }
 
-  const publish: ChangePublisher['publish'] = async (by, { changes, lines }, { after, notices = [] }) => {
+  /** Whether overtaken batches of this console have left something in the topic. */
+  get hasLeftOut(): boolean {
+    return this.#leftOut.length > 0
+  }
+
+  /** The last change of the policy in force. */
+  lastChange(): PlaceOfChangeV1 {
+    const { mark } = this.#ports.policy
+    return mark === undefined ? noChange : { offset: String(mark.offset), id: mark.id }
+  }
+
+  async publish(by: string, { changes, lines }: PartOfChange, how: HowPublished): Promise<PublishedChange> {
+    const { after, notices = [] } = how
+    const { publish, policy, audit, clock } = this.#ports
     const nowMs = clock.nowMs()
     const id = uuidv7(nowMs)
-    const entities = after === undefined ? changes : [...inForce(changes), ...changes]
-    const surplus = [...audit.takeSurplus(), ...(after === undefined ? [] : leftOut.splice(0))]
+    const entities = after === undefined ? changes : [...this.#inForce(changes), ...changes]
+    const surplus = [...audit.takeSurplus(), ...(after === undefined ? [] : this.#leftOut.splice(0))]
     const last = after === undefined ? {} : { after }
     const record = encodeChange(id, { atMs: nowMs, by, summary: lines, ...last })
     const before = [...entities.map(encodeEntityChange), ...notices, ...surplus.map(encodeChangeDeletion)]
-    const offset = await policy.publish([...before, record])
+    const offset = await publish([...before, record])
     const isSeen = await policy.reached(offset, seenDeadlineMs)
     const isTaken = audit.has(id)
-    if (isSeen && !isTaken) leftOut.push(id)
-    log.info({ change: id, by, entities: entities.length, isSeen, isTaken }, 'policy change published')
+    if (isSeen && !isTaken) this.#leftOut.push(id)
+    this.#log.info({ change: id, by, entities: entities.length, isSeen, isTaken }, 'policy change published')
     return { id, place: { offset: String(offset), id }, isSeen, isTaken }
   }
 
-  const restore = async (by: string) => {
+  /** Writes what overtaken batches left in the topic again as it is in force. Never rejects: if it fails, the next change does it. */
+  async restore(by: string): Promise<void> {
     try {
-      for (let tries = 0; tries < triesMax && inForce([]).length > 0; tries += 1) {
-        await publish(by, { changes: [], lines: [] }, { after: lastChange() })
+      for (let tries = 0; tries < triesMax && this.#inForce([]).length > 0; tries += 1) {
+        await this.publish(by, { changes: [], lines: [] }, { after: this.lastChange() })
       }
     } catch (error) {
-      log.warn({ err: error }, 'parts of changes that were left out stay in the topic until the next change')
+      this.#log.warn({ err: error }, 'parts of changes that were left out stay in the topic until the next change')
     }
   }
 
-  return {
-    lastChange,
-    publish,
-    restore,
-    get hasLeftOut() {
-      return leftOut.length > 0
-    },
+  /** The stale entities as they are in force, but for those that the changes write. */
+  #inForce(changes: readonly EntityChange[]): EntityChange[] {
+    const { policy } = this.#ports
+    const names = new Set(changes.map(({ kind, name }) => `${kind}/${name}`))
+    const stale = [...policy.stale].filter(({ kind, name }) => !names.has(`${kind}/${name}`))
+    return stale.map(({ kind, name }) => ({ kind, name, entity: policy.state?.get(kind, name) }))
   }
 }

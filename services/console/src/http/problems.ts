@@ -2,68 +2,45 @@ import type { PolicyFault } from '@weir/policy/entities.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 
-/** How soon a caller may try again what failed because a server is away. */
+/** How soon a caller may try again what failed because a server is down. */
 const retryAfterS = 5
 
-/** Something that the policy does not have; `near` says what may have been meant. */
-export const unknownName = (what: string, name: string, near: string): Problem => ({
-  type: problemType('unknown-name'),
-  title: 'Not found',
-  status: 404,
-  detail: `There is no ${what} ${JSON.stringify(name)}${near}`,
-})
+const problem =
+  (type: string, title: string, status: number) =>
+  (detail: string): Problem => ({ type, title, status, detail })
 
-export const badRequest = (detail: string): Problem => ({
-  type: problemType('bad-request'),
-  title: 'Bad request',
-  status: 400,
-  detail,
-})
+/** The policy has nothing of the name in the detail. */
+export const unknown = problem(problemType('unknown-name'), 'Not found', 404)
 
-/** The caller's copy is not the one that is in force, or it wanted there to be none. */
-export const preconditionFailed = (detail: string): Problem => ({
-  type: problemType('precondition-failed'),
-  title: 'Precondition failed',
-  status: 412,
-  detail,
-})
+/** The policy has nothing of this name; `near` says which name may have been meant. */
+/** The policy has nothing of the name in the detail. */
+export const unknownName = (what: string, name: string, near = ''): Problem =>
+  unknown(`There is no ${what} ${JSON.stringify(name)}${near}`)
 
-export const conflict = (detail: string): Problem => ({
-  type: problemType('conflict'),
-  title: 'Conflict',
-  status: 409,
-  detail,
-})
+/** The caller's copy is not the one that is in force, or the caller wanted there to be none. */
+export const preconditionFailed = problem(problemType('precondition-failed'), 'Precondition failed', 412)
+export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
-/** One thing that is wrong with a change; the place in the file where one was sent. */
-export interface RefusedPart extends PolicyFault {
+/** Kafka is down, or this process has not read the policy yet. */
+export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)
+export const policyUnread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
+export const limitsUnavailable = problem(problemType('limits-unavailable'), 'Unavailable', 503)
+export const alertsUnavailable = problem(problemType('alerts-unavailable'), 'Unavailable', 503)
+export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unavailable', 503)
+export const outcomesUnavailable = problem(problemType('outcomes-unavailable'), 'Unavailable', 503)
+
+/** One thing that is wrong with a change, with its position in the file where one was sent. */
+export interface ChangeFault extends PolicyFault {
   readonly line?: number
   readonly column?: number
 }
 
-/** All that keeps a change from being made, at once. */
-export const changeRefused = (problems: readonly RefusedPart[]): Problem => ({
-  type: problemType('policy-refused'),
-  title: 'The policy would not be right',
-  status: 422,
-  detail: `Nothing was changed. ${problems.map(({ path, message }) => `${path === '' ? '' : `${path}: `}${message}`).join('; ')}`,
-  problems,
-})
-
-/** Kafka is away, or this process has not read the policy yet. */
-export const policyUnavailable = (detail: string): Problem => ({
-  type: problemType('policy-unavailable'),
-  title: 'Unavailable',
-  status: 503,
-  detail,
-})
-
-export const limitsUnavailable = (detail: string): Problem => ({
-  type: problemType('limits-unavailable'),
-  title: 'Unavailable',
-  status: 503,
-  detail,
-})
+/** Lists everything that keeps a change from being made. */
+export function changeRejected(problems: readonly ChangeFault[]): Problem {
+  const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
+  const detail = `Nothing was changed. ${faults.join('; ')}`
+  return { ...problem(problemType('policy-refused'), 'The policy would not be right', 422)(detail), problems }
+}
 
 /** Sends a problem; one that passes by itself says when to come back. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -1,3 +1,5 @@
+import type { TokenScope } from '@weir/policy/policy.ts'
+
 /** JSON Schemas that several routes have; the served OpenAPI is made of them. */
 
 const problem = {
@@ -61,6 +63,38 @@ export const object = (properties: Readonly<Record<string, object>>, optional: r
 export const text = (description: string) => ({ type: 'string', description })
 export const textOrNull = (description: string) => ({ type: ['string', 'null'], description })
 
+/** An object that may have no other properties. */
+export const closed = (properties: Readonly<Record<string, object>>, required: readonly string[] = []) => ({
+  type: 'object',
+  additionalProperties: false,
+  ...(required.length === 0 ? {} : { required }),
+  properties,
+})
+
+/** A body that may be left out. */
+export const optionalBody = (properties: Readonly<Record<string, object>>) => ({
+  ...closed(properties),
+  type: ['object', 'null'],
+})
+
+export const deleted = (description: string) => ({ description, type: 'null' })
+
+interface Operation {
+  readonly params?: object
+  /** Properties of the query; others are rejected. */
+  readonly query?: Readonly<Record<string, object>>
+  readonly body?: object
+  readonly headers?: object
+  readonly consumes?: string[]
+  readonly response: Readonly<Record<number, object>>
+}
+
+/** The options of a route: the scope that a token needs for it, and what the served OpenAPI says of it. */
+export const operation = (scope: TokenScope, tag: string, summary: string, { query, ...schema }: Operation) => ({
+  config: { scope },
+  schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query) }), ...schema },
+})
+
 /** A page of a list; `next` goes into `after` for the one behind it. */
 export const page = (items: object) =>
   object({ items: { type: 'array', items }, next: textOrNull('`after` of the next page; null on the last') })
@@ -75,6 +109,13 @@ export const pageQuery = {
 export interface PageQuery {
   readonly after?: string
   readonly limit: number
+}
+
+/** Makes a page of rows of which one more was read than the page may have; `nextOf` gives `next` by the page's last row. */
+export function pageOf<T>(found: readonly T[], limit: number, nextOf: (last: T) => string) {
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return { items, next: found.length > limit && last !== undefined ? nextOf(last) : null }
 }
 
 export const origin = {

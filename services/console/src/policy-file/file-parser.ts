@@ -8,12 +8,6 @@ export type FromParser = ParsedEntities | { readonly kind: 'end' }
 
 export type ParsedFile = ParsedEntities | { readonly kind: 'unavailable'; readonly why: string }
 
-/** Reads large policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
-export interface FileParser {
-  /** As `entitiesOf`. Files are read one at a time; a file for which there is no place or no time is `unavailable`. */
-  parse(text: string): Promise<ParsedFile>
-}
-
 /** Characters that are read within some 100 ms; a thread takes as long to start. */
 const shortMax = 64_000
 /** Files that wait or are read: each has up to 16 MB, and hundreds of MB while it is read. */
@@ -23,22 +17,23 @@ const deadlineMs = 60_000
 
 const program = fileURLToPath(new URL('./parser-thread.ts', import.meta.url))
 
-export function createFileParser(): FileParser {
-  let files = 0
-  let turn: Promise<unknown> = Promise.resolve()
-  return {
-    async parse(text) {
-      if (text.length <= shortMax) return entitiesOf(text, 'weir.yaml')
-      if (files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }
-      files += 1
-      const mine = turn.then(() => parseOnThread(text))
-      turn = mine
-      try {
-        return await mine
-      } finally {
-        files -= 1
-      }
-    },
+/** Reads large policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
+export class FileParser {
+  #files = 0
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** As `entitiesOf`. Files are read one at a time; a file for which there is no capacity or no time is `unavailable`. */
+  async parse(text: string): Promise<ParsedFile> {
+    if (text.length <= shortMax) return entitiesOf(text, 'weir.yaml')
+    if (this.#files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }
+    this.#files += 1
+    const mine = this.#last.then(() => parseOnThread(text))
+    this.#last = mine
+    try {
+      return await mine
+    } finally {
+      this.#files -= 1
+    }
   }
 }
 

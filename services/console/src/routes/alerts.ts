@@ -1,15 +1,19 @@
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { problemType } from '@weir/runtime/problem.ts'
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import { answerProblem, badRequest, unknownName } from '../http/problems.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { alertsUnavailable, answerProblem, unknownName } from '../http/problems.ts'
 import {
   answer,
   anyObject,
+  closed,
   object,
+  operation,
+  optionalBody,
   type PageQuery,
   page,
+  pageOf,
   pageQuery,
   problems,
   text,
@@ -17,11 +21,13 @@ import {
 } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
+const tag = 'alerts'
 const dayMs = 86_400_000
 /** Without `from`, so far back. */
 const lookBackMs = 7 * dayMs
 /** Of one bulk request; who has more repeats it. */
 const redeliveredMax = 10_000
+const redeliveredShown = redeliveredMax.toLocaleString('en')
 
 const timeParameter = (what: string) => ({ type: 'string', format: 'date-time', description: what })
 const filterQuery = {
@@ -74,94 +80,65 @@ function parseAfter(after: string | undefined): { timeMs: number; id: string } |
   return Number.isNaN(timeMs) ? undefined : { timeMs, id }
 }
 
-const unavailable = {
-  type: problemType('alerts-unavailable'),
-  title: 'Unavailable',
-  status: 503,
-  detail: 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.',
-}
+const noAnswer = 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.'
 
-/** Asks a server; when it does not answer the caller is told to come back, and the log why. */
-async function orUnavailable<T>(reply: FastifyReply, ask: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await ask()
-  } catch (error) {
-    reply.log.error({ err: error }, 'alerts unavailable')
-    const isDenied = error instanceof WeirError && error.code === 'KAFKA_DENIED'
-    answerProblem(reply, isDenied ? { ...unavailable, detail: error.message } : unavailable)
-    return undefined
+/** A handler whose servers may not answer: the caller is told to come back, and the log has the reason. */
+const orUnavailable =
+  <R extends FastifyRequest>(handle: (request: R, reply: FastifyReply) => Promise<unknown>) =>
+  async (request: R, reply: FastifyReply): Promise<unknown> => {
+    try {
+      return await handle(request, reply)
+    } catch (error) {
+      request.log.error({ err: error }, 'alerts unavailable')
+      const isDenied = error instanceof WeirError && error.code === 'KAFKA_DENIED'
+      return answerProblem(reply, alertsUnavailable(isDenied ? error.message : noAnswer))
+    }
   }
-}
 
 function requestedRow(
-  of: Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>,
+  { alert_id, alert_type, subject, endpoint }: Pick<DeliveryV1, 'alert_id' | 'alert_type' | 'subject' | 'endpoint'>,
   nowMs: number,
 ): DeliveryV1 {
   const at = formatTs(nowMs)
-  const { alert_id, alert_type, subject, endpoint } = of
-  return {
-    ...{ alert_id, alert_type, subject, endpoint, attempt: 0, at, outcome: 'requested' },
-    ...{ status: 0, ms: 0, error: '', next_try: at, answer: '' },
-  }
+  const nothingSent = { attempt: 0, outcome: 'requested', status: 0, ms: 0, error: '', answer: '' } as const
+  return { alert_id, alert_type, subject, endpoint, at, next_try: at, ...nothingSent }
 }
 
+const oneAlert = object({ id: { type: 'string', format: 'uuid' } })
+
 function registerReading(app: FastifyInstance, { alerts, clock }: Ports): void {
+  const deliveries = { type: 'object', additionalProperties: { type: 'string' } }
   app.get<{ Querystring: FilterQuery & PageQuery }>(
     '/v1/alerts',
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags: ['alerts'],
-        summary: 'Alerts, newest first, with the last outcome at each endpoint',
-        querystring: { type: 'object', additionalProperties: false, properties: { ...filterQuery, ...pageQuery } },
-        response: {
-          200: answer(
-            'A page',
-            page(
-              object({ ...alertProperties, deliveries: { type: 'object', additionalProperties: { type: 'string' } } }),
-            ),
-          ),
-          ...problems(503),
-        },
-      },
-    },
-    async ({ query }, reply) => {
-      const { after, limit, ...filter } = query
-      const found = await orUnavailable(reply, () =>
-        alerts.list(filterOf(filter, clock.nowMs()), { limit: limit + 1, after: parseAfter(after) }),
-      )
-      if (found === undefined) return reply
-      const items = found.slice(0, limit).map(({ data, deliveries, ...alert }) => ({
+    operation('read', tag, 'Alerts, newest first, with the last outcome at each endpoint', {
+      query: { ...filterQuery, ...pageQuery },
+      response: { 200: answer('A page', page(object({ ...alertProperties, deliveries }))), ...problems(503) },
+    }),
+    orUnavailable(async ({ query: { after, limit, ...filter } }) => {
+      const part = { limit: limit + 1, after: parseAfter(after) }
+      const found = (await alerts.list(filterOf(filter, clock.nowMs()), part)).map((alert) => ({
         ...alert,
-        data: JSON.parse(data),
-        deliveries: Object.fromEntries(deliveries),
+        data: JSON.parse(alert.data),
+        deliveries: Object.fromEntries(alert.deliveries),
       }))
-      const last = items.at(-1)
-      return { items, next: found.length > limit && last !== undefined ? `${last.time} ${last.id}` : null }
-    },
+      return pageOf(found, limit, ({ time, id }) => `${time} ${id}`)
+    }),
   )
 
   app.get<{ Params: { readonly id: string } }>(
     '/v1/alerts/:id',
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags: ['alerts'],
-        summary: 'One alert, with every step of its deliveries',
-        params: object({ id: { type: 'string', format: 'uuid' } }),
-        response: {
-          200: answer('The alert', object({ ...alertProperties, deliveries: { type: 'array', items: delivery } })),
-          ...problems(404, 503),
-        },
+    operation('read', tag, 'One alert, with every step of its deliveries', {
+      params: oneAlert,
+      response: {
+        200: answer('The alert', object({ ...alertProperties, deliveries: { type: 'array', items: delivery } })),
+        ...problems(404, 503),
       },
-    },
-    async ({ params: { id } }, reply) => {
-      const found = await orUnavailable(reply, async () => ({ one: await alerts.find(id) }))
-      if (found === undefined) return reply
-      if (found.one === undefined) return answerProblem(reply, unknownName('alert', id, ''))
-      const { alert, deliveries } = found.one
-      return { ...alert, data: JSON.parse(alert.data), deliveries }
-    },
+    }),
+    orUnavailable(async ({ params: { id } }, reply) => {
+      const found = await alerts.find(id)
+      if (found === undefined) return answerProblem(reply, unknownName('alert', id))
+      return { ...found.alert, data: JSON.parse(found.alert.data), deliveries: found.deliveries }
+    }),
   )
 }
 
@@ -171,93 +148,43 @@ function registerRedelivery(app: FastifyInstance, ports: Ports): void {
   const { alerts, clock } = ports
   app.post<{ Params: { readonly id: string }; Body: { readonly endpoint?: string } | null }>(
     '/v1/alerts/:id/redeliver',
-    {
-      config: { scope: 'write' },
-      schema: {
-        tags: ['alerts'],
-        summary: 'Deliver an alert once more, under the same id',
-        params: object({ id: { type: 'string', format: 'uuid' } }),
-        body: {
-          type: ['object', 'null'],
-          additionalProperties: false,
-          properties: { endpoint: text('only there; without it wherever it went, or was to go') },
-        },
-        response: { 202: answer('It is queued', accepted), ...problems(404, 503) },
-      },
-    },
-    async ({ params: { id }, body }, reply) => {
-      const found = await orUnavailable(reply, async () => ({ one: await alerts.find(id) }))
-      if (found === undefined) return reply
-      if (found.one === undefined) return answerProblem(reply, unknownName('alert', id, ''))
-      const { alert, deliveries } = found.one
+    operation('write', tag, 'Deliver an alert once more, under the same id', {
+      params: oneAlert,
+      body: optionalBody({ endpoint: text('only there; without it wherever it went, or was to go') }),
+      response: { 202: answer('It is queued', accepted), ...problems(404, 503) },
+    }),
+    orUnavailable(async ({ params: { id }, body }, reply) => {
+      const found = await alerts.find(id)
+      if (found === undefined) return answerProblem(reply, unknownName('alert', id))
       const known = endpointsOf(ports)
       const wanted = body?.endpoint
-      if (wanted !== undefined && !known.includes(wanted))
-        return answerProblem(reply, unknownName('endpoint', wanted, ''))
-      const past = [...new Set(deliveries.map(({ endpoint }) => endpoint))].filter((name) => known.includes(name))
-      const endpoints = wanted === undefined ? past : [wanted]
-      const rows = endpoints.map((endpoint) =>
-        requestedRow({ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint }, clock.nowMs()),
+      if (wanted !== undefined && !known.includes(wanted)) {
+        return answerProblem(reply, unknownName('endpoint', wanted))
+      }
+      const past = [...new Set(found.deliveries.map(({ endpoint }) => endpoint))].filter((name) => known.includes(name))
+      const { type, subject } = found.alert
+      const rows = (wanted === undefined ? past : [wanted]).map((endpoint) =>
+        requestedRow({ alert_id: found.alert.id, alert_type: type, subject, endpoint }, clock.nowMs()),
       )
-      const requested = await orUnavailable(reply, () => alerts.request(rows))
-      return requested === undefined ? reply : reply.code(202).send({ requested })
-    },
+      return reply.code(202).send({ requested: await alerts.request(rows) })
+    }),
   )
-}
 
-function registerBulkRedelivery(app: FastifyInstance, ports: Ports): void {
-  const { alerts, clock } = ports
   app.post<{ Body: FilterQuery }>(
     '/v1/deliveries/redeliver',
-    {
-      config: { scope: 'write' },
-      schema: {
-        tags: ['alerts'],
-        summary: `Deliver once more what was given up or dropped, ${redeliveredMax.toLocaleString('en')} at a time`,
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          required: ['from'],
-          properties: { ...filterQuery, endpoint: text('only there') },
-        },
-        response: { 202: answer('They are queued', accepted), ...problems(503) },
-      },
-    },
-    async ({ body }, reply) => {
+    operation('write', tag, `Deliver once more what was given up or dropped, ${redeliveredShown} at a time`, {
+      body: closed({ ...filterQuery, endpoint: text('only there') }, ['from']),
+      response: { 202: answer('They are queued', accepted), ...problems(503) },
+    }),
+    orUnavailable(async ({ body }, reply) => {
       const filter = filterOf(body, clock.nowMs())
       if (filter.fromMs >= filter.toMs) return answerProblem(reply, badRequest('from is not before to'))
-      const found = await orUnavailable(reply, () => alerts.listFailed(filter, redeliveredMax))
-      if (found === undefined) return reply
+      const found = await alerts.listFailed(filter, redeliveredMax)
       const known = endpointsOf(ports)
       const nowMs = clock.nowMs()
       const rows = found.filter(({ endpoint }) => known.includes(endpoint)).map((one) => requestedRow(one, nowMs))
-      const requested = await orUnavailable(reply, () => alerts.request(rows))
-      return requested === undefined ? reply : reply.code(202).send({ requested })
-    },
-  )
-}
-
-function registerTest(app: FastifyInstance, ports: Ports): void {
-  const { alerts } = ports
-  app.post<{ Params: { readonly name: string } }>(
-    '/v1/endpoints/:name/test',
-    {
-      config: { scope: 'write' },
-      schema: {
-        tags: ['alerts'],
-        summary: 'Send an endpoint a test; one that was disabled and takes it is enabled',
-        params: object({ name: text('in the policy') }),
-        response: {
-          202: answer('It is on its way', object({ id: text('of the alert, which tells how it went') })),
-          ...problems(404, 503),
-        },
-      },
-    },
-    async ({ params: { name } }, reply) => {
-      if (!endpointsOf(ports).includes(name)) return answerProblem(reply, unknownName('endpoint', name, ''))
-      const sent = await orUnavailable(reply, () => alerts.sendTest(name))
-      return sent === undefined ? reply : reply.code(202).send({ id: sent })
-    },
+      return reply.code(202).send({ requested: await alerts.request(rows) })
+    }),
   )
 }
 
@@ -265,6 +192,16 @@ function registerTest(app: FastifyInstance, ports: Ports): void {
 export function registerAlerts(app: FastifyInstance, ports: Ports): void {
   registerReading(app, ports)
   registerRedelivery(app, ports)
-  registerBulkRedelivery(app, ports)
-  registerTest(app, ports)
+  const sent = object({ id: text('of the alert, which tells how it went') })
+  app.post<{ Params: { readonly name: string } }>(
+    '/v1/endpoints/:name/test',
+    operation('write', tag, 'Send an endpoint a test; one that was disabled and takes it is enabled', {
+      params: object({ name: text('in the policy') }),
+      response: { 202: answer('It is on its way', sent), ...problems(404, 503) },
+    }),
+    orUnavailable(async ({ params: { name } }, reply) => {
+      if (!endpointsOf(ports).includes(name)) return answerProblem(reply, unknownName('endpoint', name))
+      return reply.code(202).send({ id: await ports.alerts.sendTest(name) })
+    }),
+  )
 }

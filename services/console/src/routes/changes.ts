@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { answer, object, type PageQuery, page, pageQuery, problems, text } from '../http/schemas.ts'
+import { answer, object, operation, type PageQuery, page, pageOf, pageQuery, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 const line = object({
@@ -19,19 +19,14 @@ const entry = object({
 export function registerChanges(app: FastifyInstance, { audit }: Ports): void {
   app.get<{ Querystring: PageQuery }>(
     '/v1/changes',
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags: ['changes'],
-        summary: 'Who changed what, newest first',
-        querystring: { type: 'object', additionalProperties: false, properties: pageQuery },
-        response: { 200: answer('A page', page(entry)), ...problems() },
-      },
-    },
+    operation('read', 'changes', 'Who changed what, newest first', {
+      query: pageQuery,
+      response: { 200: answer('A page', page(entry)), ...problems() },
+    }),
     async ({ query: { after, limit } }) => {
       const found = audit.page(after, limit + 1)
-      const items = found.slice(0, limit).map(({ id, at, by, summary, total }) => ({ id, at, by, summary, total }))
-      return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null }
+      const shown = found.map(({ id, at, by, summary, total }) => ({ id, at, by, summary, total }))
+      return pageOf(shown, limit, ({ id }) => id)
     },
   )
 }

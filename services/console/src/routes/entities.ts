@@ -12,12 +12,25 @@ import {
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Plan, PolicyChanger } from '../change-policy.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
 import { brokenCondition, type Conditions, entityTag } from '../entity-tag.ts'
 import { answerChange } from '../http/answer-change.ts'
 import { missingChangeScope } from '../http/change-scopes.ts'
-import { answerProblem, changeRefused, policyUnavailable, preconditionFailed, unknownName } from '../http/problems.ts'
-import { answer, anyObject, object, origin, type PageQuery, page, pageQuery, problems, text } from '../http/schemas.ts'
+import { answerProblem, changeRejected, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
+import {
+  answer,
+  anyObject,
+  deleted,
+  object,
+  operation,
+  origin,
+  type PageQuery,
+  page,
+  pageOf,
+  pageQuery,
+  problems,
+  text,
+} from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 /** Parts of the policy that are changed one by one; all but `identity` have a name. */
@@ -32,8 +45,6 @@ const sections: Readonly<Record<string, EntityKind>> = {
   identity: 'identity',
 }
 
-const unread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
-
 /** The names there are, for a suggestion. */
 function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
   for (const { name } of state.list(kind)) yield name
@@ -42,7 +53,7 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
 /** Says that there is none of this name, and which was probably meant. */
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
   kind === 'identity'
-    ? { ...unknownName(kind, name, ''), detail: 'The policy says nothing about identity: the defaults are in force.' }
+    ? { ...unknownName(kind, name), detail: 'The policy says nothing about identity: the defaults are in force.' }
     : unknownName(kind, name, didYouMean(name, namesOf(state, kind)))
 
 /** Weir.yaml repeats a route's name in it, and a subject's keys; the entity has neither. */
@@ -61,32 +72,34 @@ interface Put extends Conditions {
 function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonObject, how: Put) {
   const before = state.get(kind, name)
   const broken = brokenCondition(before, how)
-  if (broken !== undefined) return { kind: 'problem', problem: preconditionFailed(broken) } as const
+  if (broken !== undefined) return reject(preconditionFailed(broken))
   const body = bodyOf(kind, name, sent)
-  if (typeof body === 'string') {
-    const problem = changeRefused([{ path: `${kind} ${name}`, message: body }])
-    return { kind: 'problem', problem } as const
-  }
+  if (typeof body === 'string') return reject(changeRejected([{ path: `${kind} ${name}`, message: body }]))
   const entity: Entity = { kind, name, origin: how.origin, position: before?.position, body }
   const put = { entity, isNew: before === undefined }
   if (before !== undefined && entityTag(before) === entityTag(entity)) return { kind: 'nothing', answer: put } as const
   const changes = [putEntity(entity)]
   const missing = missingChangeScope(how.request, state, changes)
-  if (missing !== undefined) return { kind: 'problem', problem: missing } as const
+  if (missing !== undefined) return reject(missing)
   const lines: ChangeLineV1[] = [{ what: 'put', kind, name }]
   return { kind: 'change', changes, lines, answer: put } as const
 }
 
 /** A subject takes its keys along, which takes the scope for them: a revoked one would no longer be known as revoked. */
-function planDelete(state: PolicyState, kind: EntityKind, name: string, request: FastifyRequest): Plan<undefined> {
+function planDelete(
+  state: PolicyState,
+  kind: EntityKind,
+  name: string,
+  request: FastifyRequest,
+): ChangePlan<undefined> {
   const before = state.get(kind, name)
-  if (before === undefined) return { kind: 'problem', problem: noEntity(state, kind, name) }
+  if (before === undefined) return reject(noEntity(state, kind, name))
   const broken = brokenCondition(before, conditionsOf(request))
-  if (broken !== undefined) return { kind: 'problem', problem: preconditionFailed(broken) }
+  if (broken !== undefined) return reject(preconditionFailed(broken))
   const keys = kind === 'subject' ? state.keysOf(name) : []
   const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), deleteEntity(kind, name)]
   const missing = missingChangeScope(request, state, changes)
-  if (missing !== undefined) return { kind: 'problem', problem: missing }
+  if (missing !== undefined) return reject(missing)
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
 }
 
@@ -136,74 +149,65 @@ const item = object({ name: text('its name'), origin, etag: text('for If-Match')
 const show = (reply: FastifyReply, entity: Entity) =>
   reply.header('etag', entityTag(entity)).header('weir-origin', entity.origin).send(entity.body)
 
-function registerList({ app, ports, path, kind }: Section): void {
-  const schema = {
-    tags: [path],
-    summary: `All ${path}, by name`,
-    querystring: { type: 'object', additionalProperties: false, properties: pageQuery },
-    response: { 200: answer('A page', page(item)), ...problems(503) },
-  }
-  app.get<{ Querystring: PageQuery }>(`/v1/${path}`, { config: { scope: 'read' }, schema }, async (request, reply) => {
-    const { state } = ports.policy
-    if (state === undefined) return answerProblem(reply, unread)
-    const { after = '', limit } = request.query
-    const found = state.page(kind, after, limit + 1)
-    const items = found.slice(0, limit).map((entity) => {
-      const { name, origin, body } = entity
-      return { name, origin, etag: entityTag(entity), body }
-    })
-    return { items, next: found.length > limit ? (items.at(-1)?.name ?? null) : null }
-  })
-}
-
-function registerRead(section: Section): void {
+function registerReading(section: Section): void {
   const { app, ports, path, kind } = section
   const { url, what, params } = onePart(section)
-  const schema = {
-    ...{ tags: [path], summary: `Read ${what}, as in weir.yaml`, ...params },
-    response: { 200: answer('As in weir.yaml', anyObject), ...problems(404, 503) },
+  if (kind !== 'identity') {
+    const list = operation('read', path, `All ${path}, by name`, {
+      query: pageQuery,
+      response: { 200: answer('A page', page(item)), ...problems(503) },
+    })
+    app.get<{ Querystring: PageQuery }>(`/v1/${path}`, list, async ({ query: { after = '', limit } }, reply) => {
+      const { state } = ports.policy
+      if (state === undefined) return answerProblem(reply, policyUnread)
+      const shown = state.page(kind, after, limit + 1).map((entity) => {
+        const { name, origin, body } = entity
+        return { name, origin, etag: entityTag(entity), body }
+      })
+      return pageOf(shown, limit, ({ name }) => name)
+    })
   }
-  app.get<Named>(url, { config: { scope: 'read' }, schema }, async (request, reply) => {
+
+  const one = operation('read', path, `Read ${what}, as in weir.yaml`, {
+    ...params,
+    response: { 200: answer('As in weir.yaml', anyObject), ...problems(404, 503) },
+  })
+  app.get<Named>(url, one, async (request, reply) => {
     const { state } = ports.policy
-    if (state === undefined) return answerProblem(reply, unread)
+    if (state === undefined) return answerProblem(reply, policyUnread)
     const name = nameOf(section, request)
     const entity = state.get(kind, name)
     return entity === undefined ? answerProblem(reply, noEntity(state, kind, name)) : show(reply, entity)
   })
 }
 
-function registerPut(section: Section): void {
+function registerChanging(section: Section): void {
   const { app, changer, path, kind } = section
   const { url, what, params, scope } = onePart(section)
-  const schema = {
-    ...{ tags: [path], summary: `Create or replace ${what}`, ...params, headers },
+  const put = operation(scope, path, `Create or replace ${what}`, {
+    ...params,
+    headers,
     body: anyObject,
     response: {
       200: answer('Replaced, or so already', anyObject),
       201: answer('Created', anyObject),
       ...problems(409, 412, 422, 503),
     },
-  }
-  app.put<Named & { Body: JsonObject; Headers: { readonly 'weir-origin'?: EntityOrigin } }>(
-    url,
-    { config: { scope }, schema },
-    async (request, reply) => {
-      const { by, body } = request
-      const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin', request }
-      const changed = await changer.change(by, (state) => planPut(state, kind, nameOf(section, request), body, how))
-      return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
-    },
-  )
-}
+  })
+  type Put = Named & { Body: JsonObject; Headers: { readonly 'weir-origin'?: EntityOrigin } }
+  app.put<Put>(url, put, async (request, reply) => {
+    const { by, body } = request
+    const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin', request }
+    const changed = await changer.change(by, (state) => planPut(state, kind, nameOf(section, request), body, how))
+    return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
+  })
 
-function registerDelete(section: Section): void {
-  const { app, changer, path, kind } = section
-  const { url, what, params, scope } = onePart(section)
-  const schema = {
-    ...{ tags: [path], summary: `Delete ${what}`, ...params, headers },
-    response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 409, 412, 422, 503) },
-  }
-  app.delete<Named>(url, { config: { scope }, schema }, async (request, reply) => {
+  const remove = operation(scope, path, `Delete ${what}`, {
+    ...params,
+    headers,
+    response: { 204: deleted('Deleted'), ...problems(404, 409, 412, 422, 503) },
+  })
+  app.delete<Named>(url, remove, async (request, reply) => {
     const plan = (state: PolicyState) => planDelete(state, kind, nameOf(section, request), request)
     const changed = await changer.change(request.by, plan)
     return answerChange(reply, changed, () => reply.code(204).send())
@@ -214,9 +218,7 @@ function registerDelete(section: Section): void {
 export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   for (const [path, kind] of Object.entries(sections)) {
     const section = { app, ports, changer, path, kind }
-    if (kind !== 'identity') registerList(section)
-    registerRead(section)
-    registerPut(section)
-    registerDelete(section)
+    registerReading(section)
+    registerChanging(section)
   }
 }

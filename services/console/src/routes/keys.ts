@@ -3,18 +3,31 @@ import { putEntity } from '@weir/policy/entities.ts'
 import { parseDurationMs, parseTimeMs } from '@weir/policy/policy-values.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import type { Plan, PolicyChanger } from '../change-policy.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
-import { answerProblem, badRequest, conflict, policyUnavailable, unknownName } from '../http/problems.ts'
-import { answer, object, type PageQuery, page, pageQuery, problems, text, textOrNull } from '../http/schemas.ts'
-import { endedKeys, findKey, isRevoked, keyFacts, keyUntil, newKey, revokeKey } from '../key-changes.ts'
+import { answerProblem, conflict, policyUnread, unknownName } from '../http/problems.ts'
+import {
+  answer,
+  deleted,
+  object,
+  operation,
+  optionalBody,
+  type PageQuery,
+  page,
+  pageOf,
+  pageQuery,
+  problems,
+  text,
+  textOrNull,
+} from '../http/schemas.ts'
+import { endedKeys, findKey, isRevoked, type KeyFacts, keyFacts, keyUntil, newKey, revokeKey } from '../key-changes.ts'
 import { makeCredential } from '../make-credential.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
-const unread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
-const tags = ['keys']
+const tag = 'keys'
 const known = {
   id: text('names the key in records'),
   subject: text('whose key it is'),
@@ -28,16 +41,9 @@ interface NewKeyBody {
 }
 
 const newKeyFields = {
-  id: { type: 'string', description: 'names the key in records; made of its hash if left out' },
-  expires: { type: 'string', description: 'RFC 3339; from then on it is refused' },
-} as const
-
-/** A body may be left out. */
-const optionalBody = (properties: Readonly<Record<string, object>>) => ({
-  type: ['object', 'null'],
-  additionalProperties: false,
-  properties,
-})
+  id: text('names the key in records; made of its hash if left out'),
+  expires: text('RFC 3339; from then on it is refused'),
+}
 
 function* keyIds(state: PolicyState): Iterable<string> {
   for (const key of state.list('key')) if (!isRevoked(key)) yield keyFacts(key).id
@@ -45,10 +51,7 @@ function* keyIds(state: PolicyState): Iterable<string> {
 
 const noKey = (state: PolicyState, id: string) => unknownName('key with the id', id, didYouMean(id, keyIds(state)))
 
-interface MadeKey {
-  readonly id: string
-  readonly subject: string
-  readonly expires: string | null
+interface MadeKey extends KeyFacts {
   readonly key: string
 }
 
@@ -57,26 +60,21 @@ function planCreate(
   subject: string,
   { id, expires }: NewKeyBody,
   nowMs: number,
-): Exclude<Plan<MadeKey>, { kind: 'nothing' }> {
-  if (state.get('subject', subject) === undefined)
-    return { kind: 'problem', problem: noEntity(state, 'subject', subject) }
+): Exclude<ChangePlan<MadeKey>, { kind: 'nothing' }> {
+  if (state.get('subject', subject) === undefined) return reject(noEntity(state, 'subject', subject))
   if (id !== undefined && state.keyOfId(id) !== undefined) {
-    return { kind: 'problem', problem: conflict(`There is, or was, a key with the id ${JSON.stringify(id)}.`) }
+    return reject(conflict(`There is, or was, a key with the id ${JSON.stringify(id)}.`))
   }
   const expiresAtMs = expires === undefined ? undefined : parseTimeMs(expires)
   if (expires !== undefined && (expiresAtMs === undefined || expiresAtMs <= nowMs)) {
-    return { kind: 'problem', problem: badRequest('expires must be a time to come, such as 2030-01-31T00:00:00Z') }
+    return reject(badRequest('expires must be a time to come, such as 2030-01-31T00:00:00Z'))
   }
   const { secret, sha256 } = makeCredential('weir_')
   const entity = newKey({ sha256, subject, id, expiresAtMs })
   const facts = keyFacts(entity)
   const changes = [putEntity(entity), ...endedKeys(state, subject, nowMs)]
-  return {
-    kind: 'change',
-    changes,
-    lines: [{ what: 'create', kind: 'key', name: facts.id }],
-    answer: { ...facts, key: secret },
-  }
+  const lines = [{ what: 'create', kind: 'key', name: facts.id }] as const
+  return { kind: 'change', changes, lines, answer: { ...facts, key: secret } }
 }
 
 /** The old key ends after the overlap, or when it would have ended anyway. */
@@ -86,9 +84,9 @@ function planRotate(
   body: NewKeyBody,
   overlapMs: number,
   nowMs: number,
-): Plan<MadeKey & { old: object }> {
+): ChangePlan<MadeKey & { old: object }> {
   const old = findKey(state, oldId)
-  if (old === undefined) return { kind: 'problem', problem: noKey(state, oldId) }
+  if (old === undefined) return reject(noKey(state, oldId))
   const plan = planCreate(state, keyFacts(old).subject, body, nowMs)
   if (plan.kind !== 'change') return plan
   const ended = keyUntil(old, nowMs + overlapMs)
@@ -98,114 +96,87 @@ function planRotate(
   return { kind: 'change', changes, lines, answer: { ...plan.answer, old: keyFacts(ended) } }
 }
 
-function planRevoke(state: PolicyState, id: string): Plan<undefined> {
+function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
   const key = findKey(state, id)
-  if (key === undefined) return { kind: 'problem', problem: noKey(state, id) }
-  return {
-    kind: 'change',
-    changes: [revokeKey(key)],
-    lines: [{ what: 'revoke', kind: 'key', name: id }],
-    answer: undefined,
-  }
+  if (key === undefined) return reject(noKey(state, id))
+  const lines = [{ what: 'revoke', kind: 'key', name: id }] as const
+  return { kind: 'change', changes: [revokeKey(key)], lines, answer: undefined }
 }
 
 /** `0s` is no duration of a policy, and the end of the old key at once. */
 const parseOverlap = (given: string) => (given === '0s' ? 0 : parseDurationMs(given))
 
-/** All keys by hash, or those of a subject; the page goes on behind the key of the id `after`. */
+/** Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no such key. */
 function listKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
-  const from = after === undefined ? '' : (state.keyOfId(after) ?? undefined)
+  const from = after === undefined ? '' : state.keyOfId(after)
   if (from === undefined) return undefined
-  const facts: ReturnType<typeof keyFacts>[] = []
+  const found: KeyFacts[] = []
   const take = (key: ReturnType<PolicyState['get']>) => {
-    if (key !== undefined && !isRevoked(key)) facts.push(keyFacts(key))
+    if (key !== undefined && !isRevoked(key)) found.push(keyFacts(key))
   }
   if (subject !== undefined) {
     for (const sha256 of state.keysOf(subject).toSorted()) if (sha256 > from) take(state.get('key', sha256))
   } else {
     let at = from
-    while (facts.length <= limit) {
+    while (found.length <= limit) {
       const some = state.page('key', at, limit + 1)
       some.forEach(take)
       at = some.at(-1)?.name ?? ''
       if (some.length <= limit) break
     }
   }
-  const items = facts.slice(0, limit)
-  return { items, next: facts.length > limit ? (items.at(-1)?.id ?? null) : null }
+  return pageOf(found, limit, ({ id }) => id)
 }
 
-function registerList(app: FastifyInstance, ports: Ports): void {
+function registerReading(app: FastifyInstance, ports: Ports): void {
   app.get<{ Querystring: PageQuery & { readonly subject?: string } }>(
     '/v1/keys',
-    {
-      config: { scope: 'keys' },
-      schema: {
-        tags,
-        summary: 'Keys there are, revoked ones apart',
-        querystring: {
-          type: 'object',
-          additionalProperties: false,
-          properties: { ...pageQuery, subject: { type: 'string', description: 'only its keys' } },
-        },
-        response: { 200: answer('A page', page(object(known))), ...problems(404, 503) },
-      },
-    },
+    operation('keys', tag, 'Keys there are, revoked ones apart', {
+      query: { ...pageQuery, subject: text('only its keys') },
+      response: { 200: answer('A page', page(object(known))), ...problems(404, 503) },
+    }),
     async ({ query: { subject, after, limit } }, reply) => {
       const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, unread)
-      if (subject !== undefined && state.get('subject', subject) === undefined)
+      if (state === undefined) return answerProblem(reply, policyUnread)
+      if (subject !== undefined && state.get('subject', subject) === undefined) {
         return answerProblem(reply, noEntity(state, 'subject', subject))
-      return (
-        listKeys(state, subject, after, limit) ??
-        answerProblem(reply, badRequest('`after` must be `next` of a page before'))
-      )
+      }
+      const found = listKeys(state, subject, after, limit)
+      return found ?? answerProblem(reply, badRequest('`after` must be `next` of a page before'))
     },
   )
 }
 
-function registerCreate(app: FastifyInstance, { clock }: Ports, changer: PolicyChanger): void {
+/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
+export function registerKeys(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
+  const { clock } = ports
+  registerReading(app, ports)
+
   app.post<{ Params: { readonly id: string }; Body: NewKeyBody | null }>(
     '/v1/subjects/:id/keys',
-    {
-      config: { scope: 'keys' },
-      schema: {
-        tags,
-        summary: 'Make a key; the answer is the only one that shows it',
-        params: object({ id: text('of the subject') }),
-        body: optionalBody(newKeyFields),
-        response: { 201: answer('The key', made), ...problems(404, 409, 422, 503) },
-      },
-    },
+    operation('keys', tag, 'Make a key; the answer is the only one that shows it', {
+      params: object({ id: text('of the subject') }),
+      body: optionalBody(newKeyFields),
+      response: { 201: answer('The key', made), ...problems(404, 409, 422, 503) },
+    }),
     async ({ params: { id }, body, by }, reply) => {
       const changed = await changer.change(by, (state) => planCreate(state, id, body ?? {}, clock.nowMs()))
       return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
     },
   )
-}
 
-function registerRotate(app: FastifyInstance, { clock }: Ports, changer: PolicyChanger): void {
+  const old = object(known)
+  const overlapField = text('how long the old key goes on, such as 24h (the default); 0s for not at all')
   app.post<{ Params: { readonly id: string }; Body: (NewKeyBody & { readonly overlap?: string }) | null }>(
     '/v1/keys/:id/rotate',
-    {
-      config: { scope: 'keys' },
-      schema: {
-        tags,
-        summary: 'Make a new key in place of one that goes on for a while',
-        params: object({ id: text('of the old key') }),
-        body: optionalBody({
-          ...newKeyFields,
-          overlap: {
-            type: 'string',
-            description: 'how long the old key goes on, such as 24h (the default); 0s for not at all',
-          },
-        }),
-        response: {
-          201: answer('The new key, and the old one', object({ ...made.properties, old: object(known) })),
-          ...problems(404, 409, 422, 503),
-        },
+    operation('keys', tag, 'Make a new key in place of one that goes on for a while', {
+      params: object({ id: text('of the old key') }),
+      body: optionalBody({ ...newKeyFields, overlap: overlapField }),
+      response: {
+        201: answer('The new key, and the old one', object({ ...made.properties, old })),
+        ...problems(404, 409, 422, 503),
       },
-    },
+    }),
     async ({ params: { id }, body, by }, reply) => {
       const { overlap = '24h', ...fresh } = body ?? {}
       const overlapMs = parseOverlap(overlap)
@@ -215,24 +186,13 @@ function registerRotate(app: FastifyInstance, { clock }: Ports, changer: PolicyC
       return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
     },
   )
-}
 
-/** `POST /v1/subjects/{id}/keys`, `GET /v1/keys`, `POST /v1/keys/{id}/rotate`, `DELETE /v1/keys/{id}`. */
-export function registerKeys(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
-  registerList(app, ports)
-  registerCreate(app, ports, changer)
-  registerRotate(app, ports, changer)
   app.delete<{ Params: { readonly id: string } }>(
     '/v1/keys/:id',
-    {
-      config: { scope: 'keys' },
-      schema: {
-        tags,
-        summary: 'Revoke a key: it is refused everywhere within a second',
-        params: object({ id: text('of the key') }),
-        response: { 204: { description: 'Revoked', type: 'null' }, ...problems(404, 422, 503) },
-      },
-    },
+    operation('keys', tag, 'Revoke a key: it is refused everywhere within a second', {
+      params: object({ id: text('of the key') }),
+      response: { 204: deleted('Revoked'), ...problems(404, 422, 503) },
+    }),
     async ({ params: { id }, by }, reply) => {
       const changed = await changer.change(by, (state) => planRevoke(state, id))
       return answerChange(reply, changed, () => reply.code(204).send())

@@ -3,12 +3,12 @@ import { WeirError } from '@weir/core/errors.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import type { PolicyChanger } from '../change-policy.ts'
+import { type PolicyChanger, type Rejected, reject } from '../change-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
-import { answerProblem, badRequest, limitsUnavailable, policyUnavailable } from '../http/problems.ts'
-import { answer, object, problems, text } from '../http/schemas.ts'
+import { answerProblem, limitsUnavailable, policyUnavailable, policyUnread, unknown } from '../http/problems.ts'
+import { answer, object, operation, optionalBody, problems, text } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
 const what: Readonly<Record<LimitChange, string>> = {
@@ -29,34 +29,38 @@ interface Body {
   readonly route?: string
 }
 
-const fields: Readonly<Record<string, object>> = {
-  limit: { type: 'string', description: 'only this limit' },
-  ip: { type: 'string', description: 'for limits counted by address' },
-  key_id: { type: 'string', description: 'for limits counted by key: the id of the key' },
-  route: { type: 'string', description: 'only what counts for this request, such as `POST /v1/search`' },
+const fields = {
+  limit: text('only this limit'),
+  ip: text('for limits counted by address'),
+  key_id: text('for limits counted by key: the id of the key'),
+  route: text('only what counts for this request, such as `POST /v1/search`'),
 }
 
-function questionOf(subject: string, { limit, ip, key_id, route }: Body): LimitQuestion {
-  return {
-    subject,
-    ...(limit === undefined ? {} : { limit }),
-    ...(ip === undefined ? {} : { ip }),
-    ...(key_id === undefined ? {} : { keyId: key_id }),
-    ...(route === undefined ? {} : { route }),
-  }
-}
+const limitOf = text('of the limit')
+const done = object({
+  subject: text('whose'),
+  changed: {
+    type: 'array',
+    items: object({
+      name: limitOf,
+      keys: { type: 'integer', description: 'keys that were there' },
+      used_up: {
+        type: 'integer',
+        description: 'counts of an unblocked limit without room for one unit: the next request blocks again',
+      },
+    }),
+  },
+  left: { type: 'array', items: object({ name: limitOf, because: text('why it is as it was') }) },
+})
 
-type Found =
-  | { readonly kind: 'found'; readonly asked: AskedLimits }
-  | { readonly kind: 'problem'; readonly problem: Problem }
-
-function find({ policy: { state } }: Ports, question: LimitQuestion): Found {
-  if (state === undefined) return { kind: 'problem', problem: policyUnavailable('The policy was not read yet.') }
+function find(
+  { policy: { state } }: Ports,
+  question: LimitQuestion,
+): Rejected | { readonly kind: 'found'; readonly asked: AskedLimits } {
+  if (state === undefined) return reject(policyUnread)
   const found = findAskedLimits(state.policy, question, addressScope)
   if (found.kind === 'found') return found
-  if (found.kind === 'malformed') return { kind: 'problem', problem: badRequest(`${found.field} ${found.message}`) }
-  const problem = { type: problemType('unknown-name'), title: 'Not found', status: 404, detail: found.message }
-  return { kind: 'problem', problem }
+  return reject(found.kind === 'malformed' ? badRequest(`${found.field} ${found.message}`) : unknown(found.message))
 }
 
 /** What Redis said is for the log: it may hold an address or a user. */
@@ -69,52 +73,24 @@ function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
 function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChanger, change: LimitChange): void {
   app.post<{ Params: { readonly id: string }; Body: Body | null }>(
     `/v1/subjects/:id/limits/${change}`,
-    {
-      config: { scope: 'limits' },
-      schema: {
-        tags: ['limits'],
-        summary: what[change],
-        params: object({ id: text('of the subject') }),
-        body: { type: ['object', 'null'], additionalProperties: false, properties: fields },
-        response: {
-          200: answer(
-            'What was done',
-            object({
-              subject: text('whose'),
-              changed: {
-                type: 'array',
-                items: object({
-                  name: text('of the limit'),
-                  keys: { type: 'integer', description: 'keys that were there' },
-                  used_up: {
-                    type: 'integer',
-                    description:
-                      'counts of an unblocked limit without room for one unit: the next request blocks again',
-                  },
-                }),
-              },
-              left: {
-                type: 'array',
-                items: object({ name: text('of the limit'), because: text('why it is as it was') }),
-              },
-            }),
-          ),
-          ...problems(404, 503),
-        },
-      },
-    },
+    operation('limits', 'limits', what[change], {
+      params: object({ id: text('of the subject') }),
+      body: optionalBody(fields),
+      response: { 200: answer('What was done', done), ...problems(404, 503) },
+    }),
     async ({ params: { id }, body, by, log }, reply) => {
       const { changeCounts } = ports
       if (changeCounts === undefined) return answerProblem(reply, limitsUnavailable(noRedis))
-      const question = questionOf(id, body ?? {})
-      const done: ChangedLimits[] = []
+      const { key_id: keyId, ...rest } = body ?? {}
+      const question = { subject: id, ...rest, ...(keyId === undefined ? {} : { keyId }) }
+      let result: ChangedLimits | undefined
       const changed = await changer.change(by, () => {
         const found = find(ports, question)
         if (found.kind === 'problem') return found
         // Redis first: who hears the notice looks there again.
         const before = async () => {
           try {
-            done[0] = await changeCounts(found.asked, question, change)
+            result = await changeCounts(found.asked, question, change)
             return undefined
           } catch (error) {
             return redisProblem(error, log)
@@ -126,7 +102,6 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
         ]
         return { kind: 'change', changes: [], lines, notices: encodeReset(id), before, answer: undefined }
       })
-      const [result] = done
       if (changed.kind === 'problem' && result !== undefined) {
         const limits = result.changed.map(({ name }) => name)
         log.warn({ by, subject: id, change, limits }, 'limits were changed without an entry in the audit')

@@ -3,17 +3,18 @@ import { Readable } from 'node:stream'
 import type { Entity } from '@weir/policy/entities.ts'
 import type { TokenScope } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FileChange, planFile } from '../apply-file.ts'
-import type { Plan, PolicyChanger } from '../change-policy.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
 import { exportPolicy } from '../export-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
 import { missingScope } from '../http/authorize.ts'
 import { missingChangeScope } from '../http/change-scopes.ts'
-import { answerProblem, badRequest, changeRefused, policyUnavailable } from '../http/problems.ts'
-import { answer, anyObject, object, problems, text } from '../http/schemas.ts'
+import { answerProblem, changeRejected, policyUnavailable, policyUnread } from '../http/problems.ts'
+import { answer, anyObject, object, operation, problems, text } from '../http/schemas.ts'
 import { inSlices } from '../in-slices.ts'
-import { createFileParser } from '../policy-file/file-parser.ts'
+import { FileParser } from '../policy-file/file-parser.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
@@ -22,7 +23,7 @@ const bodyBytesMax = 17 * 1024 * 1024
 /** Changes that an answer lists; the counts are of all. */
 const shownMax = 1_000
 
-const tags = ['policy']
+const tag = 'policy'
 const yamlTypes = ['application/yaml', 'application/x-yaml', 'text/yaml', 'text/plain']
 
 const change = object({
@@ -80,15 +81,15 @@ async function planApply(
     readonly lastRevision: string | undefined
     readonly request: FastifyRequest
   },
-): Promise<Plan<Applied>> {
+): Promise<ChangePlan<Applied>> {
   const { isDryRun, revision, lastRevision, request } = how
   const file = await inSlices(planFile(state, entities, revision))
   const missing = missingChangeScope(request, state, file.changes)
-  if (missing !== undefined) return { kind: 'problem', problem: missing }
+  if (missing !== undefined) return reject(missing)
   const result = describe(revision, file.shown, isDryRun)
   if (isDryRun) {
     const checked = await inSlices(state.checkSteps(file.changes))
-    if (checked.kind === 'problems') return { kind: 'problem', problem: changeRefused(checked.problems) }
+    if (checked.kind === 'problems') return reject(changeRejected(checked.problems))
     return { kind: 'nothing', answer: result }
   }
   if (file.changes.length === 0 && lastRevision === revision) return { kind: 'nothing', answer: result }
@@ -98,31 +99,21 @@ async function planApply(
 function registerGet(app: FastifyInstance, ports: Ports): void {
   app.get<{ Querystring: { readonly subject?: string } }>(
     '/v1/policy',
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags,
-        summary: 'The policy as a file: JSON, or YAML with Accept: application/yaml',
-        querystring: {
-          type: 'object',
-          additionalProperties: false,
-          properties: { subject: { type: 'string', description: 'of all subjects only this one' } },
+    operation('read', tag, 'The policy as a file: JSON, or YAML with Accept: application/yaml', {
+      query: { subject: text('of all subjects only this one') },
+      response: {
+        200: {
+          description: 'As weir.yaml; sha256 of keys with the scope keys only, of tokens with admin only',
+          content: { 'application/json': { schema: anyObject }, 'application/yaml': { schema: { type: 'string' } } },
         },
-        response: {
-          200: {
-            description: 'As weir.yaml; sha256 of keys with the scope keys only, of tokens with admin only',
-            content: { 'application/json': { schema: anyObject }, 'application/yaml': { schema: { type: 'string' } } },
-          },
-          ...problems(404, 503),
-        },
+        ...problems(404, 503),
       },
-    },
+    }),
     async (request, reply) => {
       const { accept = '' } = request.headers
       const { subject } = request.query
       const { state } = ports.policy
-      if (state === undefined)
-        return answerProblem(reply, policyUnavailable('The policy was not read yet: Kafka does not answer.'))
+      if (state === undefined) return answerProblem(reply, policyUnread)
       if (subject !== undefined && state.get('subject', subject) === undefined) {
         return answerProblem(reply, noEntity(state, 'subject', subject))
       }
@@ -135,24 +126,17 @@ function registerGet(app: FastifyInstance, ports: Ports): void {
   )
 }
 
+const flag = (description: string) => ({ type: 'boolean', default: false, description })
 const applyQuery = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    dry_run: { type: 'boolean', default: false, description: 'only say what would change' },
-    if_changed: {
-      type: 'boolean',
-      default: false,
-      description: 'do nothing if the file applied last has this revision',
-    },
-    revision: { type: 'string', pattern: '^[0-9a-f]{8,64}$', description: "hex; the file's SHA-256 if left out" },
-  },
+  dry_run: flag('only say what would change'),
+  if_changed: flag('do nothing if the file applied last has this revision'),
+  revision: { type: 'string', pattern: '^[0-9a-f]{8,64}$', description: "hex; the file's SHA-256 if left out" },
 }
 
 /** `GET|PUT /v1/policy`: the whole of it, as a file. */
 export function registerPolicy(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   registerGet(app, ports)
-  const parser = createFileParser()
+  const parser = new FileParser()
   // In a scope of its own, where JSON is a text like YAML: so problems have their line.
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -162,15 +146,12 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
     scope.put<{ Querystring: ApplyQuery; Body: string }>(
       '/v1/policy',
       {
-        config: { scope: 'write' },
         bodyLimit: bodyBytesMax,
-        schema: {
-          tags,
-          summary: 'Apply a file: what it no longer has goes, what this API has made stays',
+        ...operation('write', tag, 'Apply a file: what it no longer has goes, what this API has made stays', {
           consumes: ['application/yaml', 'application/json'],
-          querystring: applyQuery,
+          query: applyQuery,
           response: { 200: answer('What changed, or would', applied), ...problems(409, 422, 503) },
-        },
+        }),
       },
       async (request, reply) => {
         const { body, by, query } = request
@@ -180,7 +161,7 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
         if (parsed.kind === 'unavailable') return answerProblem(reply, policyUnavailable(parsed.why))
         if (parsed.kind === 'problems') {
           const problems = parsed.problems.map(({ file: _, ...problem }) => problem)
-          return answerProblem(reply, changeRefused(problems))
+          return answerProblem(reply, changeRejected(problems))
         }
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
         const changed = await changer.change<Applied>(by, async (state) => {

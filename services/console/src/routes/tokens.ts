@@ -2,16 +2,29 @@ import { deleteEntity, type Entity, putEntity } from '@weir/policy/entities.ts'
 import { type TokenScope, tokenScopes } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyInstance } from 'fastify'
-import type { Plan, PolicyChanger } from '../change-policy.ts'
+import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
 import { rootName } from '../http/authorize.ts'
-import { answerProblem, conflict, policyUnavailable } from '../http/problems.ts'
-import { answer, object, origin, type PageQuery, page, pageQuery, problems, text } from '../http/schemas.ts'
+import { answerProblem, conflict, policyUnread } from '../http/problems.ts'
+import {
+  answer,
+  closed,
+  deleted,
+  object,
+  operation,
+  origin,
+  type PageQuery,
+  page,
+  pageOf,
+  pageQuery,
+  problems,
+  text,
+} from '../http/schemas.ts'
 import { makeCredential } from '../make-credential.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
-const tags = ['tokens']
+const tag = 'tokens'
 const scopes = {
   type: 'array',
   items: { type: 'string', enum: tokenScopes },
@@ -25,9 +38,9 @@ interface NewToken {
   readonly scopes: readonly TokenScope[]
 }
 
-function planCreate(state: PolicyState, { name, scopes }: NewToken): Plan<NewToken & { readonly token: string }> {
+function planCreate(state: PolicyState, { name, scopes }: NewToken): ChangePlan<NewToken & { readonly token: string }> {
   if (name === rootName || state.get('token', name) !== undefined) {
-    return { kind: 'problem', problem: conflict(`There is a token ${name}. Delete it first, or choose another name.`) }
+    return reject(conflict(`There is a token ${name}. Delete it first, or choose another name.`))
   }
   const { secret, sha256 } = makeCredential('weir_token_')
   const entity: Entity = { kind: 'token', name, origin: 'admin', position: undefined, body: { sha256, scopes } }
@@ -39,14 +52,10 @@ function planCreate(state: PolicyState, { name, scopes }: NewToken): Plan<NewTok
   }
 }
 
-function planDelete(state: PolicyState, name: string): Plan<undefined> {
-  if (state.get('token', name) === undefined) return { kind: 'problem', problem: noEntity(state, 'token', name) }
-  return {
-    kind: 'change',
-    changes: [deleteEntity('token', name)],
-    lines: [{ what: 'delete', kind: 'token', name }],
-    answer: undefined,
-  }
+function planDelete(state: PolicyState, name: string): ChangePlan<undefined> {
+  if (state.get('token', name) === undefined) return reject(noEntity(state, 'token', name))
+  const lines = [{ what: 'delete', kind: 'token', name }] as const
+  return { kind: 'change', changes: [deleteEntity('token', name)], lines, answer: undefined }
 }
 
 /** `GET|POST /v1/tokens`, `DELETE /v1/tokens/{name}`: who may use this API and the check API, and for what. */
@@ -55,48 +64,31 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
 
   app.get<{ Querystring: PageQuery }>(
     '/v1/tokens',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        tags,
-        summary: 'Tokens there are',
-        querystring: { type: 'object', additionalProperties: false, properties: pageQuery },
-        response: { 200: answer('A page', page(object({ ...known, origin }))), ...problems(503) },
-      },
-    },
+    operation('admin', tag, 'Tokens there are', {
+      query: pageQuery,
+      response: { 200: answer('A page', page(object({ ...known, origin }))), ...problems(503) },
+    }),
     async ({ query: { after = '', limit } }, reply) => {
       const { state } = ports.policy
-      if (state === undefined) return answerProblem(reply, policyUnavailable('The policy was not read yet.'))
+      if (state === undefined) return answerProblem(reply, policyUnread)
       const found = state.page('token', after, limit + 1)
-      const items = found
-        .slice(0, limit)
-        .map((token) => ({ name: token.name, scopes: scopesOf(token), origin: token.origin }))
-      return { items, next: found.length > limit ? (items.at(-1)?.name ?? null) : null }
+      const shown = found.map((token) => ({ name: token.name, scopes: scopesOf(token), origin: token.origin }))
+      return pageOf(shown, limit, ({ name }) => name)
     },
   )
 
   app.post<{ Body: NewToken }>(
     '/v1/tokens',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        tags,
-        summary: 'Make a token; the answer is the only one that shows it',
-        body: {
-          type: 'object',
-          additionalProperties: false,
-          required: ['name', 'scopes'],
-          properties: {
-            name: { type: 'string', maxLength: 64 },
-            scopes: { ...scopes, minItems: 1, uniqueItems: true },
-          },
-        },
-        response: {
-          201: answer('The token', object({ ...known, token: text('shown this once, kept nowhere') })),
-          ...problems(409, 422, 503),
-        },
+    operation('admin', tag, 'Make a token; the answer is the only one that shows it', {
+      body: closed({ name: { type: 'string', maxLength: 64 }, scopes: { ...scopes, minItems: 1, uniqueItems: true } }, [
+        'name',
+        'scopes',
+      ]),
+      response: {
+        201: answer('The token', object({ ...known, token: text('shown this once, kept nowhere') })),
+        ...problems(409, 422, 503),
       },
-    },
+    }),
     async ({ body, by }, reply) => {
       const changed = await changer.change(by, (state) => planCreate(state, body))
       return answerChange(reply.header('cache-control', 'no-store'), changed, (token) => reply.code(201).send(token))
@@ -105,15 +97,10 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
 
   app.delete<{ Params: { readonly name: string } }>(
     '/v1/tokens/:name',
-    {
-      config: { scope: 'admin' },
-      schema: {
-        tags,
-        summary: 'Delete a token: it is refused everywhere within a second',
-        params: object({ name: text('of the token') }),
-        response: { 204: { description: 'Deleted', type: 'null' }, ...problems(404, 422, 503) },
-      },
-    },
+    operation('admin', tag, 'Delete a token: it is refused everywhere within a second', {
+      params: object({ name: text('of the token') }),
+      response: { 204: deleted('Deleted'), ...problems(404, 422, 503) },
+    }),
     async ({ params: { name }, by }, reply) => {
       const changed = await changer.change(by, (state) => planDelete(state, name))
       return answerChange(reply, changed, () => reply.code(204).send())

@@ -1,45 +1,171 @@
+import { answerRowsMax } from '@weir/clickhouse/question-sql.ts'
+import { parseOutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
+import type { GivenParameters, ParsedQuestion, Question } from '@weir/core/usage/question.ts'
 import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
-import { problemType } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
-import { answerQuestion, questionAnswer, questionQuery } from '../http/answer-question.ts'
-import { object, problems, text } from '../http/schemas.ts'
+import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
+import { answer, object, problems, text, textOrNull } from '../http/schemas.ts'
 import type { Ports } from '../ports.ts'
 
-const rowProperties = {
-  ts: text('start of the step, with the offset of its zone; absent for `total`'),
-  subject: text('where `by` names it'),
-  key_id: text('where `by` names it'),
-  plan: text('where `by` names it'),
-  route: text('where `by` names it'),
-  method: text('where `by` names it'),
-  outcome: text('where `by` names it'),
-  denied_by: text('where `by` names it'),
+const parameter = (description: string) => ({ description })
+
+/** The parameters of a question. What is wrong with one is said by its parser, all at once. */
+const questionQuery = {
+  type: 'object',
+  properties: {
+    subject: parameter('whose; everybody together if absent'),
+    from: parameter('RFC 3339; 24 hours before `to` if absent'),
+    to: parameter('RFC 3339; now if absent'),
+    by: parameter('columns, separated by commas'),
+    step: parameter('hour, day, …'),
+    time_zone: parameter('IANA'),
+  },
+} as const
+
+/** The answer to a question whose rows look like this. */
+const questionAnswer = (description: string, row: object) =>
+  answer(
+    description,
+    object({
+      from: text('RFC 3339'),
+      to: text('RFC 3339'),
+      step: text('hour, day, …'),
+      time_zone: text('of the steps'),
+      complete_through: textOrNull(
+        'all before it is counted, but for what silent journals hold; null: nothing is known yet',
+      ),
+      silent: {
+        type: 'array',
+        description: 'journals that have said nothing for a minute while others did; what they hold is counted later',
+        items: object({ journal: text('process start'), since: text('its last mark') }),
+      },
+      cut_off: { type: 'boolean', description: 'whether there are more rows than are answered' },
+      rows: { type: 'array', items: row },
+    }),
+  )
+
+const named = text('where `by` names it')
+const ts = text('start of the step, with the offset of its zone; absent for `total`')
+const answers = text('answers')
+const quantile = (share: string) => ({
+  type: ['number', 'null'],
+  description: `milliseconds that ${share} of the answers took at most, within about a hundredth; null: there were none`,
+})
+
+const usageNames = {
+  ts,
+  subject: named,
+  key_id: named,
+  plan: named,
+  route: named,
+  method: named,
+  outcome: named,
+  denied_by: named,
+}
+const usageRow = {
+  ...usageNames,
   count: text('decisions'),
   allowed: text('decisions'),
   denied: text('decisions'),
   cost: text('units that the allowed ones used, corrections included'),
 }
-const named = ['ts', 'subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by']
 
-/** `GET /v1/usage`: who used what and when. */
-export function registerUsage(app: FastifyInstance, ports: Ports): void {
-  const questions = {
-    unavailable: problemType('usage-unavailable'),
-    askCompleteness: () => ports.askCompleteness('decisions'),
-    askRows: ports.askUsage,
-  }
+const outcomeNames = { ts, subject: named, route: named, method: named }
+const outcomeRow = {
+  ...outcomeNames,
+  count: answers,
+  status_1xx: answers,
+  status_2xx: answers,
+  status_3xx: answers,
+  status_4xx: text('answers; 499 are those whose client was gone before'),
+  status_5xx: answers,
+  broken: text('answers that did not go out whole'),
+  bytes_in: text('of the requests’ bodies'),
+  bytes_out: text('of the answers’ bodies'),
+  p50_ms: quantile('half'),
+  p90_ms: quantile('90 %'),
+  p99_ms: quantile('99 %'),
+}
+
+/** One kind of query of the rollups. */
+interface RollupRoute<Dimension extends string> {
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly row: Readonly<Record<string, object>>
+  /** Columns of a row that only some queries ask for. */
+  readonly optional: readonly string[]
+  readonly unavailable: (detail: string) => Problem
+  readonly rows: 'decisions' | 'outcomes'
+  readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuestion<Dimension>
+  readonly ask: (question: Question<Dimension>) => Promise<readonly object[]>
+}
+
+const iso = (ms: number) => new Date(ms).toISOString()
+const noAnswer = 'ClickHouse did not answer. Nothing is lost meanwhile; ask again later.'
+
+function register<Dimension extends string>(app: FastifyInstance, ports: Ports, route: RollupRoute<Dimension>): void {
+  const { path, summary, description, row, optional, unavailable, rows: kind, parse, ask } = route
   app.get<{ Querystring: Record<string, string | string[]> }>(
-    '/v1/usage',
+    path,
     {
       config: { scope: 'usage' },
       schema: {
         tags: ['usage'],
-        summary: 'Usage, summed',
+        summary,
         querystring: questionQuery,
-        response: { 200: questionAnswer('Usage', object(rowProperties, named)), ...problems(503) },
+        response: { 200: questionAnswer(description, object(row, optional)), ...problems(503) },
       },
     },
-    (request, reply) =>
-      answerQuestion(questions, parseUsageQuestion(request.query, ports.clock.nowMs()), request, reply),
+    async (request, reply) => {
+      const parsed = parse(request.query, ports.clock.nowMs())
+      if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
+      const { fromMs, toMs, step, timeZone } = parsed.question
+      try {
+        // First: what comes in between the two is then more than was claimed, and never less.
+        const { completeThroughMs, silent } = await ports.askCompleteness(kind)
+        const rows = await ask(parsed.question)
+        return {
+          from: iso(fromMs),
+          to: iso(toMs),
+          step,
+          time_zone: timeZone,
+          complete_through: completeThroughMs === undefined ? null : iso(completeThroughMs),
+          silent: silent.map(({ journal, sinceMs }) => ({ journal, since: iso(sinceMs) })),
+          cut_off: rows.length >= answerRowsMax,
+          rows,
+        }
+      } catch (error) {
+        request.log.error({ err: error }, 'a question could not be answered')
+        return answerProblem(reply, unavailable(noAnswer))
+      }
+    },
   )
+}
+
+/** `GET /v1/usage`: who used what and when. `GET /v1/outcomes`: how upstreams answered, and how fast. */
+export function registerUsage(app: FastifyInstance, ports: Ports): void {
+  register(app, ports, {
+    path: '/v1/usage',
+    summary: 'Usage, summed',
+    description: 'Usage',
+    row: usageRow,
+    optional: Object.keys(usageNames),
+    unavailable: usageUnavailable,
+    rows: 'decisions',
+    parse: parseUsageQuestion,
+    ask: ports.askUsage,
+  })
+  register(app, ports, {
+    path: '/v1/outcomes',
+    summary: 'Statuses, latencies and bytes of the answers of upstreams',
+    description: 'Outcomes',
+    row: outcomeRow,
+    optional: Object.keys(outcomeNames),
+    unavailable: outcomesUnavailable,
+    rows: 'outcomes',
+    parse: parseOutcomeQuestion,
+    ask: ports.askOutcomes,
+  })
 }

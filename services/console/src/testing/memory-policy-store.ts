@@ -3,10 +3,11 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { AuditLog } from '../audit-log.ts'
-import type { PolicyStore } from '../ports.ts'
+import type { PolicyReplica, Ports } from '../ports.ts'
 
 /** A policy topic that is an array: what tests have in place of Kafka. */
-export interface MemoryPolicyStore extends PolicyStore {
+export interface MemoryPolicyStore extends PolicyReplica {
+  readonly publish: Ports['publish']
   readonly state: PolicyState
   readonly published: readonly (readonly PolicyMessage[])[]
   /** While it is away nothing is taken. */

@@ -5,7 +5,7 @@ import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
-import { createAuditLog } from '../audit-log.ts'
+import { AuditLog } from '../audit-log.ts'
 import type { ChangeCounts, Ports } from '../ports.ts'
 import { createMemoryPolicyStore } from './memory-policy-store.ts'
 
@@ -56,7 +56,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
   const counts: Parameters<ChangeCounts>[] = []
   const requested: DeliveryV1[] = []
   const tested: string[] = []
-  const audit = createAuditLog()
+  const audit = new AuditLog()
   const store = createMemoryPolicyStore(audit)
   const ports: Ports = {
     askUsage: async (question) => {
@@ -82,6 +82,7 @@ export function openConsole(overrides: Partial<Ports> = {}) {
       },
     },
     policy: store,
+    publish: store.publish,
     audit,
     changeCounts: async (...asked) => {
       counts.push(asked)

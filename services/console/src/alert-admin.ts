@@ -5,13 +5,13 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { RecordSender } from '@weir/kafka/send-records.ts'
-import type { AlertDesk } from './ports.ts'
+import type { AlertAdmin } from './ports.ts'
 
 /** A row has at most a kilobyte or two; a broker takes a megabyte. */
 const rowsPerSendMax = 300
 
 /** Alerts are read in ClickHouse; what is asked for goes to alerting by Kafka, which is there whether alerting is or not. */
-export function createAlertDesk(client: ClickHouseClient, sender: RecordSender, clock: Clock): AlertDesk {
+export function createAlertAdmin(client: ClickHouseClient, sender: RecordSender, clock: Clock): AlertAdmin {
   return {
     list: (filter, part) => listAlerts(client, filter, part),
     find: (id) => findAlert(client, id),
