@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from './connect.ts'
 
 /** One partition in one life of its topic: a topic that is deleted and made again counts its offsets from 0 again. */
-export interface PartitionLife {
+export interface TopicIdPartition {
   /** `weir.decisions.v1` or `weir.outcomes.v1`. */
   readonly topic: string
   /** Kafka's id of the topic, a UUID. */
@@ -37,7 +37,7 @@ const ofAnotherLife = 'topic_id != {topicId:UUID}'
  */
 export async function readNumbers(
   client: ClickHouseClient,
-  life: PartitionLife,
+  life: TopicIdPartition,
   beforeOffset: bigint,
 ): Promise<Map<string, number>> {
   const params = { ...life, before: beforeOffset.toString() }
@@ -67,7 +67,7 @@ export async function readNumbers(
 }
 
 /** The last offset of the partition that is a row, in this life of the topic; undefined when none is. */
-export async function readLastOffset(client: ClickHouseClient, life: PartitionLife): Promise<bigint | undefined> {
+export async function readLastOffset(client: ClickHouseClient, life: TopicIdPartition): Promise<bigint | undefined> {
   const [row] = await ask<{ last: string; blocks: string }>(
     client,
     `SELECT max(to_offset) AS last, count() AS blocks FROM numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,

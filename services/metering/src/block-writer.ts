@@ -10,7 +10,7 @@ import type {
   DeadLetter,
   DeadLetterSink,
   InsertOutcome,
-  RepeatedBlock,
+  RetriedBlock,
   RowBlock,
   SideRows,
   UsageStore,
@@ -40,8 +40,8 @@ const asError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Err
 export class BlockWriter {
   readonly #partition: number
   readonly #options: WriterOptions
-  /** An insert since the last look was sent again. */
-  #isRepeated = false
+  /** An insert since the last repair was sent again. */
+  #wasRetried = false
 
   constructor(partition: number, options: WriterOptions) {
     this.#partition = partition
@@ -74,23 +74,23 @@ export class BlockWriter {
   }
 
   /**
-   * Looks whether a block that was sent more than once is in every table. Unless ClickHouse was restarted it is: then its list of
-   * what it took is right.
+   * Makes sure that every table has a block once that was sent more than once, by the owner before or by this one. If ClickHouse
+   * was not restarted since, its list of tokens has seen to that.
    */
-  async mend(owner: Owner, block: RepeatedBlock, isRecovery: boolean): Promise<void> {
+  async repair(owner: Owner, block: RetriedBlock, isRecovery: boolean): Promise<void> {
     const { store, log } = this.#options
-    if (!isRecovery && !this.#isRepeated) return
-    const found = await this.patiently(owner, () =>
-      whileBeating(owner, this.#options, (signal) => store.mend(block, { signal, isStale: () => owner.isStale() })),
+    if (!isRecovery && !this.#wasRetried) return
+    const report = await this.patiently(owner, () =>
+      whileBeating(owner, this.#options, (signal) => store.repair(block, { signal, isFenced: () => owner.isStale() })),
     )
-    this.#isRepeated = false
-    if (found === undefined) return
-    const { rows, rollups, unsure } = found
-    const where = { partition: this.#partition, block: block.token }
+    this.#wasRetried = false
+    if (report === undefined) return
+    const { rows, rollups, unsure } = report
+    const where = { partition: this.#partition, block: block.dedupToken }
     if (rows > 0 || rollups.length > 0) {
       log.warn(
         { ...where, rows, rollups },
-        'ClickHouse was killed while it took a block, and did not have it once in every table: mended',
+        'ClickHouse was killed while it took a block, and did not have it once in every table: repaired',
       )
     }
     if (unsure.length > 0) {
@@ -144,7 +144,7 @@ export class BlockWriter {
         return outcome
       }
       counters.insertRetries += 1
-      this.#isRepeated = true
+      this.#wasRetried = true
       await this.#wait(owner, outcome.error, failures)
       await this.untilNotInserting(owner, block.token)
     }

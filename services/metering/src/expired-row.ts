@@ -1,9 +1,9 @@
+import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { Expired } from './judge-start.ts'
-import type { PartitionLife } from './ports.ts'
 
 /** The row of weir.gaps for offsets that Kafka deleted unread. The same row however often it is noticed. */
-export function expiredRow({ topic, topicId, partition }: PartitionLife, { from, to }: Expired): object {
+export function expiredRow({ topic, topicId, partition }: TopicIdPartition, { from, to }: Expired): object {
   const unknown = formatTs(0)
   return {
     ...{ cause: 'expired', topic, topic_id: topicId, partition, journal: '00000000-0000-0000-0000-000000000000' },

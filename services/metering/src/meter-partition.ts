@@ -1,3 +1,4 @@
+import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { type Declared, type Encoder, writeNote } from '@weir/contracts/commit-note.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { BadShare } from './bad-share.ts'
@@ -8,7 +9,7 @@ import { expiredRow } from './expired-row.ts'
 import { type Expired, judgeStart, type Standing } from './judge-start.ts'
 import { Numbering } from './numbering.ts'
 import type { Owner } from './owner.ts'
-import type { BlockRecord, DeadLetter, PartitionLife } from './ports.ts'
+import type { BlockRecord, DeadLetter } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
 
 /** What all partitions of one topic share. */
@@ -37,7 +38,7 @@ export class PartitionMeter {
   readonly #options: MeterOptions
   readonly #place: MeteredPartition
   readonly #writer: BlockWriter
-  #life: PartitionLife
+  #life: TopicIdPartition
   #numbering = new Numbering(new Map())
   #bad = new BadShare()
   #soughtUpTo: bigint | undefined
@@ -150,7 +151,8 @@ export class PartitionMeter {
     if (block.rows > 0) {
       const timestampMs = records.at(-1)?.timestampMs ?? 0
       const months = block.months.map(({ lines }) => lines)
-      await this.#writer.mend(owner, { ...this.#life, table: kind.table, token, months, timestampMs }, isRecovery)
+      const retried = { ...this.#life, table: kind.table, dedupToken: token, months, timestampMs }
+      await this.#writer.repair(owner, retried, isRecovery)
     }
     // 4. Numbers, marks and gaps. After the rows, for a mark says that they are there. A crash after it repeats them, which changes nothing.
     await this.#writer.sides(owner, token, block.sides)

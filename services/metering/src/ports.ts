@@ -1,3 +1,6 @@
+import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
+import type { InDoubtBlock, RepairReport } from '@weir/clickhouse/repair/repair-block.ts'
+
 /** One record of a partition, as metering sees it: a consumed record is one. */
 export interface BlockRecord {
   readonly position: number
@@ -55,27 +58,10 @@ export type InsertOutcome =
   | { readonly kind: 'unreadable'; readonly error: Error }
   | { readonly kind: 'unavailable'; readonly error: Error }
 
-/** One partition in one life of its topic. */
-export interface PartitionLife {
-  readonly topic: string
-  readonly topicId: string
-  readonly partition: number
-}
-
-/** A block that was inserted again. */
-export interface RepeatedBlock extends PartitionLife {
-  readonly table: string
-  readonly token: string
-  readonly months: readonly Buffer[]
-  /** Of its last record: it cannot have been inserted before. */
+/** A block that was sent again, although the first request may have inserted it. */
+export interface RetriedBlock extends InDoubtBlock {
+  /** Of its last record: ClickHouse cannot have accepted the block before. */
   readonly timestampMs: number
-}
-
-/** What of a repeated block ClickHouse did not have. */
-export interface Mended {
-  readonly rows: number
-  readonly rollups: readonly string[]
-  readonly unsure: readonly string[]
 }
 
 export interface UsageStore {
@@ -84,13 +70,13 @@ export interface UsageStore {
   /** Whether an insert whose token begins so is still at work in ClickHouse. */
   isInserting(token: string): Promise<boolean>
   /** Each journal's highest number among the rows before an offset; of all rows without one. */
-  numbersBefore(life: PartitionLife, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
-  /** Makes sure that a repeated block is in every table, once; undefined if it needs no looking, for ClickHouse was not restarted. */
-  mend(
-    block: RepeatedBlock,
-    options: { readonly signal: AbortSignal; readonly isStale: () => boolean },
-  ): Promise<Mended | undefined>
-  lastInserted(life: PartitionLife): Promise<bigint | undefined>
+  numbersBefore(partition: TopicIdPartition, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
+  /** Makes sure that every table has a retried block once. Undefined where ClickHouse was not restarted, so that its tokens are right. */
+  repair(
+    block: RetriedBlock,
+    options: { readonly signal: AbortSignal; readonly isFenced: () => boolean },
+  ): Promise<RepairReport | undefined>
+  lastInserted(partition: TopicIdPartition): Promise<bigint | undefined>
 }
 
 export interface DeadLetterSink {

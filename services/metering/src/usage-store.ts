@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError, isInserting } from '@weir/clickhouse/insert.ts'
-import { mendBlock, startedAfter } from '@weir/clickhouse/mend/doubted-block.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
+import { repairBlock, startedAfter } from '@weir/clickhouse/repair/repair-block.ts'
 import type { UsageStore } from './ports.ts'
 
 /** Beyond every offset. */
@@ -24,9 +24,9 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number): Us
     },
     isInserting: (token) => isInserting(client, token),
     numbersBefore: (life, offset) => readNumbers(client, life, offset ?? endless),
-    async mend(block, options) {
+    async repair(block, options) {
       if (!(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
-      return mendBlock(client, block, options)
+      return repairBlock(client, block, options)
     },
     lastInserted: (life) => readLastOffset(client, life),
   }

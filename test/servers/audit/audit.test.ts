@@ -210,7 +210,7 @@ describe('an audit', () => {
     const { code, report } = await weirAudit('--repair')
     expect([code, report.left]).toEqual([0, []])
     expect(report.repaired).toEqual([
-      expect.stringMatching(/^made usage_1m anew for the hour from /),
+      expect.stringMatching(/^repaired usage_1m for the hour from /),
       'raised in Redis: 1 count of quotas',
     ])
   })

@@ -41,7 +41,7 @@ const damages: readonly [name: string, sql: (subjects: string, journal: string) 
 const twice = (table: string, rows: string) =>
   `INSERT INTO weir.${table} SELECT * FROM weir.${table} WHERE ${rows} SETTINGS insert_deduplicate = 0`
 
-describe('a block that is not in every table once is mended when it is inserted again', () => {
+describe('a block that is not in every table once is repaired when it is inserted again', () => {
   test.each(damages)('%s', async (_, damage) => {
     const [journal, second] = [newJournal("o'hare\\"), newJournal()]
     await stack.send([...journal.take(200), ...second.take(100)])

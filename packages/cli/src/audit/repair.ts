@@ -1,19 +1,26 @@
+import { randomUUID } from 'node:crypto'
 import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
-import { rebuildRollup } from '@weir/clickhouse/audit/rollups.ts'
 import type { Span } from '@weir/clickhouse/audit/span.ts'
+import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
+import { insertRows, type RawRow } from '@weir/clickhouse/repair/repair-rows.ts'
+import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 import type { AuditPorts, AuditResult } from './audit-all.ts'
+import type { MissingRecords } from './audit-kafka.ts'
 import { auditRollups, hourSpan } from './audit-rollups.ts'
-import { insertMissing } from './repair-rows.ts'
 
-/** Rows that arrive while a rollup is made anew may spoil it: then once more. */
-const rebuildsMax = 3
+/** Records as metering makes rows of them: their own bytes, with their place in Kafka before the closing brace. */
+const rowsOf = ({ partition, topicId, records }: MissingRecords): RawRow[] =>
+  records.map(({ value, offset }) => {
+    const place = `,"topic_id":"${topicId}","partition":${partition},"offset":${offset}}`
+    return { offset, line: Buffer.concat([value.subarray(0, -1), Buffer.from(place, 'latin1')]) }
+  })
 
 /**
- * Mends what an audit has found, raw rows first, then what is made of them; says line by line what it did. May be repeated, also
- * after a crash at any point: each step looks at what is there.
+ * Repairs what an audit has found, raw rows first, then what is made of them; reports line by line what it did. May be repeated,
+ * also after a crash at any point: each step looks at what is there.
  */
 export async function repair(
   ports: AuditPorts,
@@ -22,21 +29,22 @@ export async function repair(
   report: (line: string) => void,
 ): Promise<void> {
   const { clickhouse, servers, policy, nowMs, pause } = ports
+  const session = new RepairSession(clickhouse, `audit:${randomUUID()}`)
   // 1. Raw rows from Kafka. A crash after it leaves rollups that have them twice, or as they should be: step 2 looks.
   for (const missing of found.missing) {
-    const { inserted, refused, why } = await insertMissing(clickhouse, missing)
-    const where = `${missing.metered.topic}, partition ${missing.partition}`
+    const { metered, partition } = missing
+    const { inserted, refused, why } = await insertRows(session, metered.table, rowsOf(missing), String(partition))
+    const where = `${metered.topic}, partition ${partition}`
     if (inserted > 0) report(`inserted ${inserted} rows again from ${where}`)
     if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`)
   }
-  // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that lack rows: the next audit finds them.
-  for (let times = 1; times <= rebuildsMax; times += 1) {
-    const { differences } = await auditRollups(clickhouse, span, nowMs(), pause)
-    for (const { rollup, difference } of differences) {
-      await rebuildRollup(clickhouse, rollup, hourSpan(difference))
-      report(`made ${rollup.table} anew for the hour from ${new Date(difference.hourMs).toISOString()}`)
-    }
-    if (differences.length === 0) break
+  // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that differ: the next audit finds them.
+  const { differences } = await auditRollups(clickhouse, span, nowMs(), pause)
+  for (const { rollup, difference } of differences) {
+    const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
+    const outcome = await repairRollup(session, rollup, hourSpan(difference))
+    if (outcome === 'repaired') report(`repaired ${hour}`)
+    if (outcome === 'unsure') report(`could not compare ${hour}: rows arrived for it all the while`)
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.
   const { summable } = quotasOf(policy)

@@ -14,6 +14,8 @@ export interface Rollup {
   readonly keys: readonly string[]
   /** Columns of whole numbers that are summed. */
   readonly sums: readonly string[]
+  /** Those of `sums` that have no sign. */
+  readonly unsigned: ReadonlySet<string>
   /** How long its rows and those that they are made of are kept, the shorter of the two; undefined for ever. */
   readonly keptMs: number | undefined
 }
@@ -74,6 +76,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   return tables.flatMap(({ name, create_table_query: create }) => {
     const own = columns.filter(({ table }) => table === name)
     const keys = own.filter((column) => column.is_in_sorting_key === 1).map((column) => column.name)
+    const summed = own.filter(isSummed)
     const mine = views.filter(({ target }) => target === name)
     const [first] = mine
     if (first === undefined || !keys.includes('ts')) return []
@@ -84,7 +87,8 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
         selects: mine.map(({ select }) => select),
         columns: own.map((column) => column.name),
         keys,
-        sums: own.filter(isSummed).map((column) => column.name),
+        sums: summed.map((column) => column.name),
+        unsigned: new Set(summed.filter(({ type }) => type.includes('UInt64')).map((column) => column.name)),
         keptMs: shorter(
           keptMsOf(create),
           keptMsOf(tables.find((one) => one.name === first.source)?.create_table_query ?? ''),
@@ -98,8 +102,12 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
 const onlySpan = ({ source }: Rollup, span: Span) =>
   `additional_table_filters = {'${source}': ${quoted(withinSpan(span))}}`
 
-/** The statements by which a rollup's buckets of a span are made anew from the raw rows, in their order. */
-export function rebuildQueries(rollup: Rollup, span: Span): { query: string; params: Record<string, unknown> }[] {
+/**
+ * The statements that delete a rollup's buckets of a span and make them from the raw rows, in their order. Between them a query
+ * sees little of the span; a crash there leaves it so until the next repair. Rows that arrive meanwhile may be counted twice or
+ * not at all: compare again afterwards.
+ */
+export function rebuildQueries(rollup: Rollup, span: Span): string[] {
   const { table, selects, columns } = rollup
   const names = columns.join(', ')
   // Without deduplication: the same rows may have been inserted before, and deleted since.
@@ -107,17 +115,7 @@ export function rebuildQueries(rollup: Rollup, span: Span): { query: string; par
     (select) => `INSERT INTO ${table} (${names}) SELECT ${names} FROM (${select})
       SETTINGS insert_deduplicate = 0, async_insert = 0, ${onlySpan(rollup, span)}`,
   )
-  const remove = `DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`
-  return [remove, ...inserts].map((query) => ({ query, params: {} }))
-}
-
-/**
- * Makes the rollup's buckets of a span anew from the raw rows. Between the statements whoever asks sees little of the span; a
- * crash there leaves it so, and the next run makes it again. Rows that arrive meanwhile may be counted twice or not at all:
- * look again afterwards.
- */
-export async function rebuildRollup(client: ClickHouseClient, rollup: Rollup, span: Span): Promise<void> {
-  for (const { query } of rebuildQueries(rollup, span)) await client.command({ query })
+  return [`DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`, ...inserts]
 }
 
 /** Bucket by bucket, one row each, without those that add nothing: ClickHouse drops such rows when it merges. */

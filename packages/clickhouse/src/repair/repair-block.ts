@@ -1,0 +1,149 @@
+import { findRollups, type Rollup } from '../audit/rollups.ts'
+import { type Span, withinSpan } from '../audit/span.ts'
+import type { ClickHouseClient } from '../connect.ts'
+import { isInserting } from '../insert.ts'
+import type { TopicIdPartition } from '../number-queries.ts'
+import { type RollupOutcome, repairRollup, subjectsMax } from './repair-rollup.ts'
+import { repairBlockRows } from './repair-rows.ts'
+import { type RepairOptions, RepairSession } from './repair-session.ts'
+
+/** A block that was sent more than once: each table may have it, lack it, or have it twice. */
+export interface InDoubtBlock extends TopicIdPartition {
+  readonly table: string
+  /** The deduplication token that it was inserted under. */
+  readonly dedupToken: string
+  /** Its rows as they were inserted, month by month. */
+  readonly months: readonly Buffer[]
+}
+
+/** What a repair found. */
+export interface RepairReport {
+  /** Raw rows that were missing or stood there twice. */
+  readonly rows: number
+  /** Rollups whose sums were wrong, and are right now. */
+  readonly rollups: readonly string[]
+  /** Rollups that others wrote into all the while, so that they could not be compared. */
+  readonly unsure: readonly string[]
+}
+
+const hourMs = 3_600_000
+
+function rowsOf(months: readonly Buffer[]) {
+  const lines = months.flatMap((month) => month.toString('utf8').split('\n')).filter((line) => line !== '')
+  return lines.map((line) => {
+    const { offset, ts, subject }: { offset: number; ts: string; subject: string } = JSON.parse(line)
+    return { line, offset, subject, tsMs: Date.parse(`${ts.replace(' ', 'T')}Z`) }
+  })
+}
+
+/** The hours that the rows fall in, neighbours as one span: a row with a wrong clock must not have months compared. */
+function hoursOf(rows: readonly { readonly tsMs: number }[]): Span[] {
+  const hours = new Set(rows.map(({ tsMs }) => Math.floor(tsMs / hourMs) * hourMs))
+  const spans: Span[] = []
+  for (const fromMs of [...hours].sort((a, b) => a - b)) {
+    const last = spans.at(-1)
+    if (last?.toMs === fromMs) spans[spans.length - 1] = { ...last, toMs: fromMs + hourMs }
+    else spans.push({ fromMs, toMs: fromMs + hourMs })
+  }
+  return spans
+}
+
+/**
+ * Whether ClickHouse was started after a time, as its own clock tells how long it has run. Only a block that it accepted before
+ * it was killed can be in some tables and not in others.
+ */
+export async function startedAfter(client: ClickHouseClient, tsMs: number): Promise<boolean> {
+  const answer = await client.query({ query: 'SELECT uptime() AS seconds', format: 'JSONEachRow' })
+  const [row] = await answer.json<{ seconds: number }>()
+  return Date.now() - Number(row?.seconds ?? 0) * 1_000 > tsMs
+}
+
+/** A delete of one block takes well under a second; if one does not end, the whole block is tried again. */
+const deletesMsMax = 30_000
+
+/**
+ * Waits for deletes that a killed server was at. They go on by themselves at its next start, part by part: what is counted before
+ * they end may be gone a moment later.
+ */
+async function waitForDeletes(session: RepairSession): Promise<void> {
+  const endMs = performance.now() + deletesMsMax
+  for (let attempt = 0; ; attempt += 1) {
+    const undone = await session.query<{ table: string }>(
+      `SELECT DISTINCT table FROM system.mutations
+        WHERE database = currentDatabase() AND NOT is_done AND NOT is_killed AND command LIKE '%_row_exists%'`,
+    )
+    if (undone.length === 0) return
+    const tables = undone.map(({ table }) => table).join(', ')
+    if (performance.now() > endMs) throw new Error(`ClickHouse still deletes rows of ${tables}`)
+    await session.pause(attempt)
+  }
+}
+
+/** The subject of unauthenticated callers: their records come by every partition, also where rows of only one are there yet. */
+const unauthenticated = '_unauthenticated'
+
+/**
+ * Of some subjects those whose rows came by several partitions, so that several processes write their buckets: all of them where
+ * partitions were added.
+ */
+async function sharedAmong(session: RepairSession, { source }: Rollup, span: Span): Promise<ReadonlySet<string>> {
+  const rows = await session.query<{ subject: string }>(
+    `SELECT subject FROM ${source} WHERE ${withinSpan(span)} GROUP BY subject HAVING uniqExact(partition) > 1`,
+  )
+  return new Set([...rows.map(({ subject }) => subject), unauthenticated])
+}
+
+/** Repairs the buckets of a block's subjects: all other buckets of its hours are other blocks' business. */
+async function repairOfSubjects(
+  session: RepairSession,
+  rollup: Rollup,
+  span: Span,
+  subjects: readonly string[],
+): Promise<RollupOutcome[]> {
+  if (!rollup.keys.includes('subject')) return [await repairRollup(session, rollup, span)]
+  const outcomes: RollupOutcome[] = []
+  for (let at = 0; at < subjects.length; at += subjectsMax) {
+    const some = subjects.slice(at, at + subjectsMax)
+    const shared = await sharedAmong(session, rollup, { ...span, subjects: some })
+    for (const isShared of [false, true]) {
+      const mine = some.filter((subject) => shared.has(subject) === isShared)
+      if (mine.length > 0) outcomes.push(await repairRollup(session, rollup, { ...span, subjects: mine }, isShared))
+    }
+  }
+  return outcomes
+}
+
+/**
+ * Compares every table with a block that is in doubt, and repairs what differs. A server that is killed may have written a block's
+ * token and not its part, or its part and not its token: for MergeTree these are two steps. Sent again, the block is then in that
+ * table never, or twice, while the other tables have it once. Safe to repeat, also after a crash within.
+ */
+export async function repairBlock(
+  client: ClickHouseClient,
+  block: InDoubtBlock,
+  options: RepairOptions = {},
+): Promise<RepairReport> {
+  const { dedupToken, table, months } = block
+  const rows = rowsOf(months)
+  if (rows.length === 0) return { rows: 0, rollups: [], unsure: [] }
+  // What an attempt before has begun must be over before anything is counted.
+  if (await isInserting(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
+  const session = new RepairSession(client, dedupToken, options)
+  await waitForDeletes(session)
+  const wrong = await repairBlockRows(session, { ...block, rows })
+
+  const subjects = [...new Set(rows.map(({ subject }) => subject))]
+  const repaired: string[] = []
+  const unsure: string[] = []
+  for (const rollup of await findRollups(client)) {
+    if (rollup.source !== table) continue
+    const keptFromMs = rollup.keptMs === undefined ? 0 : Date.now() - rollup.keptMs
+    const outcomes: RollupOutcome[] = []
+    for (const span of hoursOf(rows)) {
+      if (span.fromMs >= keptFromMs) outcomes.push(...(await repairOfSubjects(session, rollup, span, subjects)))
+    }
+    if (outcomes.includes('repaired')) repaired.push(rollup.table)
+    if (outcomes.includes('unsure')) unsure.push(rollup.table)
+  }
+  return { rows: wrong, rollups: repaired, unsure }
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import { correctionLines, missingSums, type SumsRow } from '../audit/rollup-sums.ts'
+import { type Rollup, rebuildQueries } from '../audit/rollups.ts'
+import type { Span } from '../audit/span.ts'
+import type { RepairSession } from './repair-session.ts'
+
+/** `unsure`: others wrote the buckets all the while, so that they could not be compared. */
+export type RollupOutcome = 'right' | 'repaired' | 'unsure'
+
+/** Others' inserts take well under a second each, with pauses between; a table that finds no quiet moment in this time is reported. */
+const quietMsMax = 30_000
+/** Another process may repair the same sums: then what both have added is taken away again, until chance parts the two. */
+const writesMax = 20
+/** Subjects that a statement names: its text stays far below the 256 kB that ClickHouse reads of one. */
+export const subjectsMax = 500
+
+interface WriteState {
+  /** Changes with every insert into the span, of the rollup or of its raw rows. */
+  readonly parts: string
+  /** Query ids of all inserts under way. */
+  readonly inserts: readonly string[]
+}
+
+async function readWriteState(session: RepairSession, { table, source }: Rollup, span: Span): Promise<WriteState> {
+  // A part without times belongs to a table that is not partitioned by time: it may reach into any span.
+  const parts = await session.query(
+    `SELECT table, partition, max(max_block_number) AS last FROM system.parts
+      WHERE database = currentDatabase() AND table IN {tables:Array(String)} AND active AND (max_time = toDateTime(0)
+        OR max_time >= fromUnixTimestamp64Milli({fromMs:Int64}) AND min_time < fromUnixTimestamp64Milli({toMs:Int64}))
+      GROUP BY table, partition ORDER BY table, partition`,
+    { tables: [table, source], fromMs: span.fromMs, toMs: span.toMs },
+  )
+  // After the parts: an insert that has one of its parts among them and not yet the other is among these.
+  const inserts = await session.query<{ query_id: string }>(
+    "SELECT query_id FROM system.processes WHERE query_kind = 'Insert'",
+  )
+  return { parts: JSON.stringify(parts), inserts: inserts.map(({ query_id }) => query_id) }
+}
+
+/**
+ * What is missing in buckets that others write, in a moment in which nothing is half-way into them: the inserts that were under
+ * way at its beginning are waited for, and none has reached the span until its end. Undefined where there was no such moment.
+ */
+async function missingInQuiet(
+  session: RepairSession,
+  rollup: Rollup,
+  span: Span,
+  endMs: number,
+): Promise<SumsRow[] | undefined> {
+  const { parts, inserts } = await readWriteState(session, rollup, span)
+  for (let isBusy = inserts.length > 0; isBusy; ) {
+    if (performance.now() > endMs) return undefined
+    await session.pause(0)
+    const now = await readWriteState(session, rollup, span)
+    if (now.parts !== parts) return undefined
+    isBusy = now.inserts.some((id) => inserts.includes(id))
+  }
+  const missing = await missingSums(session, rollup, span)
+  return (await readWriteState(session, rollup, span)).parts === parts ? missing : undefined
+}
+
+async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, missing: readonly SumsRow[]) {
+  const { table, columns, keys, sums } = rollup
+  if (columns.length === keys.length + sums.length) {
+    await session.insert(table, correctionLines(rollup, missing), randomUUID())
+    return
+  }
+  // States of quantiles cannot be subtracted.
+  const subjects = [...new Set(missing.map(({ subject = '' }) => subject))]
+  const isNamed = keys.includes('subject') && subjects.length <= subjectsMax
+  for (const query of rebuildQueries(rollup, isNamed ? { ...span, subjects } : span)) await session.command(query)
+}
+
+/**
+ * Makes a rollup's buckets of a span what the raw rows say, also while others insert: what differs is added or taken away, so
+ * that no query sees less meanwhile; where a rollup keeps quantiles, the buckets are made from the raw rows. Several processes
+ * may repair the same buckets at once. Safe to repeat, also after a crash within.
+ *
+ * @param isShared whether other processes may insert into these buckets. Only then a quiet moment is waited for.
+ */
+export async function repairRollup(
+  session: RepairSession,
+  rollup: Rollup,
+  span: Span,
+  isShared = true,
+): Promise<RollupOutcome> {
+  let endMs = performance.now() + quietMsMax
+  for (let writes = 0; writes < writesMax && performance.now() < endMs; ) {
+    if (isShared || writes > 0) await session.pause(writes)
+    const missing = isShared
+      ? await missingInQuiet(session, rollup, span, endMs)
+      : await missingSums(session, rollup, span)
+    if (missing === undefined) continue
+    if (missing.length === 0) return writes > 0 ? 'repaired' : 'right'
+    // Written immediately: the longer after the comparison, the more likely another process has written the same.
+    await writeMissing(session, rollup, span, missing)
+    writes += 1
+    endMs = performance.now() + quietMsMax
+  }
+  return 'unsure'
+}

@@ -1,0 +1,117 @@
+import { isDataError } from '../insert.ts'
+import type { TopicIdPartition } from '../number-queries.ts'
+import type { RepairSession } from './repair-session.ts'
+
+/** A row as a raw table should have it: one JSON object, and its offset in Kafka. */
+export interface RawRow {
+  readonly offset: number
+  readonly line: string | Buffer
+}
+
+/** What became of rows that were inserted again. */
+export interface InsertedRows {
+  readonly inserted: number
+  /** Rows that ClickHouse refuses, with its words for the first. */
+  readonly refused: number
+  readonly why: string
+}
+
+/** Rows of one insert: some 10 MB, as metering's own blocks. */
+const rowsPerInsert = 20_000
+
+/**
+ * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. The rollups get
+ * the rows too, whether they lacked them or not: compare those afterwards. `run` is new for each attempt, because rows that were
+ * inserted once and deleted since must not count as a repeat.
+ */
+export async function insertRows(
+  session: RepairSession,
+  table: string,
+  rows: readonly RawRow[],
+  run: string,
+): Promise<InsertedRows> {
+  let result: InsertedRows = { inserted: 0, refused: 0, why: '' }
+  const lineBreak = Buffer.from('\n')
+  const insert = async (some: readonly RawRow[]): Promise<void> => {
+    const [first] = some
+    if (first === undefined) return
+    const lines = Buffer.concat(some.flatMap(({ line }) => [Buffer.from(line), lineBreak]))
+    try {
+      await session.insert(table, lines, `${run}:${first.offset}-${some.at(-1)?.offset}`)
+      result = { ...result, inserted: result.inserted + some.length }
+    } catch (error) {
+      if (!isDataError(error)) throw error
+      if (some.length === 1) {
+        const why = result.why || (error instanceof Error ? error.message : String(error))
+        result = { ...result, refused: result.refused + 1, why }
+        return
+      }
+      const middle = some.length >> 1
+      await insert(some.slice(0, middle))
+      await insert(some.slice(middle))
+    }
+  }
+  for (let at = 0; at < rows.length; at += rowsPerInsert) await insert(rows.slice(at, at + rowsPerInsert))
+  return result
+}
+
+/** The raw rows of one block. */
+export interface BlockRows extends TopicIdPartition {
+  readonly table: string
+  /** Never empty. */
+  readonly rows: readonly (RawRow & { readonly tsMs: number })[]
+}
+
+/** Each attempt has a token of its own, for ClickHouse may remember that of the one before without its rows. More than one needs two kills. */
+const attemptsMax = 5
+
+const inRange = `partition = {partition:UInt16} AND topic_id = {topicId:UUID} AND offset BETWEEN {from:UInt64} AND {to:UInt64}
+  AND ts BETWEEN fromUnixTimestamp64Milli({fromMs:Int64}, 'UTC') AND fromUnixTimestamp64Milli({toMs:Int64}, 'UTC')`
+
+/** From the smallest to the largest of each; without spreading, for a block may have more rows than a call takes arguments. */
+function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
+  let [from, to, fromMs, toMs] = [Number.MAX_SAFE_INTEGER, 0, Number.MAX_SAFE_INTEGER, 0]
+  for (const { offset, tsMs } of rows) {
+    from = Math.min(from, offset)
+    to = Math.max(to, offset)
+    fromMs = Math.min(fromMs, tsMs)
+    toMs = Math.max(toMs, tsMs)
+  }
+  return { topic, topicId, partition, from, to, fromMs, toMs }
+}
+
+/**
+ * Makes each row of a block stand in the raw table once, and `weir.numbers` know them. Returns how many rows were missing or
+ * stood there twice.
+ */
+export async function repairBlockRows(session: RepairSession, block: BlockRows): Promise<number> {
+  const { table, rows } = block
+  const range = rangeOf(block)
+  let wrong = 0
+  for (let attempt = 1; ; attempt += 1) {
+    const found = await session.query<{ offset: string; times: string }>(
+      `SELECT offset, count() AS times FROM ${table} WHERE ${inRange} GROUP BY offset`,
+      range,
+    )
+    let present = new Set(found.map(({ offset }) => Number(offset)))
+    // Equal rows cannot be told apart: all of them are deleted and inserted again.
+    if (found.some(({ times }) => Number(times) > 1)) {
+      await session.command(`DELETE FROM ${table} WHERE ${inRange} SETTINGS lightweight_deletes_sync = 2`, range)
+      present = new Set()
+    }
+    const missing = rows.filter(({ offset }) => !present.has(offset))
+    if (missing.length === 0) break
+    if (attempt > attemptsMax) throw new Error(`${table} does not keep ${missing.length} rows of a block`)
+    wrong = Math.max(wrong, missing.length)
+    const { refused, why } = await insertRows(session, table, missing, String(attempt))
+    if (refused > 0) throw new Error(`${table} refuses ${refused} rows of a block: ${why}`)
+  }
+  // Only the smallest and the largest of weir.numbers' rows count: one row too many does no harm.
+  await session.command(
+    `INSERT INTO numbers (topic, topic_id, partition, journal, from_offset, to_offset, from_seq, to_seq)
+      SELECT {topic:String}, r.topic_id, r.partition, r.journal, min(r.offset), max(r.offset), min(r.seq), max(r.seq)
+      FROM ${table} AS r WHERE ${inRange} GROUP BY ALL SETTINGS insert_deduplicate = 0, async_insert = 0`,
+    range,
+  )
+  return wrong
+}

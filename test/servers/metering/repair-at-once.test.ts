@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { findRollups } from '@weir/clickhouse/audit/rollups.ts'
+import { quoted } from '@weir/clickhouse/audit/span.ts'
+import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { type InDoubtBlock, repairBlock } from '@weir/clickhouse/repair/repair-block.ts'
+import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
+import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+
+let stack: MeteringStack
+beforeAll(async () => {
+  stack = await openMeteringStack()
+})
+afterAll(() => stack?.close())
+
+const topicId = randomUUID()
+
+/** A block of so many records, as metering inserts it. */
+function blockOf(records: readonly string[], partition: number): InDoubtBlock {
+  const lines = records.map(
+    (record, offset) => `${record.slice(0, -1)},"topic_id":"${topicId}","partition":${partition},"offset":${offset}}\n`,
+  )
+  const token = `${topicId}:${partition}:0-${records.length - 1}`
+  const months = [Buffer.from(lines.join(''))]
+  return { topic: topics.decisions, topicId, partition, table: 'decisions', dedupToken: token, months }
+}
+
+test('processes that repair the same tables at the same time leave what one would', async () => {
+  const journal = newJournal()
+  // One subject in several partitions, as after partitions were added: each process repairs what the others repair too.
+  const blocks = [0, 1, 2].map((partition) => blockOf(journal.take(100, partition), partition))
+  for (const { table, dedupToken, months } of blocks) {
+    await insertBlock(stack.client, { table, token: dedupToken, lines: months[0] ?? Buffer.alloc(0) })
+  }
+  for (const [table, rows] of [
+    ['usage_15m', `subject = ${quoted(journal.subject)}`],
+    ['usage_total_15m', '1'],
+  ]) {
+    const query = `DELETE FROM weir.${table} WHERE ${rows} SETTINGS lightweight_deletes_sync = 2`
+    await stack.client.command({ query })
+  }
+  const reports = await Promise.all(blocks.map((block) => repairBlock(stack.client, block)))
+  expect(reports.map(({ unsure }) => unsure)).toEqual([[], [], []])
+  expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
+  const [total] = await stack.rows<{ n: number }>('SELECT toUInt32(sum(count)) AS n FROM weir.usage_total_15m')
+  expect(total).toEqual({ n: 300 })
+})
+
+test('rows that a delete is about to take, which a kill interrupted, are not taken for rows that stay', async () => {
+  const journal = newJournal()
+  const block = { ...blockOf(journal.take(100), 3), dedupToken: randomUUID() }
+  const { table, dedupToken, months } = block
+  await insertBlock(stack.client, { table, token: dedupToken, lines: months[0] ?? Buffer.alloc(0) })
+  const command = (query: string) => stack.client.command({ query })
+  // The state between a start and the moment in which the server goes on with it.
+  await command('SYSTEM STOP MERGES weir.decisions')
+  await command(`DELETE FROM ${table} WHERE subject = ${quoted(journal.subject)} SETTINGS lightweight_deletes_sync = 0`)
+  const asked = Promise.withResolvers<boolean>()
+  const client = new Proxy(stack.client, {
+    get: (target, name) => {
+      const member = Reflect.get(target, name)
+      if (name !== 'query') return typeof member === 'function' ? member.bind(target) : member
+      return (given: { query: string }) => {
+        if (given.query.includes('system.mutations')) asked.resolve(false)
+        return target.query(given)
+      }
+    },
+  })
+  const repairing = repairBlock(client, block)
+  const isOver = await Promise.race([repairing.then(() => true), asked.promise])
+  await command('SYSTEM START MERGES weir.decisions')
+  expect(isOver).toBe(false)
+  expect(await repairing).toMatchObject({ rows: 100, unsure: [] })
+  expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
+})
+
+const countOf = async (table: string, subject: string) => {
+  const [row] = await stack.rows<{ n: number }>(
+    `SELECT toUInt32(sum(count)) AS n FROM weir.${table} WHERE subject = ${quoted(subject)}`,
+  )
+  return row?.n
+}
+
+test('an hour is repaired exactly while other processes insert, into it and into later ones', async () => {
+  const [old, now] = [newJournal(), newJournal()]
+  const nowMs = Date.now()
+  const earlierMs = nowMs - 3 * 3_600_000
+  const hourOf = (ms: number) => {
+    const fromMs = Math.floor(ms / 3_600_000) * 3_600_000
+    return { fromMs, toMs: fromMs + 3_600_000 }
+  }
+  let offset = 0
+  const insert = async (journal: typeof old, tsMs = Date.now()) => {
+    const records = journal.take(10, 4, { tsMs })
+    const lines = records.map((record) => {
+      offset += 1
+      return `${record.slice(0, -1)},"topic_id":"${topicId}","partition":4,"offset":${offset}}\n`
+    })
+    await insertBlock(stack.client, { table: 'decisions', lines: Buffer.from(lines.join('')), token: randomUUID() })
+  }
+  await insert(old, earlierMs)
+  await insert(now, nowMs)
+  for (const { subject } of [old, now]) {
+    const query = `DELETE FROM weir.usage_15m WHERE subject = ${quoted(subject)} SETTINGS lightweight_deletes_sync = 2`
+    await stack.client.command({ query })
+  }
+  const rollup = (await findRollups(stack.client)).find(({ table }) => table === 'usage_15m')
+  if (rollup === undefined) throw new Error('there is no usage_15m')
+  let isOver = false
+  // Without a pause: there is no moment in which no insert is under way.
+  const busy = Array.from({ length: 2 }, async () => {
+    while (!isOver) await insert(now)
+  })
+  const session = new RepairSession(stack.client, randomUUID())
+  const outcome = await repairRollup(session, rollup, hourOf(earlierMs))
+  isOver = true
+  await Promise.all(busy)
+  expect(outcome).toBe('repaired')
+  expect(await countOf('usage_15m', old.subject)).toBe(10)
+
+  isOver = false
+  const others = Array.from({ length: 2 }, async () => {
+    while (!isOver) {
+      await insert(now)
+      await delay(200)
+    }
+  })
+  const repaired = await repairRollup(session, rollup, hourOf(nowMs))
+  isOver = true
+  await Promise.all(others)
+  expect(repaired).toBe('repaired')
+  expect(await countOf('usage_15m', now.subject)).toBe(await countOf('decisions', now.subject))
+})
