@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from './connect.ts'
+import { countsAsNumbers, readRows } from './read-rows.ts'
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -24,23 +25,19 @@ export async function readRaisedIds(
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {
-  const answer = await client.query({
-    query: `SELECT DISTINCT toString(id) AS id FROM alerts WHERE id IN (${listOf(ids)}) AND state = 'raised'`,
-    format: 'JSONEachRow',
-    abort_signal: signal,
-  })
-  return (await answer.json<{ id: string }>()).map(({ id }) => id)
+  const query = `SELECT DISTINCT toString(id) AS id FROM alerts WHERE id IN (${listOf(ids)}) AND state = 'raised'`
+  const rows = await readRows<{ id: string }>(client, query, {}, { abort_signal: signal })
+  return rows.map(({ id }) => id)
 }
 
 /** Alerts by their ids, each once; those that are not known are left out. */
 export async function readAlertsById(client: ClickHouseClient, ids: readonly string[]): Promise<AlertRow[]> {
   if (ids.length === 0) return []
-  const answer = await client.query({
-    query: `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM alerts
+  return readRows<AlertRow>(
+    client,
+    `SELECT toString(id) AS id, type, subject, toString(time) AS time, data FROM alerts
       WHERE id IN (${listOf(ids)}) LIMIT 1 BY id`,
-    format: 'JSONEachRow',
-  })
-  return answer.json<AlertRow>()
+  )
 }
 
 /** A delivery that ClickHouse has no end of. Times in milliseconds since the epoch. */
@@ -70,8 +67,9 @@ export async function readUnfinished(
   },
 ): Promise<UnfinishedRow[]> {
   const { days, settleSeconds, limit, after } = options
-  const answer = await client.query({
-    query: `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, (at, attempt)) AS attempts,
+  const rows = await readRows<Omit<UnfinishedRow, 'alert_id'> & { readonly alert: string }>(
+    client,
+    `SELECT toString(d.alert_id) AS alert, endpoint, argMax(attempt, (at, attempt)) AS attempts,
         toInt64(toUnixTimestamp64Milli(ifNull(argMax(next_try, (at, attempt)), max(at)))) AS due_ms,
         toInt64(maxIf(toUnixTimestamp64Milli(at), outcome = 'requested')) AS requested_ms,
         if(requested_ms = 0, toInt64(min(toUnixTimestamp64Milli(at))), requested_ms) AS began_ms
@@ -83,13 +81,15 @@ export async function readUnfinished(
         AND (began_ms, alert, endpoint) > ({ms:Int64}, {id:String}, {endpoint:String})
       ORDER BY began_ms, alert, endpoint
       LIMIT {limit:UInt32}`,
-    query_params: {
-      ...{ days, settle: settleSeconds, limit },
-      ...{ ms: after?.began_ms ?? 0, id: after?.alert_id ?? '', endpoint: after?.endpoint ?? '' },
+    {
+      days,
+      settle: settleSeconds,
+      limit,
+      ms: after?.began_ms ?? 0,
+      id: after?.alert_id ?? '',
+      endpoint: after?.endpoint ?? '',
     },
-    format: 'JSONEachRow',
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
-  })
-  const rows = await answer.json<Omit<UnfinishedRow, 'alert_id'> & { readonly alert: string }>()
+    { clickhouse_settings: countsAsNumbers },
+  )
   return rows.map(({ alert, ...row }) => ({ alert_id: alert, ...row }))
 }

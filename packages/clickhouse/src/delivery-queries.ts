@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from './connect.ts'
+import { readRows } from './read-rows.ts'
 
 /** Which alerts, or deliveries, are asked for; times in milliseconds since the epoch. */
 export interface AlertFilter {
@@ -46,11 +47,13 @@ const inTime = (column: string) =>
 const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: AlertFilter) => ({
   from: fromMs,
   to: toMs,
-  ...{ subject, type, endpoint },
+  subject,
+  type,
+  endpoint,
 })
 
 /** Alerts, the newest first. `limit` of them after the one that `after` names by its time and id. */
-export async function listAlerts(
+export function listAlerts(
   client: ClickHouseClient,
   filter: AlertFilter,
   {
@@ -58,8 +61,9 @@ export async function listAlerts(
     after,
   }: { readonly limit: number; readonly after?: { readonly timeMs: number; readonly id: string } | undefined },
 ): Promise<ListedAlert[]> {
-  const answer = await client.query({
-    query: `SELECT ${alertColumns}, deliveries FROM (
+  return readRows<ListedAlert>(
+    client,
+    `SELECT ${alertColumns}, deliveries FROM (
         SELECT id, type, subject, time, state, data FROM alerts
         WHERE ${inTime('time')} AND ({subject:String} = '' OR subject = {subject:String})
           AND ({type:String} = '' OR type = {type:String})
@@ -73,10 +77,8 @@ export async function listAlerts(
         ) GROUP BY alert_id
       ) AS d ON d.alert_id = a.id
       ORDER BY a.time DESC, toString(a.id) DESC`,
-    query_params: { ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
-    format: 'JSONEachRow',
-  })
-  return answer.json<ListedAlert>()
+    { ...parametersOf(filter), limit, afterMs: after?.timeMs ?? 0, afterId: after?.id ?? '' },
+  )
 }
 
 /** One alert, with every step of its deliveries; undefined if there is none of this id. */
@@ -86,22 +88,20 @@ export async function findAlert(
 ): Promise<
   { readonly alert: Omit<ListedAlert, 'deliveries'>; readonly deliveries: readonly ListedDelivery[] } | undefined
 > {
-  const query_params = { id }
-  const alerts = await client.query({
-    query: `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
-    query_params,
-    format: 'JSONEachRow',
-  })
-  const [alert] = await alerts.json<Omit<ListedAlert, 'deliveries'>>()
+  const [alert] = await readRows<Omit<ListedAlert, 'deliveries'>>(
+    client,
+    `SELECT ${alertColumns} FROM alerts AS a WHERE a.id = {id:UUID} LIMIT 1`,
+    { id },
+  )
   if (alert === undefined) return undefined
-  const deliveries = await client.query({
-    query: `SELECT endpoint, attempt, ${rfc3339('d.at')} AS at, outcome, status, ms, error,
+  const deliveries = await readRows<ListedDelivery>(
+    client,
+    `SELECT endpoint, attempt, ${rfc3339('d.at')} AS at, outcome, status, ms, error,
         if(isNull(d.next_try), NULL, ${rfc3339('assumeNotNull(d.next_try)')}) AS next_try, answer
       FROM deliveries AS d FINAL WHERE d.alert_id = {id:UUID} ORDER BY d.at, attempt, endpoint`,
-    query_params,
-    format: 'JSONEachRow',
-  })
-  return { alert, deliveries: await deliveries.json<ListedDelivery>() }
+    { id },
+  )
+  return { alert, deliveries }
 }
 
 /** A delivery that came to an end without the endpoint having taken the alert. */
@@ -113,21 +113,20 @@ export interface FailedDelivery {
 }
 
 /** Of the deliveries whose last step was in that time those that were given up or dropped, the oldest first. */
-export async function listFailedDeliveries(
+export function listFailedDeliveries(
   client: ClickHouseClient,
   filter: AlertFilter,
   limit: number,
 ): Promise<FailedDelivery[]> {
-  const answer = await client.query({
-    query: `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
+  return readRows<FailedDelivery>(
+    client,
+    `SELECT toString(alert_id) AS alert_id, any(alert_type) AS alert_type, any(subject) AS subject, endpoint
       FROM deliveries AS d
       WHERE d.at >= fromUnixTimestamp64Milli({from:Int64}) AND ({subject:String} = '' OR d.subject = {subject:String})
         AND ({type:String} = '' OR d.alert_type = {type:String}) AND ({endpoint:String} = '' OR d.endpoint = {endpoint:String})
       GROUP BY d.alert_id, d.endpoint
       HAVING argMax(outcome, (at, attempt)) IN ('given_up', 'dropped') AND max(at) < fromUnixTimestamp64Milli({to:Int64})
       ORDER BY max(at), alert_id, endpoint LIMIT {limit:UInt32}`,
-    query_params: { ...parametersOf(filter), limit },
-    format: 'JSONEachRow',
-  })
-  return answer.json<FailedDelivery>()
+    { ...parametersOf(filter), limit },
+  )
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { ClickHouseError } from '@clickhouse/client'
 import type { ClickHouseClient } from './connect.ts'
+import { readRows } from './read-rows.ts'
 
 /** One block of rows, whole or not at all. */
 export interface Block {
@@ -62,12 +63,8 @@ export async function insertBlock(client: ClickHouseClient, block: Block): Promi
 
 /** Whether the server still works on an insert whose token begins so. */
 export async function isInserting(client: ClickHouseClient, token: string): Promise<boolean> {
-  const answer = await client.query({
-    query: 'SELECT count() > 0 AS busy FROM system.processes WHERE startsWith(query_id, {id:String})',
-    query_params: { id: queryIdOf(token) },
-    format: 'JSONEachRow',
-  })
-  const [row] = await answer.json<{ busy: boolean }>()
+  const query = 'SELECT count() > 0 AS busy FROM system.processes WHERE startsWith(query_id, {id:String})'
+  const [row] = await readRows<{ busy: boolean }>(client, query, { id: queryIdOf(token) })
   return Boolean(row?.busy)
 }
 

@@ -5,6 +5,7 @@ import {
   type MarkedPartition,
 } from '@weir/core/usage/complete-through.ts'
 import type { ClickHouseClient } from './connect.ts'
+import { readRows } from './read-rows.ts'
 
 /** Some hundred journals that have not ended in some dozens of partitions; those silent for longest are left out first. */
 const marksMax = 20_000
@@ -32,16 +33,17 @@ const openJournals = `SELECT journal FROM
  * only adds to them. Rejects with ClickHouse's error.
  */
 export async function readCompleteness(client: ClickHouseClient, topic: string): Promise<Completeness> {
-  const ask = async <Row>(query: string, params: Record<string, unknown> = {}) =>
-    (await client.query({ query, query_params: { topic, ...params }, format: 'JSONEachRow' })).json<Row>()
-  const known = await ask<PartitionRow>(
+  const known = await readRows<PartitionRow>(
+    client,
     `SELECT partition, ${times} FROM marks AS m WHERE m.topic = {topic:String} GROUP BY partition`,
+    { topic },
   )
-  const open = await ask<MarkRow>(
+  const open = await readRows<MarkRow>(
+    client,
     `SELECT journal, partition, ${times}, max(m.end) AS is_end FROM marks AS m
      WHERE m.topic = {topic:String} AND m.journal IN (${openJournals})
      GROUP BY journal, partition ORDER BY max(m.mark) DESC LIMIT ${marksMax}`,
-    { partitions: known.length },
+    { topic, partitions: known.length },
   )
   const partitions = known.map(
     ({ partition, first_ms, last_ms }): MarkedPartition => ({

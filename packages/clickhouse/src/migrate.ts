@@ -4,6 +4,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { ClickHouseClient } from './connect.ts'
 import type { Migration } from './read-migrations.ts'
+import { readRows } from './read-rows.ts'
 import { databaseMissing } from './refusals.ts'
 
 /** A migrator that holds the lock longer than this is taken for dead: every statement is over in seconds. */
@@ -24,13 +25,13 @@ async function takeLock(client: ClickHouseClient): Promise<boolean> {
     return true
   } catch (error) {
     if (!hasCode(error, tableExists)) throw error
-    const stale = await client.query({
-      query: `SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = 'schema_lock'
-              AND metadata_modification_time < now() - {seconds:UInt32}`,
-      query_params: { seconds: lockStaleSeconds },
-      format: 'JSONEachRow',
-    })
-    if ((await stale.json()).length > 0) await dropLock(client)
+    const stale = await readRows(
+      client,
+      `SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = 'schema_lock'
+        AND metadata_modification_time < now() - {seconds:UInt32}`,
+      { seconds: lockStaleSeconds },
+    )
+    if (stale.length > 0) await dropLock(client)
     return false
   }
 }
@@ -38,11 +39,10 @@ async function takeLock(client: ClickHouseClient): Promise<boolean> {
 const dropLock = (client: ClickHouseClient) => client.command({ query: 'DROP TABLE IF EXISTS schema_lock SYNC' })
 
 async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, string>> {
-  const answer = await client.query({
-    query: 'SELECT number, any(checksum) AS checksum FROM schema_migrations GROUP BY number',
-    format: 'JSONEachRow',
-  })
-  const rows = await answer.json<{ number: number; checksum: string }>()
+  const rows = await readRows<{ number: number; checksum: string }>(
+    client,
+    'SELECT number, any(checksum) AS checksum FROM schema_migrations GROUP BY number',
+  )
   return new Map(rows.map((row) => [row.number, row.checksum]))
 }
 

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from './connect.ts'
+import { readRows } from './read-rows.ts'
 
 /** One partition in one life of its topic: a topic that is deleted and made again counts its offsets from 0 again. */
 export interface TopicIdPartition {
@@ -22,11 +23,6 @@ interface JournalRow {
   readonly straddles: boolean
 }
 
-async function ask<Row>(client: ClickHouseClient, query: string, params: Record<string, unknown>): Promise<Row[]> {
-  const answer = await client.query({ query, query_params: params, format: 'JSONEachRow' })
-  return answer.json<Row>()
-}
-
 const inPartition = 'topic = {topic:String} AND partition = {partition:UInt16}'
 const ofAnotherLife = 'topic_id != {topicId:UUID}'
 
@@ -42,7 +38,7 @@ export async function readNumbers(
 ): Promise<Map<string, number>> {
   const params = { ...life, before: beforeOffset.toString() }
   const isBefore = `(${ofAnotherLife} OR to_offset < {before:UInt64})`
-  const journals = await ask<JournalRow>(
+  const journals = await readRows<JournalRow>(
     client,
     `SELECT journal, maxIf(to_seq, ${isBefore}) AS seq, countIf(${isBefore}) > 0 AS known,
        countIf(NOT ${isBefore} AND from_offset < {before:UInt64}) > 0 AS straddles
@@ -55,7 +51,7 @@ export async function readNumbers(
   const cut = journals.filter(({ straddles }) => straddles).map(({ journal }) => journal)
   const table = rawTables[life.topic]
   if (cut.length === 0 || table === undefined) return highest
-  const rows = await ask<JournalRow>(
+  const rows = await readRows<JournalRow>(
     client,
     `SELECT r.journal AS journal, max(r.seq) AS seq FROM ${table} AS r
      WHERE r.journal IN {cut:Array(UUID)} AND r.partition = {partition:UInt16} AND r.topic_id = {topicId:UUID}
@@ -68,7 +64,7 @@ export async function readNumbers(
 
 /** The last offset of the partition that is a row, in this life of the topic; undefined when none is. */
 export async function readLastOffset(client: ClickHouseClient, life: TopicIdPartition): Promise<bigint | undefined> {
-  const [row] = await ask<{ last: string; blocks: string }>(
+  const [row] = await readRows<{ last: string; blocks: string }>(
     client,
     `SELECT max(to_offset) AS last, count() AS blocks FROM numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,
     { ...life },

@@ -1,5 +1,6 @@
 import type { Question, Step } from '@weir/core/usage/question.ts'
 import type { ClickHouseClient } from './connect.ts'
+import { readRows } from './read-rows.ts'
 
 /** A bound on one answer; the console says when it was reached. */
 export const answerRowsMax = 10_000
@@ -58,7 +59,6 @@ export async function askRows<Row extends { readonly ts?: string }>(
   question: Question<string>,
 ): Promise<Row[]> {
   const { query, params } = questionSql(source, question)
-  const answer = await client.query({ query, query_params: params, format: 'JSONEachRow' })
-  const rows = await answer.json<Row>()
+  const rows = await readRows<Row>(client, query, params)
   return rows.map((row) => (row.ts === undefined ? row : { ...row, ts: withColon(row.ts) }))
 }

@@ -1,9 +1,11 @@
 import type { ClickHouseClient } from './connect.ts'
+import { countsAsNumbers, readRows } from './read-rows.ts'
 
 /** All subjects together. No subject of a policy begins with `_`. */
 const everybody = '_all'
 /** Less than the client waits: what is asked again does not run twice. */
 const secondsMax = 15
+const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time: secondsMax } }
 
 /** Whose requests in a window are far more, or far fewer, than in the windows before it. Times are whole minutes. */
 export interface RateQuestion {
@@ -40,8 +42,9 @@ const sudden = {
 /** Those with most requests first. Rejects with ClickHouse's error. */
 export async function readChangedRates(client: ClickHouseClient, question: RateQuestion): Promise<RateRow[]> {
   const { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
-  const answer = await client.query({
-    query: `SELECT ${per === 'all' ? `'${everybody}'` : 'u.subject'} AS who,
+  const rows = await readRows<{ who: string; decisions: number; average: number }>(
+    client,
+    `SELECT ${per === 'all' ? `'${everybody}'` : 'u.subject'} AS who,
         sumIf(u.count, u.ts >= toDateTime({start:UInt32}, 'UTC')) AS decisions,
         sumIf(u.count, u.ts < toDateTime({start:UInt32}, 'UTC')) / {before:UInt32} AS average
       FROM usage_1m AS u
@@ -53,17 +56,25 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
           AND JSONExtractString(a.data, 'watch') = {watch:String})
       ORDER BY decisions + average DESC, who
       LIMIT {limit:UInt32}`,
-    query_params: {
-      ...{ first: firstMs / 1_000, start: (endMs - windowMs) / 1_000, end: endMs / 1_000, before: windowsBefore },
-      ...{ outcome: isRise ? 'deny' : 'allow', least, factor, limit },
-      ...{ type: quiet.type, watch: quiet.watch, since: quiet.sinceMs },
+    {
+      first: firstMs / 1_000,
+      start: (endMs - windowMs) / 1_000,
+      end: endMs / 1_000,
+      before: windowsBefore,
+      outcome: isRise ? 'deny' : 'allow',
+      least,
+      factor,
+      limit,
+      type: quiet.type,
+      watch: quiet.watch,
+      since: quiet.sinceMs,
     },
-    format: 'JSONEachRow',
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, max_execution_time: secondsMax },
-  })
-  const rows = await answer.json<{ who: string; decisions: number; average: number }>()
+    bounded,
+  )
   return rows.map(({ who, decisions, average }) => ({
-    ...{ subject: who, count: decisions, usual: Math.round(average * 100) / 100 },
+    subject: who,
+    count: decisions,
+    usual: Math.round(average * 100) / 100,
   }))
 }
 
@@ -74,27 +85,26 @@ export interface Presence {
 }
 
 /** When the journals of a topic were there, each from its first to its last mark; of those that were since then. */
-export async function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
-  const answer = await client.query({
-    query: `SELECT toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS fromMs, toInt64(toUnixTimestamp64Milli(max(m.mark))) AS toMs
+export function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
+  return readRows<Presence>(
+    client,
+    `SELECT toInt64(toUnixTimestamp64Milli(min(m.first_mark))) AS fromMs, toInt64(toUnixTimestamp64Milli(max(m.mark))) AS toMs
       FROM marks AS m WHERE m.topic = {topic:String}
       GROUP BY m.journal HAVING toMs >= {since:Int64}`,
-    query_params: { topic, since: sinceMs },
-    format: 'JSONEachRow',
-    clickhouse_settings: { output_format_json_quote_64bit_integers: 0, max_execution_time: secondsMax },
-  })
-  return answer.json<Presence>()
+    { topic, since: sinceMs },
+    bounded,
+  )
 }
 
 /** Whether decisions of then are known to be missing, or it came to light then that some are. */
 export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
-  const answer = await client.query({
-    query: `SELECT count() > 0 AS found FROM gaps
+  const rows = await readRows<{ found: number | boolean }>(
+    client,
+    `SELECT count() > 0 AS found FROM gaps
       WHERE topic = {topic:String} AND from_ts < fromUnixTimestamp64Milli({to:Int64})
         AND greatest(to_ts, noticed_at) >= fromUnixTimestamp64Milli({from:Int64})`,
-    query_params: { topic, from: during.fromMs, to: during.toMs },
-    format: 'JSONEachRow',
-    clickhouse_settings: { max_execution_time: secondsMax },
-  })
-  return (await answer.json<{ found: number | boolean }>()).some(({ found }) => Number(found) > 0)
+    { topic, from: during.fromMs, to: during.toMs },
+    bounded,
+  )
+  return rows.some(({ found }) => Number(found) > 0)
 }

@@ -1,5 +1,6 @@
 import type { Hole, JournalNumbers, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
 import type { ClickHouseClient } from '../connect.ts'
+import { readRows } from '../read-rows.ts'
 import { type Span, withinSpan } from './span.ts'
 
 /** Holes of one journal that are looked at; more are a catastrophe that its first ones show as well. */
@@ -21,13 +22,9 @@ interface Journal {
   readonly last_offset: string
 }
 
-async function ask<T>(client: ClickHouseClient, query: string, params: Record<string, unknown> = {}): Promise<T[]> {
-  return (await client.query({ query, query_params: params, format: 'JSONEachRow' })).json<T>()
-}
-
 /** How far each journal says that it numbered, by journal and partition. */
 async function markedUpTo(client: ClickHouseClient, topic: string, span: Span): Promise<Map<string, number>> {
-  const rows = await ask<{ journal: string; partition: number; seq: string }>(
+  const rows = await readRows<{ journal: string; partition: number; seq: string }>(
     client,
     `SELECT m.journal AS journal, m.partition AS partition, max(m.seq) AS seq FROM marks AS m
      WHERE m.topic = {topic:String} GROUP BY journal, partition
@@ -44,7 +41,7 @@ async function innerHoles(
   journal: string,
   partition: number,
 ): Promise<Hole[]> {
-  const rows = await ask<{ from: string; to: string; after: string; before: string }>(
+  const rows = await readRows<{ from: string; to: string; after: string; before: string }>(
     client,
     `SELECT previous + 1 AS from, number - 1 AS to, previous_at AS after, at AS before FROM (
        SELECT toInt64(seq) AS number, place AS at,
@@ -73,7 +70,7 @@ export async function readJournalNumbers(
   span: Span,
 ): Promise<JournalNumbers[]> {
   const marked = await markedUpTo(client, topic, span)
-  const journals = await ask<Journal>(
+  const journals = await readRows<Journal>(
     client,
     `SELECT r.journal AS journal, r.partition AS partition, count() AS rows, uniqExact(r.seq) AS numbers,
        max(r.seq) AS last, max(r.offset) AS last_offset
@@ -105,7 +102,7 @@ export async function readJournalNumbers(
 
 /** The numbers that are recorded as missing. */
 export async function readRecordedGaps(client: ClickHouseClient, topic: string): Promise<KnownMissing[]> {
-  const rows = await ask<{ journal: string; partition: number; from_seq: string; to_seq: string }>(
+  const rows = await readRows<{ journal: string; partition: number; from_seq: string; to_seq: string }>(
     client,
     `SELECT journal, partition, from_seq, to_seq FROM gaps FINAL
      WHERE topic = {topic:String} AND cause IN ('journal_full', 'refused', 'lost')`,

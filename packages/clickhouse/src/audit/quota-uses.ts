@@ -2,6 +2,7 @@ import type { QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
 import type { ClickHouseClient } from '../connect.ts'
+import { readRows } from '../read-rows.ts'
 
 const hourMs = 3_600_000
 
@@ -86,30 +87,26 @@ export async function askQuotaUses(
   const uses: QuotaUse[] = []
   for (const group of groupsOf(quotas)) {
     const passing = group.quotas.filter(({ limit }) => !refuses(limit))
-    const answer = await client.query({
-      query: usesQuery(group, subject === undefined ? '' : 'AND d.subject = {subject:String}'),
-      query_params: {
-        from: nowMs - longestMs[group.unit],
-        now: nowMs,
-        names: group.quotas.map(({ limit }) => limit.name),
-        passing: passing.map(({ limit }) => limit.name),
-        ...(subject === undefined ? {} : { subject }),
-      },
-      format: 'JSONEachRow',
+    const query = usesQuery(group, subject === undefined ? '' : 'AND d.subject = {subject:String}')
+    const rows = await readRows<UseRow>(client, query, {
+      from: nowMs - longestMs[group.unit],
+      now: nowMs,
+      names: group.quotas.map(({ limit }) => limit.name),
+      passing: passing.map(({ limit }) => limit.name),
+      ...(subject === undefined ? {} : { subject }),
     })
-    for (const row of await answer.json<UseRow>()) uses.push(useOf(row))
+    for (const row of rows) uses.push(useOf(row))
   }
   return uses
 }
 
 /** Units of each subject of which nobody knows whether Redis counts them, since a time. */
 export async function askUnknownUnits(client: ClickHouseClient, fromMs: number): Promise<ReadonlyMap<string, number>> {
-  const answer = await client.query({
-    query: `SELECT subject, toString(sum(toUInt128(cost * count))) AS units FROM decisions
+  const rows = await readRows<{ subject: string; units: string }>(
+    client,
+    `SELECT subject, toString(sum(toUInt128(cost * count))) AS units FROM decisions
       WHERE charged = 'unknown' AND ts >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') GROUP BY subject`,
-    query_params: { from: fromMs },
-    format: 'JSONEachRow',
-  })
-  const rows = await answer.json<{ subject: string; units: string }>()
+    { from: fromMs },
+  )
   return new Map(rows.map(({ subject, units }) => [subject, Number(units)]))
 }

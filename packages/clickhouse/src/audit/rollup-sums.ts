@@ -1,5 +1,6 @@
 import type { HourSums } from '@weir/core/audit/compare-rollups.ts'
 import type { ClickHouseClient } from '../connect.ts'
+import { readRows } from '../read-rows.ts'
 import { type BucketsQuery, presentBuckets, type Rollup, wantedBuckets } from './rollups.ts'
 import type { Span } from './span.ts'
 
@@ -13,8 +14,7 @@ async function sumsPerHour(
   const query = `SELECT toString(toUnixTimestamp(toStartOfHour(b.ts))) AS hour, ${totals.join(', ')},
       toString(groupBitXor(cityHash64(${row}))) AS checksum
     FROM (${buckets}) AS b GROUP BY hour ORDER BY hour ${settings}`
-  const answer = await client.query({ query, format: 'JSONEachRow' })
-  const rows = await answer.json<Readonly<Record<string, string>>>()
+  const rows = await readRows<Readonly<Record<string, string>>>(client, query)
   return rows.map((found) => ({
     hourMs: Number(found.hour) * 1_000,
     sums: Object.fromEntries(sums.map((name) => [name, BigInt(found[name] ?? 0)])),
@@ -53,8 +53,8 @@ export async function differingBuckets(
   const { query: found, settings } = differences(rollup, span)
   const name = `arrayStringConcat([${rollup.keys.map((key) => `toString(${key})`).join(', ')}], ' ')`
   const query = `SELECT ${name} AS bucket FROM (${found}) ORDER BY bucket LIMIT ${rowsMax} ${settings}`
-  const answer = await client.query({ query, format: 'JSONEachRow' })
-  return (await answer.json<{ bucket: string }>()).map(({ bucket }) => bucket)
+  const rows = await readRows<{ bucket: string }>(client, query)
+  return rows.map(({ bucket }) => bucket)
 }
 
 /** A bucket that differs: its keys, and `d_` before each sum. */

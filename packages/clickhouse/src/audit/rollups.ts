@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '../connect.ts'
+import { readRows } from '../read-rows.ts'
 import { quoted, type Span, withinSpan } from './span.ts'
 
 /** A table that views fill from the raw rows. */
@@ -61,12 +62,13 @@ function readView({ as_select: select, create_table_query: create }: TableRow) {
  * change here.
  */
 export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
-  const ask = async <T>(query: string) => (await client.query({ query, format: 'JSONEachRow' })).json<T>()
   const [tables, columns] = await Promise.all([
-    ask<TableRow>(
+    readRows<TableRow>(
+      client,
       'SELECT name, as_select, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name',
     ),
-    ask<ColumnRow>(
+    readRows<ColumnRow>(
+      client,
       'SELECT table, name, type, is_in_sorting_key FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
     ),
   ])

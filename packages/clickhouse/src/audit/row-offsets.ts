@@ -1,5 +1,6 @@
 import type { Range } from '@weir/core/audit/ranges.ts'
 import type { ClickHouseClient } from '../connect.ts'
+import { readRows } from '../read-rows.ts'
 
 /** Offsets of one partition in one life of its topic. */
 export interface OffsetRange extends Range {
@@ -16,17 +17,16 @@ const ofThisLife = "topic_id IN ({topicId:UUID}, toUUID('00000000-0000-0000-0000
 export async function missingOffsets(client: ClickHouseClient, range: OffsetRange): Promise<Range[]> {
   const { table, partition, topicId, from, to } = range
   if (to < from) return []
-  const answer = await client.query({
-    query: `SELECT previous + 1 AS from, place - 1 AS to FROM (
+  const rows = await readRows<{ from: string; to: string }>(
+    client,
+    `SELECT previous + 1 AS from, place - 1 AS to FROM (
         SELECT place, lagInFrame(place, 1, {from:Int64} - 1) OVER (ORDER BY place ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous
         FROM (SELECT DISTINCT toInt64(offset) AS place FROM ${table}
           WHERE partition = {partition:UInt16} AND offset BETWEEN {from:UInt64} AND {to:UInt64} AND ${ofThisLife}
           UNION ALL SELECT {to:Int64} + 1))
       WHERE place > previous + 1 ORDER BY place`,
-    query_params: { partition, topicId, from, to },
-    format: 'JSONEachRow',
-  })
-  const rows = await answer.json<{ from: string; to: string }>()
+    { partition, topicId, from, to },
+  )
   return rows.map((row) => ({ from: Number(row.from), to: Number(row.to) }))
 }
 
@@ -38,11 +38,11 @@ export async function presentNumbers(
   partition: number,
   numbers: readonly number[],
 ): Promise<ReadonlySet<number>> {
-  const answer = await client.query({
-    query: `SELECT DISTINCT seq FROM ${table}
+  const rows = await readRows<{ seq: string }>(
+    client,
+    `SELECT DISTINCT seq FROM ${table}
       WHERE journal = {journal:UUID} AND partition = {partition:UInt16} AND seq IN {numbers:Array(UInt64)}`,
-    query_params: { journal, partition, numbers },
-    format: 'JSONEachRow',
-  })
-  return new Set((await answer.json<{ seq: string }>()).map(({ seq }) => Number(seq)))
+    { journal, partition, numbers },
+  )
+  return new Set(rows.map(({ seq }) => Number(seq)))
 }

@@ -3,6 +3,7 @@ import { type Span, withinSpan } from '../audit/span.ts'
 import type { ClickHouseClient } from '../connect.ts'
 import { isInserting } from '../insert.ts'
 import type { TopicIdPartition } from '../number-queries.ts'
+import { readRows } from '../read-rows.ts'
 import { type RollupOutcome, repairRollup, subjectsMax } from './repair-rollup.ts'
 import { repairBlockRows } from './repair-rows.ts'
 import { type RepairOptions, RepairSession } from './repair-session.ts'
@@ -53,8 +54,7 @@ function hoursOf(rows: readonly { readonly tsMs: number }[]): Span[] {
  * it was killed can be in some tables and not in others.
  */
 export async function startedAfter(client: ClickHouseClient, tsMs: number): Promise<boolean> {
-  const answer = await client.query({ query: 'SELECT uptime() AS seconds', format: 'JSONEachRow' })
-  const [row] = await answer.json<{ seconds: number }>()
+  const [row] = await readRows<{ seconds: number }>(client, 'SELECT uptime() AS seconds')
   return Date.now() - Number(row?.seconds ?? 0) * 1_000 > tsMs
 }
 

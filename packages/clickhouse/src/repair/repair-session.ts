@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
 import type { ClickHouseClient } from '../connect.ts'
 import { insertBlock, queryIdOf } from '../insert.ts'
+import { readRows } from '../read-rows.ts'
 
 /** Who may end a repair, and when. */
 export interface RepairOptions {
@@ -32,8 +33,7 @@ export class RepairSession {
   }
 
   async query<Row>(query: string, params: Record<string, unknown> = {}): Promise<Row[]> {
-    const answer = await this.client.query({ query, query_params: params, format: 'JSONEachRow', ...this.#abort() })
-    return answer.json<Row>()
+    return readRows<Row>(this.client, query, params, this.#abort())
   }
 
   async command(query: string, params: Record<string, unknown> = {}): Promise<void> {
