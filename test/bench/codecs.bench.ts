@@ -44,7 +44,7 @@ async function fill(tables: Tables): Promise<void> {
     for (const text of texts) {
       for (let from = 0; from < text.length; from += blockRows) {
         const block = Buffer.from(text.slice(from, from + blockRows).join(''))
-        await insertBlock(tables.client, { table, token: randomUUID(), lines: block })
+        await insertBlock(tables.client, { table, dedupToken: randomUUID(), lines: block })
       }
     }
   }

@@ -25,7 +25,11 @@ async function insertRows(
     (_, at) =>
       `${JSON.stringify({ ...fields, id: randomUUID(), seq: block.seq + at, offset: block.offset + at, limits: [] })}\n`,
   )
-  await insertBlock(tables.client, { table: `weir.${table}`, token: randomUUID(), lines: Buffer.from(lines.join('')) })
+  await insertBlock(tables.client, {
+    table: `weir.${table}`,
+    dedupToken: randomUUID(),
+    lines: Buffer.from(lines.join('')),
+  })
 }
 
 describe.each([

@@ -19,12 +19,12 @@ const journal = randomUUID()
 let seq = 0
 
 /** Lines as metering inserts them, from the encoders' open ones. */
-const insert = (table: string, open: readonly string[], token: string = randomUUID()) => {
+const insert = (table: string, open: readonly string[], dedupToken: string = randomUUID()) => {
   const lines = open.map((line) => {
     seq += 1
     return `${line},"journal":"${journal}","seq":${seq},"partition":1,"offset":${seq}}\n`
   })
-  return insertBlock(tables.client, { table, token, lines: Buffer.from(lines.join('')) })
+  return insertBlock(tables.client, { table, dedupToken, lines: Buffer.from(lines.join('')) })
 }
 
 const outcome = (more: Partial<OutcomeInput>): OutcomeInput => ({
@@ -120,7 +120,7 @@ describe('the time through which rows are complete', () => {
   const insertMarks = (lines: readonly string[]) =>
     insertBlock(tables.client, {
       table: 'weir.marks',
-      token: randomUUID(),
+      dedupToken: randomUUID(),
       lines: Buffer.from(`${lines.join('\n')}\n`),
     })
   const at = (time: string) => Date.parse(`2026-11-20T12:0${time}Z`)

@@ -33,7 +33,7 @@ const line = (seq: number, more: Readonly<Record<string, unknown>> = {}) =>
   })}\n`
 
 const insert = (lines: readonly string[], token: string) =>
-  insertBlock(client, { table: 'weir.decisions', token, lines: Buffer.from(lines.join('')) })
+  insertBlock(client, { table: 'weir.decisions', dedupToken: token, lines: Buffer.from(lines.join('')) })
 
 const sums = () =>
   Promise.all(

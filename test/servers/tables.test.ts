@@ -102,7 +102,7 @@ describe('a block of decisions', () => {
     const subject = `s-${randomUUID()}`
     const block = {
       table: 'weir.decisions',
-      token: randomUUID(),
+      dedupToken: randomUUID(),
       lines: lines(subject, [
         { ts: '2026-11-20T10:00:01Z', cost: 5 },
         { ts: '2026-11-20T10:00:59Z', outcome: 'deny', count: 40 },
@@ -121,8 +121,8 @@ describe('a block of decisions', () => {
   it('of other rows is counted, though it is equal to the last byte but for its token', async () => {
     const subject = `s-${randomUUID()}`
     const block = { table: 'weir.decisions', lines: lines(subject, [{ ts: '2026-11-20T10:00:01Z' }]) }
-    await insertBlock(client, { ...block, token: randomUUID() })
-    await insertBlock(client, { ...block, token: randomUUID() })
+    await insertBlock(client, { ...block, dedupToken: randomUUID() })
+    await insertBlock(client, { ...block, dedupToken: randomUUID() })
     expect(await sumsOf(subject)).toEqual([
       ['decisions', 2, 2],
       ['usage_1m', 2, 2],
@@ -139,7 +139,7 @@ describe('a block of decisions', () => {
   ])('is refused whole for %s, as the fault of the data', async (_, bad) => {
     const subject = `s-${randomUUID()}`
     const good = lines(subject, [{ ts: '2026-11-20T10:00:01Z' }])
-    const block = { table: 'weir.decisions', token: randomUUID(), lines: Buffer.concat([good, Buffer.from(bad)]) }
+    const block = { table: 'weir.decisions', dedupToken: randomUUID(), lines: Buffer.concat([good, Buffer.from(bad)]) }
     const error = await insertBlock(client, block).then(
       () => undefined,
       (thrown: unknown) => thrown,
@@ -149,7 +149,7 @@ describe('a block of decisions', () => {
   })
 
   it('that meets a missing table is not the fault of the data', async () => {
-    const block = { table: 'weir.nowhere', token: '1', lines: Buffer.from('{}\n') }
+    const block = { table: 'weir.nowhere', dedupToken: '1', lines: Buffer.from('{}\n') }
     const error = await insertBlock(client, block).catch((thrown: unknown) => thrown)
     expect(isDataError(error)).toBe(false)
   })
@@ -164,7 +164,7 @@ describe('usage', () => {
       { ts: '2026-11-20T18:15:00Z', cost: 3 },
       { ts: '2026-11-21T18:14:00Z' },
     ]
-    await insertBlock(client, { table: 'weir.decisions', token: subject, lines: lines(subject, decisions) })
+    await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
     const question = {
       subject,
       fromMs: Date.parse('2026-11-20T00:00:00Z'),
@@ -190,7 +190,7 @@ describe('usage', () => {
     const decisions = ['10:00', '10:15', '10:30', '10:45'].map((time) => ({
       ...{ ts: `2026-11-20T${time}:00Z`, cost: costMax, count: 9_200_000_000 },
     }))
-    await insertBlock(client, { table: 'weir.decisions', token: subject, lines: lines(subject, decisions) })
+    await insertBlock(client, { table: 'weir.decisions', dedupToken: subject, lines: lines(subject, decisions) })
     const span = { fromMs: Date.parse('2026-11-20T00:00:00Z'), toMs: Date.parse('2026-11-21T00:00:00Z') }
     const question = { subject, ...span, by: [], timeZone: 'UTC' }
     for (const step of ['minute', 'quarter_hour', 'hour', 'day', 'total'] as const) {

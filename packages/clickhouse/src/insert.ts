@@ -4,17 +4,17 @@ import { ClickHouseError } from '@clickhouse/client'
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/** One block of rows, whole or not at all. */
-export interface Block {
+/** One insert block: rows that are inserted and deduplicated as one unit. */
+export interface InsertRequest {
   readonly table: string
   /** Lines of JSON objects, each ended by a line break. */
   readonly lines: Buffer
   /**
    * Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. Letters, digits and
-   * `:._-` only.
+   * `:._-` only, at most 200.
    */
-  readonly token: string
-  /** How long the server may work on it. Nothing of an insert that took longer is left but what a repetition completes. */
+  readonly dedupToken: string
+  /** How long the server may work on it. Of an insert that took longer only that is left which a repetition completes. */
   readonly serverMsMax?: number
   /** Ends the request; the server may go on with what it has. */
   readonly signal?: AbortSignal
@@ -42,29 +42,33 @@ const pinned = [
 
 const tokenForm = /^[\w:.-]{1,200}$/
 
-/** Under this the server knows a request that inserts; a prefix of a token finds all of its requests. */
-export const queryIdOf = (token: string) => `weir:${token}`
+/** Returns the query id of a request that inserts; that of a token's prefix is a prefix of all of its requests' ids. */
+export const queryIdOf = (dedupToken: string) => `weir:${dedupToken}`
+
+/** Returns rows as lines of an insert. */
+export const linesOf = (rows: readonly object[]): Buffer =>
+  Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
 
 /** Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
-export async function insertBlock(client: ClickHouseClient, block: Block): Promise<void> {
-  const { table, lines, token, serverMsMax, signal } = block
-  if (!tokenForm.test(token)) throw new Error(`a token cannot be ${JSON.stringify(token)}`)
+export async function insertBlock(client: ClickHouseClient, request: InsertRequest): Promise<void> {
+  const { table, lines, dedupToken, serverMsMax, signal } = request
+  if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
   const time = serverMsMax === undefined ? '' : `, max_execution_time=${Math.max(1, Math.floor(serverMsMax / 1_000))}`
   // Not client.insert: for JSONEachRow that takes objects, and would encode again what Kafka holds encoded.
   const answer = await client.exec({
-    query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${token}' FORMAT JSONEachRow`,
+    query: `INSERT INTO ${table} SETTINGS ${pinned}${time}, insert_deduplication_token='${dedupToken}' FORMAT JSONEachRow`,
     values: Readable.from([lines], { objectMode: false }),
-    query_id: queryIdOf(token),
+    query_id: queryIdOf(dedupToken),
     ...(signal === undefined ? {} : { abort_signal: signal }),
   })
   answer.stream.resume()
   await finished(answer.stream)
 }
 
-/** Whether the server still works on an insert whose token begins so. */
-export async function isInserting(client: ClickHouseClient, token: string): Promise<boolean> {
+/** Whether the server still works on an insert whose deduplication token begins so. */
+export async function isInsertRunning(client: ClickHouseClient, dedupToken: string): Promise<boolean> {
   const query = 'SELECT count() > 0 AS busy FROM system.processes WHERE startsWith(query_id, {id:String})'
-  const [row] = await readRows<{ busy: boolean }>(client, query, { id: queryIdOf(token) })
+  const [row] = await readRows<{ busy: boolean }>(client, query, { id: queryIdOf(dedupToken) })
   return Boolean(row?.busy)
 }
 
@@ -91,6 +95,6 @@ const dataErrorCodes = new Set([
   '636',
 ])
 
-/** Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may be mended. */
+/** Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may be fixed. */
 export const isDataError = (error: unknown): boolean =>
   error instanceof ClickHouseError && dataErrorCodes.has(error.code) && !/while pushing to view/i.test(error.message)

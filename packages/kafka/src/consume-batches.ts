@@ -168,7 +168,7 @@ class GroupConsumer implements BatchConsumer {
     this.#assignment.join(memberAssignment)
     const { onAssigned, log } = this.#options
     const { joins } = this.#assignment
-    const isStale = () =>
+    const isFenced = () =>
       this.#stopping.signal.aborted || this.#assignment.joins !== joins || !isMemberCurrent(memberId)
     for (const [topic, partitions] of Object.entries(memberAssignment)) {
       consumer.resume([{ topic, partitions }]) // kafkajs remembers pauses from before
@@ -176,7 +176,7 @@ class GroupConsumer implements BatchConsumer {
       consumer.pause([{ topic, partitions }])
       for (const partition of partitions) {
         const place = { topic, partition }
-        startPartition(place, { consumer, desk: this.#desk, onAssigned, isStale, log })
+        startPartition(place, { consumer, desk: this.#desk, onAssigned, isFenced, log })
           .then((reason) => reason !== undefined && this.#stopPartition(consumer, place, reason))
           .catch((error: unknown) => this.#crash(error))
       }

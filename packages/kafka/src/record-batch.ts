@@ -43,7 +43,7 @@ export interface RecordBatch {
    */
   commit(nextOffset: string, metadata?: string): Promise<void>
   /** The partition was lost, or the assignment renewed: whatever is kept from before is void, and nothing may be written for it. */
-  isStale(): boolean
+  isFenced(): boolean
 }
 
 /** What the decoder in the place of kafkajs's makes; only brokers of before 2017 send anything else. */
@@ -63,15 +63,15 @@ function openBatch(
 ): RecordBatch {
   const { topic, partition } = batch
   const what = `partition ${partition} of ${topic}`
-  const isStale = () => !isStillAssigned(batch)
+  const isFenced = () => !isStillAssigned(batch)
   const refuseIfStale = () => {
-    if (isStale()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
+    if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
   }
   return {
     topic,
     partition,
     records: recordsOf(batch.messages),
-    isStale,
+    isFenced,
     async heartbeat() {
       refuseIfStale()
       try {
@@ -140,13 +140,13 @@ function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): v
 export async function handleBatch(payload: EachBatchPayload, options: HandlingOptions): Promise<void> {
   const { batch } = payload
   const open = openBatch(payload, options.assignment)
-  if (open.isStale()) return
+  if (open.isFenced()) return
   try {
     await options.onBatch(open)
   } catch (error) {
     return passOn(error, open, options)
   }
-  if (open.isStale()) return
+  if (open.isFenced()) return
   payload.resolveOffset(batch.lastOffset())
   options.assignment.moveTo({
     topic: batch.topic,

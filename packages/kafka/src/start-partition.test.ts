@@ -19,7 +19,7 @@ function start(onAssigned: () => Promise<Start>) {
     commit: async () => undefined,
     close: async () => undefined,
   }
-  const reason = startPartition(place, { consumer, desk, onAssigned, isStale: () => false, log })
+  const reason = startPartition(place, { consumer, desk, onAssigned, isFenced: () => false, log })
   return { reason, read }
 }
 

@@ -17,7 +17,7 @@ export interface AssignedPartition {
   /** As a batch's: rejects with `PARTITION_LOST` when the partition is not ours any more. */
   commit(nextOffset: string, metadata?: string): Promise<void>
   /** As a batch's. */
-  isStale(): boolean
+  isFenced(): boolean
 }
 
 /** Where a partition is read from; or that it is not, and why. */
@@ -29,23 +29,23 @@ interface StartOptions {
   readonly consumer: Pick<Consumer, 'seek' | 'resume' | 'commitOffsets'>
   readonly desk: PartitionDesk
   readonly onAssigned: (partition: AssignedPartition) => Promise<Start>
-  readonly isStale: () => boolean
+  readonly isFenced: () => boolean
   readonly log: KafkaLog
 }
 
 type Place = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
 
 async function askOnce(place: Place, options: StartOptions): Promise<Start> {
-  const { consumer, desk, onAssigned, isStale } = options
+  const { consumer, desk, onAssigned, isFenced } = options
   const { topic, partition } = place
   const what = `partition ${partition} of ${topic}`
   return onAssigned({
     ...place,
     facts: () => desk.facts(topic, partition),
-    isStale,
+    isFenced,
     readRange: (from, to) => desk.readRange(topic, partition, from, to),
     async commit(nextOffset, metadata) {
-      if (isStale()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
+      if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
       const commit = { topic, partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }
       try {
         await consumer.commitOffsets([commit])
@@ -61,18 +61,18 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
  * why it is not read, if so. Rejects with what no repetition mends.
  */
 export async function startPartition(place: Place, options: StartOptions): Promise<string | undefined> {
-  const { consumer, isStale, log } = options
+  const { consumer, isFenced, log } = options
   await delay(0) // the join that told us of the partition is not over yet
-  for (let failures = 1; !isStale(); failures += 1) {
+  for (let failures = 1; !isFenced(); failures += 1) {
     try {
       const start = await askOnce(place, options)
-      if (isStale()) return undefined
+      if (isFenced()) return undefined
       if (start.kind === 'stop') return start.reason
       consumer.seek({ ...place, offset: String(start.offset) })
       consumer.resume([{ topic: place.topic, partitions: [place.partition] }])
       return undefined
     } catch (error) {
-      if (isStale()) return undefined
+      if (isFenced()) return undefined
       if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') return error.message
       if (!mayPass(error)) throw error
       log.warn({ ...place, reason: reasonOf(error), failures }, 'partition not started, trying again')

@@ -1,19 +1,20 @@
-import type { Declared } from '@weir/contracts/commit-note.v1.ts'
+import type { InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
 import type { BlockRecord } from './ports.ts'
 
-/** At either of them a block is closed. */
+/** A block is closed when it reaches either. */
 export interface BlockSize {
   readonly records: number
   readonly bytes: number
 }
 
 /**
- * ClickHouse takes a large block for half the work a row of a small one, and has half a session for it. So much for each second of the
- * session it takes in a twentieth of the session on one core: a dozen at once, of several processes, are done in time.
+ * Of a large block a row costs ClickHouse half as much as of a small one, and an insert may take half a session. A block of this size
+ * for each second of the session takes a twentieth of the session on one core: a dozen of them, of several processes, are
+ * inserted in time.
  */
 const recordsPerSecond = 750
 const bytesPerSecond = 350_000
-/** Of a longer session no more than of this: larger blocks gain little, and a process holds three, as fetched and as lines. */
+/** Longer sessions get no larger blocks: they would gain little, and a process holds three, as fetched and as lines. */
 const secondsMax = 30
 
 /** `sessionMs`: of the consumer group. */
@@ -22,7 +23,7 @@ export function blockSizeFor(sessionMs: number): BlockSize {
   return { records: Math.floor(seconds * recordsPerSecond), bytes: Math.floor(seconds * bytesPerSecond) }
 }
 
-/** The place behind the last record of the block that begins at `start`; a block has at least one. */
+/** Returns the index behind the last record of the block that begins at `start`; a block has at least one. */
 export function endOfBlock(records: readonly BlockRecord[], start: number, max: BlockSize): number {
   let bytes = 0
   let end = start
@@ -35,10 +36,11 @@ export function endOfBlock(records: readonly BlockRecord[], start: number, max: 
   return end
 }
 
+/** Returns the offset of the record at an index; 0 if there is none. */
 export const positionAt = (records: readonly BlockRecord[], at: number) => BigInt(records.at(at)?.position ?? 0)
 
-/** The span of the block that begins at `start`; undefined behind the last record. */
-export function nextBlock(records: readonly BlockRecord[], start: number, max: BlockSize): Declared | undefined {
+/** Returns the write intent of the block that begins at `start`; undefined behind the last record. */
+export function nextBlock(records: readonly BlockRecord[], start: number, max: BlockSize): InsertIntent | undefined {
   if (start >= records.length) return undefined
   const to = positionAt(records, endOfBlock(records, start, max) - 1)
   return { from: positionAt(records, start), to, encoder: 'fast' }

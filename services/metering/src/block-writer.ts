@@ -1,41 +1,33 @@
+import { type InsertRequest, linesOf } from '@weir/clickhouse/insert.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { Block } from './build-block.ts'
-import { linesOf } from './json-lines.ts'
-import type { MarkGatherer } from './mark-gatherer.ts'
+import type { InsertBlock } from './build-block.ts'
 import type { MeterCounters } from './metrics.ts'
-import { type Owner, type Pause, pauseAfter, pauseBeating, whileBeating } from './owner.ts'
-import type {
-  DeadLetter,
-  DeadLetterSink,
-  InsertOutcome,
-  RetriedBlock,
-  RowBlock,
-  SideRows,
-  UsageStore,
-} from './ports.ts'
+import {
+  type HeartbeatOptions,
+  type PartitionOwnership,
+  retryWhileOwned,
+  withHeartbeats,
+} from './partition-ownership.ts'
+import type { BookkeepingRows, DeadLetter, DeadLetterSink, RetriedBlock, UsageStore } from './ports.ts'
+import type { WatermarkWriter } from './watermark-writer.ts'
 
 /** What the partitions of one topic share in writing. */
-export interface WriterOptions {
+export interface WriterOptions extends HeartbeatOptions {
   readonly store: UsageStore
   readonly deadLetters: DeadLetterSink
-  readonly marks: MarkGatherer
+  readonly watermarks: WatermarkWriter
   readonly counters: MeterCounters
   readonly log: Logger
-  readonly pause: Pause
-  /** Between heartbeats while an insert is under way. */
-  readonly beatMs: number
   readonly crash: CrashPoint
   /** Why a partition waits, for readiness; undefined when it goes on. */
   readonly onWaiting: (partition: number, reason: string | undefined) => void
 }
 
-const asError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)))
-
 /**
- * Writes the parts of blocks for one partition, and tries until they are written: ClickHouse being away, slow, out of memory or with a
- * broken view is waited for, with heartbeats, while Kafka keeps what comes behind. Rejects when the partition is lost meanwhile.
+ * Writes the parts of blocks for one partition, and retries until they are written: while ClickHouse is down, slow, out of memory
+ * or has a broken view, the partition waits with heartbeats, and Kafka keeps what comes behind. Rejects when the partition is lost.
  */
 export class BlockWriter {
   readonly #partition: number
@@ -48,11 +40,12 @@ export class BlockWriter {
     this.#options = options
   }
 
-  async letters(owner: Owner, letters: readonly DeadLetter[]): Promise<void> {
+  /** Sends unreadable records to the topic of dead letters; stops the partition if Kafka refuses them for good. */
+  async sendDeadLetters(ownership: PartitionOwnership, letters: readonly DeadLetter[]): Promise<void> {
     const { deadLetters, counters, log, crash } = this.#options
     if (letters.length === 0) return
     try {
-      await whileBeating(owner, this.#options, () => deadLetters.send(this.#partition, letters))
+      await withHeartbeats(ownership, this.#options, () => deadLetters.send(this.#partition, letters))
     } catch (error) {
       if (!(error instanceof WeirError) || error.code !== 'KAFKA_REFUSED') throw error
       throw new WeirError('PARTITION_STOPPED', `DEAD_LETTERS_REFUSED: ${error.message}`, error)
@@ -62,12 +55,17 @@ export class BlockWriter {
     crash('dead_letters')
   }
 
-  /** The error of a block whose rows ClickHouse refuses; then nothing more of it was inserted. */
-  async months(owner: Owner, table: string, token: string, { months }: Block): Promise<Error | undefined> {
+  /** Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month of the block was inserted. */
+  async insertByMonth(
+    ownership: PartitionOwnership,
+    table: string,
+    dedupToken: string,
+    { months }: InsertBlock,
+  ): Promise<Error | undefined> {
     for (const { month, lines } of months) {
       const suffix = months.length === 1 ? '' : `:${month.replace('-', '')}`
-      const outcome = await this.#insert(owner, { table, lines, token: `${token}${suffix}` })
-      if (outcome.kind === 'unreadable') return outcome.error
+      const refusal = await this.#insert(ownership, { table, lines, dedupToken: `${dedupToken}${suffix}` })
+      if (refusal !== undefined) return refusal
       this.#options.crash('insert')
     }
     return undefined
@@ -77,11 +75,13 @@ export class BlockWriter {
    * Makes sure that every table has a block once that was sent more than once, by the owner before or by this one. If ClickHouse
    * was not restarted since, its list of tokens has seen to that.
    */
-  async repair(owner: Owner, block: RetriedBlock, isRecovery: boolean): Promise<void> {
+  async repair(ownership: PartitionOwnership, block: RetriedBlock, isRecovery: boolean): Promise<void> {
     const { store, log } = this.#options
     if (!isRecovery && !this.#wasRetried) return
-    const report = await this.patiently(owner, () =>
-      whileBeating(owner, this.#options, (signal) => store.repair(block, { signal, isFenced: () => owner.isStale() })),
+    const report = await this.retry(ownership, () =>
+      withHeartbeats(ownership, this.#options, (signal) =>
+        store.repair(block, { signal, isFenced: () => ownership.isFenced() }),
+      ),
     )
     this.#wasRetried = false
     if (report === undefined) return
@@ -98,62 +98,61 @@ export class BlockWriter {
     }
   }
 
-  /** Rows about a block. ClickHouse refusing them is waited for like anything else of its: they are ours, and right. */
-  async sides(owner: Owner, token: string, sides: SideRows): Promise<void> {
-    const isLast = sides.marks.some(({ end }) => end)
-    if (!isLast) this.#options.marks.add(sides.marks)
-    for (const [name, rows] of Object.entries({ ...sides, marks: isLast ? sides.marks : [] })) {
+  /** Inserts the rows about a block. A refusal is retried: metering generates these rows, so the refusal is transient. */
+  async insertBookkeeping(
+    ownership: PartitionOwnership,
+    dedupToken: string,
+    { numbers, marks, gaps }: BookkeepingRows,
+  ): Promise<void> {
+    const isLast = marks.some(({ end }) => end)
+    if (!isLast) this.#options.watermarks.add(marks)
+    for (const [table, rows] of Object.entries({ numbers, marks: isLast ? marks : [], gaps })) {
       if (rows.length === 0) continue
-      const block = { table: name, lines: linesOf(rows), token: `${token}:${name}` }
-      await this.patiently(owner, async () => {
-        const outcome = await this.#insert(owner, block)
-        if (outcome.kind !== 'inserted') throw outcome.error
+      const request = { table, lines: linesOf(rows), dedupToken: `${dedupToken}:${table}` }
+      await this.retry(ownership, async () => {
+        const refusal = await this.#insert(ownership, request)
+        if (refusal !== undefined) throw refusal
       })
-      this.#options.crash(name)
+      this.#options.crash(table)
     }
   }
 
-  /** Asks until there is an answer. */
-  async patiently<T>(owner: Owner, ask: () => Promise<T>): Promise<T> {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const answer = await ask()
-        if (failures > 1) this.#options.onWaiting(this.#partition, undefined)
-        return answer
-      } catch (thrown) {
-        if (owner.isStale()) throw thrown
-        await this.#wait(owner, asError(thrown), failures)
-      }
-    }
-  }
-
-  async #wait(owner: Owner, error: Error, failures: number): Promise<void> {
+  /** Calls ClickHouse until it answers; meanwhile readiness says what the partition waits for. */
+  async retry<T>(ownership: PartitionOwnership, attempt: (failures: number) => Promise<T>): Promise<T> {
     const { log, onWaiting } = this.#options
-    const pauseMs = pauseAfter(failures)
-    onWaiting(this.#partition, error.message.slice(0, 200))
-    log.warn({ err: error, partition: this.#partition, failures, pauseMs }, 'ClickHouse did not do it, trying again')
-    await pauseBeating(owner, this.#options, pauseMs)
-  }
-
-  async #insert(owner: Owner, block: RowBlock): Promise<InsertOutcome> {
-    const { store, counters, onWaiting } = this.#options
-    for (let failures = 1; ; failures += 1) {
-      const outcome = await whileBeating(owner, this.#options, (signal) => store.insert(block, signal))
-      if (outcome.kind !== 'unavailable') {
-        if (failures > 1) onWaiting(this.#partition, undefined)
-        return outcome
-      }
-      counters.insertRetries += 1
-      this.#wasRetried = true
-      await this.#wait(owner, outcome.error, failures)
-      await this.untilNotInserting(owner, block.token)
-    }
-  }
-
-  /** The same block at work twice at once could get past what remembers its token. */
-  async untilNotInserting(owner: Owner, token: string): Promise<void> {
-    await this.patiently(owner, async () => {
-      if (await this.#options.store.isInserting(token)) throw new Error(`ClickHouse still works on ${token}`)
+    const partition = this.#partition
+    let isWaiting = false
+    const result = await retryWhileOwned(ownership, this.#options, attempt, (err, failures, pauseMs) => {
+      isWaiting = true
+      onWaiting(partition, err.message.slice(0, 200))
+      log.warn({ err, partition, failures, pauseMs }, 'a call to ClickHouse failed, retrying')
     })
+    if (isWaiting) onWaiting(partition, undefined)
+    return result
+  }
+
+  #insert(ownership: PartitionOwnership, request: InsertRequest): Promise<Error | undefined> {
+    const { store, counters } = this.#options
+    return this.retry(ownership, async (failures) => {
+      if (failures > 0) await this.#refuseWhileInserting(request.dedupToken)
+      try {
+        return await withHeartbeats(ownership, this.#options, (signal) => store.insert(request, signal))
+      } catch (error) {
+        counters.insertRetries += 1
+        this.#wasRetried = true
+        throw error
+      }
+    })
+  }
+
+  /** Two requests with the same token at the same time could get past ClickHouse's list of tokens. */
+  async #refuseWhileInserting(dedupToken: string): Promise<void> {
+    if (await this.#options.store.isInsertRunning(dedupToken))
+      throw new Error(`ClickHouse still works on ${dedupToken}`)
+  }
+
+  /** Waits until no insert runs whose token begins so. */
+  waitForPreviousInsert(ownership: PartitionOwnership, dedupToken: string): Promise<void> {
+    return this.retry(ownership, () => this.#refuseWhileInserting(dedupToken))
   }
 }

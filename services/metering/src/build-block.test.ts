@@ -2,9 +2,9 @@ import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { describe, expect, it } from 'vitest'
 import { buildBlock } from './build-block.ts'
-import { Numbering } from './numbering.ts'
 import type { BlockRecord } from './ports.ts'
 import { decisions } from './record-kinds.ts'
+import { SequenceTracker } from './sequence-tracker.ts'
 
 const journal = '7b1f4b8a-0000-4000-8000-000000000001'
 const topicId = '00000000-0000-4000-8000-00000000000a'
@@ -39,8 +39,8 @@ function recordsOf(values: readonly (string | null)[]): BlockRecord[] {
 const build = (
   values: readonly (string | null)[],
   encoder: 'fast' | 'slow' = 'fast',
-  numbering = new Numbering(new Map()),
-) => buildBlock(recordsOf(values), { kind: decisions, encoder, topicId, partition: 3, numbering, insertedUpTo: 99 })
+  sequences = new SequenceTracker(new Map()),
+) => buildBlock(recordsOf(values), { kind: decisions, encoder, topicId, partition: 3, sequences, insertedUpTo: 99 })
 
 const linesOf = (block: ReturnType<typeof build>) =>
   block.months.flatMap(({ lines }) => lines.toString().trimEnd().split('\n'))
@@ -50,7 +50,7 @@ describe('buildBlock', () => {
     const block = build([decision(0), decision(1)])
     const place = (offset: number) => `,"topic_id":"${topicId}","partition":3,"offset":${offset}}`
     expect(linesOf(block)).toEqual([decision(0).slice(0, -1) + place(100), decision(1).slice(0, -1) + place(101)])
-    expect(block).toMatchObject({ rows: 2, duplicates: 0, letters: [], insertedUpTo: 101 })
+    expect(block).toMatchObject({ rows: 2, duplicates: 0, deadLetters: [], insertedUpTo: 101 })
   })
 
   it('says the same read in full, and the same when it is built again', () => {
@@ -84,15 +84,15 @@ describe('buildBlock', () => {
   it('keeps what cannot be read whole, with a reason, and goes on around it', () => {
     const block = build([decision(0), null, `${decision(7)}${decision(8)}`, decision(1)])
     expect(block.rows).toBe(2)
-    expect(block.letters.map(({ message, reason }) => [message.position, reason])).toEqual([
+    expect(block.deadLetters.map(({ message, reason }) => [message.position, reason])).toEqual([
       [101, 'no value'],
       [102, 'not JSON'],
     ])
-    expect(block.sides.gaps).toHaveLength(2)
+    expect(block.bookkeeping.gaps).toHaveLength(2)
   })
 
-  it('a mark of a time to come is none, so that nobody can call usage complete for good', () => {
-    expect(build([encodeMark(Date.parse('2999-01-01'), journal, 1, false)]).letters).toHaveLength(1)
+  it('a watermark of a time to come is refused, so that usage cannot be called complete for good', () => {
+    expect(build([encodeMark(Date.parse('2999-01-01'), journal, 1, false)]).deadLetters).toHaveLength(1)
   })
 
   it('drops duplicates, also of records that came in another form', () => {

@@ -1,33 +1,35 @@
-import type { Encoder } from '@weir/contracts/commit-note.v1.ts'
+import type { Encoder } from '@weir/contracts/commit-metadata.v1.ts'
 import { kindOf, numberOf, parseGap, parseMark } from '@weir/contracts/journal.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import { LineBuffer } from './line-buffer.ts'
-import { type JournalState, type Lost, type Numbering, tailBytes } from './numbering.ts'
-import type { BlockRecord, DeadLetter, MarkRow, MonthLines, SideRows } from './ports.ts'
+import type { BlockRecord, BookkeepingRows, DeadLetter, MonthLines, WatermarkRow } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
 import { isOneObject } from './scan-object.ts'
+import { type JournalCursor, type MissingRange, type SequenceTracker, tailBytes } from './sequence-tracker.ts'
 
-/** One block, ready to be inserted: from the records alone and what was numbered before them, so always the same again. */
-export interface Block {
-  /** One insert for each month, in order: an insert into two of ClickHouse's partitions would be two, each remembered by itself. */
+/** One block, ready to be inserted. It follows from the records and the numbers before them alone, so building it again gives the same. */
+export interface InsertBlock {
+  /** One insert for each month, in order: an insert into two of ClickHouse's partitions would be two, each deduplicated by itself. */
   readonly months: readonly MonthLines[]
   readonly rows: number
   readonly duplicates: number
-  readonly lost: readonly Lost[]
-  readonly letters: readonly DeadLetter[]
-  /** The highest offset that ClickHouse has with it. */
+  /** Numbers that the block's records prove lost. */
+  readonly missing: readonly MissingRange[]
+  readonly deadLetters: readonly DeadLetter[]
+  /** The highest offset that ClickHouse has once the block is inserted. */
   readonly insertedUpTo: number
-  /** Rows about the block for other tables, after its own. */
-  readonly sides: SideRows
+  /** Rows about the block for other tables, to be inserted after its own. */
+  readonly bookkeeping: BookkeepingRows
 }
 
+/** What a block is built with. */
 export interface BlockOptions {
   readonly kind: RecordKind
   readonly encoder: Encoder
   readonly topicId: string
   readonly partition: number
-  readonly numbering: Numbering
-  /** The highest offset that ClickHouse has without it. */
+  readonly sequences: SequenceTracker
+  /** The highest offset that ClickHouse has without the block. */
   readonly insertedUpTo: number
 }
 
@@ -38,11 +40,11 @@ const timeAt = head.length + 36 + betweenIdAndTime.length
 const monthLength = '2026-01'.length
 const quoteAndNumberMin = 2
 const digitsMax = 15
-/** So many marks or duplicates are read again at the next start, rather than that each second's get a row of their own. */
+/** Watermarks or duplicates that the next start reads again, so that not each second's get a row of their own. */
 const offsetsReadAgainMax = 1_000
-const nobody = '00000000-0000-0000-0000-000000000000'
-/** A mark is of the time at which it was written; more than so far ahead of the broker's clock it is no mark. */
-const markAheadMsMax = 3_600_000
+const noJournal = '00000000-0000-0000-0000-000000000000'
+/** A watermark has the time at which it was written; one that is further ahead of the broker's clock is not believed. */
+const watermarkAheadMsMax = 3_600_000
 
 const matches = (bytes: Buffer, at: number, wanted: Buffer) => {
   for (let i = 0; i < wanted.length; i += 1) if (bytes[at + i] !== wanted[i]) return false
@@ -56,11 +58,11 @@ class BlockBuilder {
   readonly #options: BlockOptions
   readonly #months = new Map<string, LineBuffer>()
   readonly #bytesExpected: number
-  readonly #marks = new Map<string, MarkRow>()
+  readonly #watermarks = new Map<string, WatermarkRow>()
   readonly #gaps: object[] = []
   readonly #numbers: object[] = []
-  readonly letters: DeadLetter[] = []
-  readonly lost: Lost[] = []
+  readonly deadLetters: DeadLetter[] = []
+  readonly missing: MissingRange[] = []
   duplicates = 0
   /** The month of the record before: nearly always that of the next one. */
   #month = Buffer.alloc(monthLength)
@@ -79,14 +81,14 @@ class BlockBuilder {
     if (reason !== undefined) this.#refuse(record, reason)
   }
 
-  /** Why it is refused, if it is. */
+  /** Returns why the record is refused, if it is. */
   #addOther(record: BlockRecord, value: Buffer): string | undefined {
     const kind = kindOf(value)
     if (kind === 'record') return this.#addSlowly(record, value)
-    return kind === 'mark' ? this.#addMark(record, value) : this.#addGap(record, value)
+    return kind === 'mark' ? this.#addWatermark(record, value) : this.#addGap(record, value)
   }
 
-  /** The way of nearly all records, in which nothing is made of them: false where one is not just as our encoders write it. */
+  /** Adds a record without parsing it, as nearly all are added. Returns false if it is not just as our encoders write records. */
   #passThrough({ bytes, valueStart, valueEnd, position }: BlockRecord): boolean {
     if (valueEnd - valueStart < timeAt + monthLength + tailBytes + quoteAndNumberMin) return false
     if (!matches(bytes, valueStart, head)) return false
@@ -100,11 +102,11 @@ class BlockBuilder {
     }
     const digits = valueEnd - 2 - at
     if (digits === 0 || digits > digitsMax || !isOneObject(bytes, valueStart, valueEnd)) return false
-    const state = this.#options.numbering.findByTail(bytes, at + 1 - tailBytes)
-    if (state === undefined) return false
+    const cursor = this.#options.sequences.findByTail(bytes, at + 1 - tailBytes)
+    if (cursor === undefined) return false
     const lines = this.#linesAt(bytes, valueStart + timeAt)
     if (lines === undefined) return false
-    if (!this.#take(state, seq, position)) return true
+    if (!this.#accept(cursor, seq, position)) return true
     lines.add(bytes, valueStart, valueEnd - 1, position)
     this.#lastRow = position
     return true
@@ -131,8 +133,8 @@ class BlockBuilder {
     return lines
   }
 
-  #take(state: JournalState, seq: number, position: number): boolean {
-    const isNew = this.#options.numbering.take(state, seq, position, this.lost)
+  #accept(cursor: JournalCursor, seq: number, position: number): boolean {
+    const isNew = this.#options.sequences.accept(cursor, seq, position, this.missing)
     if (!isNew) this.duplicates += 1
     return isNew
   }
@@ -140,7 +142,7 @@ class BlockBuilder {
   #addSlowly(record: BlockRecord, value: Buffer): string | undefined {
     const row = this.#options.kind.read(value)
     if (row.kind === 'unreadable') return row.reason
-    if (!this.#take(this.#options.numbering.find(row.journal), row.seq, record.position)) return undefined
+    if (!this.#accept(this.#options.sequences.find(row.journal), row.seq, record.position)) return undefined
     const wellFormed = (_: string, part: unknown) => (typeof part === 'string' ? part.toWellFormed() : part)
     const line = Buffer.from(JSON.stringify(row.fields, wellFormed))
     this.#linesOf(row.ts.slice(0, monthLength)).add(line, 0, line.length - 1, record.position)
@@ -151,15 +153,15 @@ class BlockBuilder {
   #refuse(record: BlockRecord, reason: string): void {
     const { position, value } = record
     const number = value === null ? undefined : numberOf(value)
-    const isNumbered = this.#options.numbering.takeUnreadable(number, position)
+    const isNumbered = this.#options.sequences.acceptUnreadable(number, position)
     const known = isNumbered ? number : undefined
-    this.letters.push({ message: record, reason })
+    this.deadLetters.push({ message: record, reason })
     if (known !== undefined) this.#addNumber(known.journal, known.seq, position)
     this.#gaps.push({
       ...this.#place(),
       ...{
         cause: 'dead_letter',
-        journal: known?.journal ?? nobody,
+        journal: known?.journal ?? noJournal,
         from_seq: known?.seq ?? 0,
         to_seq: known?.seq ?? 0,
       },
@@ -168,15 +170,15 @@ class BlockBuilder {
     })
   }
 
-  #addMark(record: BlockRecord, value: Buffer): string | undefined {
+  #addWatermark(record: BlockRecord, value: Buffer): string | undefined {
     const mark = parseMark(value)
     if (mark === undefined) return 'a mark that cannot be read'
     const { journal, seq, end } = mark
-    if (!/^[0-9a-f-]{36}$/.test(journal) || (parseTs(mark.mark) ?? 0) > record.timestampMs + markAheadMsMax) {
+    if (!/^[0-9a-f-]{36}$/.test(journal) || (parseTs(mark.mark) ?? 0) > record.timestampMs + watermarkAheadMsMax) {
       return 'a mark of no journal, or of a time to come'
     }
     const { topic, partition } = this.#place()
-    this.#marks.set(journal, { topic, partition, journal, mark: mark.mark, seq, end })
+    this.#watermarks.set(journal, { topic, partition, journal, mark: mark.mark, seq, end })
     return undefined
   }
 
@@ -186,7 +188,7 @@ class BlockBuilder {
       return 'a gap that cannot be read'
     }
     const { journal, seq, count, detail } = gap
-    if (!this.#take(this.#options.numbering.find(journal), seq, record.position)) return undefined
+    if (!this.#accept(this.#options.sequences.find(journal), seq, record.position)) return undefined
     this.#addNumber(journal, seq, record.position)
     this.#gaps.push({
       ...this.#place(),
@@ -206,28 +208,28 @@ class BlockBuilder {
     this.#numbers.push({ ...this.#place(), journal, ...span })
   }
 
-  finish(first: BlockRecord, last: BlockRecord): Block {
+  finish(first: BlockRecord, last: BlockRecord): InsertBlock {
     const at = formatTs(last.timestampMs)
-    for (const { journal, fromSeq, toSeq, count } of this.lost) {
+    for (const { journal, fromSeq, toSeq, count } of this.missing) {
       this.#gaps.push({
         ...this.#place(),
         ...{ cause: 'lost', journal, from_seq: fromSeq, to_seq: toSeq, from_offset: 0, to_offset: 0, count },
         ...{ from_ts: formatTs(first.timestampMs), to_ts: at, detail: 'numbers that never came' },
       })
     }
-    // So that the highest offset in ClickHouse is about that of the last record which was dealt with, also where none is a row.
+    // Keeps the highest offset in ClickHouse near the last record that was processed, also where no record is a row.
     const isFar = last.position - Math.max(this.#lastRow, this.#options.insertedUpTo) >= offsetsReadAgainMax
-    if (this.letters.length > 0 || this.#numbers.length > 0 || isFar) this.#addNumber(nobody, 0, last.position)
+    if (this.deadLetters.length > 0 || this.#numbers.length > 0 || isFar) this.#addNumber(noJournal, 0, last.position)
     const isNumbered = this.#numbers.length > 0
     const months = [...this.#months].filter(([, lines]) => lines.rows > 0)
     return {
       months: months.sort(([a], [b]) => (a < b ? -1 : 1)).map(([month, { lines, rows }]) => ({ month, lines, rows })),
       rows: months.reduce((sum, [, { rows }]) => sum + rows, 0),
       duplicates: this.duplicates,
-      lost: this.lost,
-      letters: this.letters,
+      missing: this.missing,
+      deadLetters: this.deadLetters,
       insertedUpTo: isNumbered ? last.position : Math.max(this.#lastRow, this.#options.insertedUpTo),
-      sides: { numbers: this.#numbers, marks: [...this.#marks.values()], gaps: this.#gaps },
+      bookkeeping: { numbers: this.#numbers, marks: [...this.#watermarks.values()], gaps: this.#gaps },
     }
   }
 }
@@ -236,10 +238,10 @@ class BlockBuilder {
 const spliceBytes = 110
 
 /**
- * Makes a block of these records of one partition; never empty, in the order of their offsets. Moves the numbering on, which is to be kept
- * when the block is inserted or undone when it is not.
+ * Builds a block of records of one partition, at least one, in the order of their offsets. Moves the sequence tracker on: the caller
+ * commits it when the block is inserted, and rolls it back when it is not.
  */
-export function buildBlock(records: readonly BlockRecord[], options: BlockOptions): Block {
+export function buildBlock(records: readonly BlockRecord[], options: BlockOptions): InsertBlock {
   const [first] = records
   const last = records.at(-1)
   if (first === undefined || last === undefined) throw new Error('a block has at least one record')

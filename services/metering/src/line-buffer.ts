@@ -3,20 +3,20 @@ const lineBreak = 0x0a
 /** Digits of an offset, `}` and the line break. */
 const endBytesMax = 18
 
-/** Lines of one insert, each a record's bytes with its place in Kafka spliced in before the closing brace. */
+/** The lines of one insert: each is a record's bytes, with topic id, partition and offset spliced in before the closing brace. */
 export class LineBuffer {
   readonly #splice: Buffer
   #bytes: Buffer
   #at = 0
   rows = 0
 
-  /** `place`: what is spliced in before the offset's digits. */
+  /** `place`: the text that is spliced in before the offset's digits. */
   constructor(place: string, bytes: number) {
     this.#splice = Buffer.from(place, 'latin1')
     this.#bytes = Buffer.allocUnsafeSlow(bytes)
   }
 
-  /** From `start` to before `end`, where the object's closing brace was left out. */
+  /** Adds the bytes from `start` to before `end`, which leaves out the object's closing brace. */
   add(bytes: Buffer, start: number, end: number, position: number): void {
     const splice = this.#splice
     this.#reserve(end - start + splice.length + endBytesMax)
@@ -24,7 +24,7 @@ export class LineBuffer {
     let at = this.#at + bytes.copy(target, this.#at, start, end)
     target.set(splice, at)
     at += splice.length
-    // The digits, from the last.
+    // Writes the digits from the last one.
     let digits = 1
     for (let rest = position; rest >= 10; rest = Math.floor(rest / 10)) digits += 1
     let rest = position

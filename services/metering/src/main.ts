@@ -8,24 +8,24 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { startService } from '@weir/runtime/start-service.ts'
 import { blockSizeFor } from './block-size.ts'
 import { meteringVariables } from './config.ts'
-import { createMarkGatherer } from './mark-gatherer.ts'
-import { createMeter } from './meter.ts'
+import { Meter } from './meter.ts'
 import { newCounters, registerMetrics } from './metrics.ts'
 import { decisions, outcomes } from './record-kinds.ts'
 import { createUsageStore } from './usage-store.ts'
+import { WatermarkWriter } from './watermark-writer.ts'
 
 /**
- * A fetch gathers this long or this much. Of a small insert ClickHouse's work is in the parts, not the rows, so longer is cheaper; a
- * decision waits for twice as long at most, and is to be seen within 2 s. How upstreams answered nobody asks by the second.
+ * A fetch gathers for so many milliseconds, or so many bytes. The work of a small insert is in its parts, not its rows, so longer is
+ * cheaper; a decision waits for at most twice as long, and is to be queryable within 2 s. Outcomes are not queried by the second.
  */
 const gatherMs = { decisions: 600, outcomes: 2_000 } as const
 const gatherBytes = 4_000_000
-/** ClickHouse is asked to take so many blocks at the same time; a fetch brings one for each. */
+/** Partitions that are inserted concurrently; a fetch brings a block for each. */
 const partitionsAtOnce = 3
-/** Of the session: what ClickHouse gets for an insert, and, a little later, when we give it up. Then its partition may pass on. */
+/** Shares of the session: how long ClickHouse may work on an insert, and, a little later, when we give it up. */
 const serverShare = 1 / 2
 const clientShare = 2 / 3
-/** As kafkajs sends them at most. */
+/** Heartbeats of a session: kafkajs sends no more. */
 const heartbeatShare = 1 / 6
 
 await startService(
@@ -47,17 +47,22 @@ await startService(
     const store = createUsageStore(clickhouse, Math.floor(sessionMs * serverShare))
 
     // Before the consumers, so that it is closed after them.
-    const marks = await run.own('marks', createMarkGatherer({ store, log, crash }), (one) => one.close())
+    const watermarks = await run.own('marks', new WatermarkWriter({ store, log, crash }), (one) => one.close())
     const consumers: BatchConsumer[] = []
     for (const { kind, groupId, maxWaitMs } of [
       { kind: decisions, groupId: 'weir-metering', maxWaitMs: gatherMs.decisions },
       { kind: outcomes, groupId: 'weir-metering-outcomes', maxWaitMs: gatherMs.outcomes },
     ]) {
-      const meter = createMeter({
-        ...{ kind, store, counters, crash, marks, blockMax },
+      const meter = new Meter({
+        kind,
+        store,
+        counters,
+        crash,
+        watermarks,
+        blockMax,
         deadLetters: createDeadLetterSink(sender, kind.deadLetters),
         log: log.child({ topic: kind.topic }),
-        beatMs: Math.floor(sessionMs * heartbeatShare),
+        heartbeatIntervalMs: Math.floor(sessionMs * heartbeatShare),
         pause: (ms) => pause(ms, undefined, { signal: run.stopping }),
       })
       const consumer = await run.own(
@@ -71,8 +76,8 @@ await startService(
           minBytes: gatherBytes,
           maxBytes: blockMax.bytes * partitionsAtOnce,
           partitionsAtOnce,
-          onAssigned: meter.onAssigned,
-          onBatch: meter.onBatch,
+          onAssigned: (assigned) => meter.onAssigned(assigned),
+          onBatch: (batch) => meter.onBatch(batch),
           onCrash: run.fail,
         }),
         (one) => one.stop(),

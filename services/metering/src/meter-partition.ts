@@ -1,16 +1,15 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
-import { type Declared, type Encoder, writeNote } from '@weir/contracts/commit-note.v1.ts'
+import { type Encoder, encodeCommitMetadata, type InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { BadShare } from './bad-share.ts'
 import { type BlockSize, endOfBlock, nextBlock, positionAt } from './block-size.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
-import { type Block, buildBlock } from './build-block.ts'
-import { expiredRow } from './expired-row.ts'
-import { type Expired, judgeStart, type Standing } from './judge-start.ts'
-import { Numbering } from './numbering.ts'
-import type { Owner } from './owner.ts'
+import { buildBlock, type InsertBlock } from './build-block.ts'
+import type { PartitionOwnership } from './partition-ownership.ts'
+import { PoisonBudget } from './poison-budget.ts'
 import type { BlockRecord, DeadLetter } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
+import { type ExpiredRange, expiredRow, type OffsetFacts, resolveStartOffset } from './resolve-start-offset.ts'
+import { SequenceTracker } from './sequence-tracker.ts'
 
 /** What all partitions of one topic share. */
 export interface MeterOptions extends WriterOptions {
@@ -22,207 +21,217 @@ export interface MeterOptions extends WriterOptions {
 export interface MeteredPartition {
   readonly topic: string
   readonly partition: number
-  facts(): Promise<Omit<Standing, 'lastInserted'>>
+  facts(): Promise<Omit<OffsetFacts, 'lastInserted'>>
   readRange(from: bigint, to: bigint): Promise<readonly BlockRecord[]>
 }
 
+/** Where reading begins; or why it does not. */
 export type MeterStart =
   | { readonly kind: 'from'; readonly offset: bigint }
   | { readonly kind: 'stop'; readonly reason: string }
 
+const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
+
 /**
- * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts. docs/metering.md tells the
+ * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts. docs/metering.md lists the
  * order of effects and what a crash between any two of them costs.
  */
 export class PartitionMeter {
   readonly #options: MeterOptions
-  readonly #place: MeteredPartition
+  readonly #assigned: MeteredPartition
   readonly #writer: BlockWriter
-  #life: TopicIdPartition
-  #numbering = new Numbering(new Map())
-  #bad = new BadShare()
-  #soughtUpTo: bigint | undefined
+  #partition: TopicIdPartition
+  #sequences = new SequenceTracker(new Map())
+  #poison = new PoisonBudget()
+  #seekOverrideUpTo: bigint | undefined
   /** The highest offset in ClickHouse. */
   #insertedUpTo = -1
-  /** In the metadata of what was committed last: the block that comes next. */
-  #declared: Declared | undefined
-  /** A block was begun and not finished: how it stands in Kafka and ClickHouse has to be asked. */
+  /** The intent in the metadata that was committed last: the block that comes next. */
+  #intent: InsertIntent | undefined
+  /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
   #isInDoubt = false
 
-  constructor(place: MeteredPartition, options: MeterOptions) {
-    this.#place = place
+  constructor(assigned: MeteredPartition, options: MeterOptions) {
+    this.#assigned = assigned
     this.#options = options
-    this.#writer = new BlockWriter(place.partition, options)
-    this.#life = { topic: place.topic, partition: place.partition, topicId: '' }
+    this.#writer = new BlockWriter(assigned.partition, options)
+    this.#partition = { topic: assigned.topic, partition: assigned.partition, topicId: '' }
   }
 
-  /** Finds out where to begin, and first inserts once more what an owner before has declared. */
-  async start(owner: Owner): Promise<MeterStart> {
+  /** Resolves the resume position, and first inserts again the block that the owner before logged as its intent. */
+  async start(ownership: PartitionOwnership): Promise<MeterStart> {
     const { store, log, counters } = this.#options
-    const { topic, partition } = this.#place
-    const facts = await this.#place.facts()
-    this.#life = { topic, partition, topicId: facts.topicId }
-    const lastInserted = await this.#writer.patiently(owner, () => store.lastInserted(this.#life))
-    const verdict = judgeStart({ ...facts, lastInserted })
-    if (verdict.kind === 'stop') return verdict
-    const { recover, expired, soughtUpTo, offset } = verdict
-    this.#soughtUpTo = soughtUpTo
+    const { topic, partition } = this.#assigned
+    const facts = await this.#assigned.facts()
+    this.#partition = { topic, partition, topicId: facts.topicId }
+    const lastInserted = await this.#writer.retry(ownership, () => store.lastInserted(this.#partition))
+    const start = resolveStartOffset({ ...facts, lastInserted })
+    if (start.kind === 'stop') return start
+    const { recover, expired, seekOverrideUpTo, offset } = start
+    this.#seekOverrideUpTo = seekOverrideUpTo
     this.#insertedUpTo = Number(lastInserted ?? -1n)
-    this.#bad = new BadShare()
-    this.#declared = recover
-    // Among rows from before somebody put the offset back, those of the declared block cannot be told from the others.
-    const isAmongOld = recover !== undefined && soughtUpTo !== undefined && recover.to <= soughtUpTo
-    const before = isAmongOld ? undefined : recover?.from
-    // An insert that is still at work must be over before it is asked what is there.
-    if (recover !== undefined) await this.#writer.untilNotInserting(owner, this.#token(recover))
-    this.#numbering = new Numbering(await this.#writer.patiently(owner, () => store.numbersBefore(this.#life, before)))
-    if (expired !== undefined) await this.#recordExpired(owner, expired)
+    this.#poison = new PoisonBudget()
+    this.#intent = recover
+    // Among rows from before a person moved the offset back, those of the block cannot be told from the others.
+    const overlapsOldRows = recover !== undefined && seekOverrideUpTo !== undefined && recover.to <= seekOverrideUpTo
+    const before = overlapsOldRows ? undefined : recover?.from
+    // An insert that still runs must be over before the rows are read.
+    if (recover !== undefined) await this.#writer.waitForPreviousInsert(ownership, this.#dedupToken(recover))
+    const highest = await this.#writer.retry(ownership, () => store.numbersBefore(this.#partition, before))
+    this.#sequences = new SequenceTracker(highest)
+    if (expired !== undefined) await this.#recordExpired(ownership, expired)
     if (recover !== undefined) {
       log.info({ partition, ...recover }, 'inserting again what was declared')
-      await this.#insertDeclared(owner, await this.#place.readRange(recover.from, recover.to), recover, undefined)
+      const records = await this.#assigned.readRange(recover.from, recover.to)
+      await this.#insertBlock(ownership, records, recover, undefined)
       counters.recoveries += 1
     }
     this.#isInDoubt = false
     return { kind: 'from', offset }
   }
 
-  /** Works records off: all are committed when it resolves. After a rejection the next call looks first how things stand. */
-  async work(owner: Owner, records: readonly BlockRecord[]): Promise<void> {
-    const rest = this.#isInDoubt ? await this.#afterDoubt(owner, records) : records
+  /** Processes records: all are committed when it resolves. After a rejection the next call first resolves the resume position. */
+  async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
+    const rest = this.#isInDoubt ? await this.#afterDoubt(ownership, records) : records
     this.#isInDoubt = true
     const { blockMax } = this.#options
     for (let at = 0, end = 0; at < rest.length; at = end) {
       end = endOfBlock(rest, at, blockMax)
-      const span = nextBlock(rest, at, blockMax)
-      if (span !== undefined)
-        await this.#insertDeclared(owner, rest.slice(at, end), span, nextBlock(rest, end, blockMax))
+      const intent = nextBlock(rest, at, blockMax)
+      if (intent !== undefined)
+        await this.#insertBlock(ownership, rest.slice(at, end), intent, nextBlock(rest, end, blockMax))
     }
     this.#isInDoubt = false
   }
 
-  async #afterDoubt(owner: Owner, records: readonly BlockRecord[]): Promise<readonly BlockRecord[]> {
+  async #afterDoubt(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<readonly BlockRecord[]> {
     const known = this.#insertedUpTo
-    const start = await this.start(owner)
-    if (start.kind === 'stop') throw this.#stopped(start.reason)
-    // What lies between the last row and here are marks, unless ClickHouse has less than it had.
+    const start = await this.start(ownership)
+    if (start.kind === 'stop') throw stopped(start.reason)
+    // Between the last row and this offset are only watermarks, unless ClickHouse has less than it had.
     if (positionAt(records, 0) > start.offset && this.#insertedUpTo < known) {
-      throw this.#stopped(
-        `BEHIND: ClickHouse lost rows meanwhile; at its next start it is read from ${start.offset} on`,
-      )
+      throw stopped(`BEHIND: ClickHouse lost rows meanwhile; at its next start it is read from ${start.offset} on`)
     }
     return records.filter(({ position }) => BigInt(position) >= start.offset)
   }
 
   /** The numbered order of effects. */
-  async #insertDeclared(
-    owner: Owner,
+  async #insertBlock(
+    ownership: PartitionOwnership,
     records: readonly BlockRecord[],
-    span: Declared,
-    next: Declared | undefined,
+    intent: InsertIntent,
+    next: InsertIntent | undefined,
   ): Promise<void> {
     const { crash, kind, log } = this.#options
-    const token = this.#token(span)
-    const isRecovery = this.#declared?.encoder === span.encoder && this.#declared === span
-    let block = this.#build(records, span.encoder, isRecovery, 0)
-    // 1. Declare: the offset stays, its metadata says what comes. Mostly it went with the commit before. A crash before it: nothing
-    //    was done. After it: the next owner inserts exactly these records, in this way.
-    //    Marks alone are nothing that could come twice, and come every second: they need none, unless a number tells how far they go.
-    const isNothing = block.rows === 0 && block.letters.length === 0 && block.sides.numbers.length === 0
-    if (!isNothing && (this.#declared?.from !== span.from || this.#declared.to !== span.to)) {
-      await this.#declare(owner, span)
+    const dedupToken = this.#dedupToken(intent)
+    const isRecovery = this.#intent === intent
+    let block = this.#build(records, intent.encoder, isRecovery, 0)
+    // 1. Log the write intent: the committed offset stays, and its metadata names the next block. Usually the previous commit already
+    //    carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts exactly this range with the
+    //    same encoder. A block of watermarks alone skips the step, because repeating a watermark is harmless, and they come
+    //    every second; it is declared only if it also writes number rows.
+    const isNothing = block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
+    if (!isNothing && (this.#intent?.from !== intent.from || this.#intent.to !== intent.to)) {
+      await this.#declare(ownership, intent)
     }
     crash('declare')
     // 2. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would lose them.
-    await this.#writer.letters(owner, block.letters)
+    await this.#writer.sendDeadLetters(ownership, block.deadLetters)
     // 3. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
-    let refusal = await this.#writer.months(owner, kind.table, token, block)
-    if (refusal !== undefined && span.encoder === 'fast') {
-      log.warn({ err: refusal, partition: this.#place.partition, token }, 'block refused, reading each of its records')
-      this.#numbering.undo()
-      const { letters: sent } = block
+    let refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
+    if (refusal !== undefined && intent.encoder === 'fast') {
+      const { partition } = this.#partition
+      log.warn({ err: refusal, partition, token: dedupToken }, 'block refused, reading each of its records')
+      this.#sequences.rollBack()
+      const { deadLetters: sent } = block
       block = this.#build(records, 'slow', isRecovery, sent.length)
-      await this.#declare(owner, { ...span, encoder: 'slow' })
+      await this.#declare(ownership, { ...intent, encoder: 'slow' })
       crash('redeclare')
       const isNew = ({ message }: DeadLetter) => !sent.some((one) => one.message.position === message.position)
-      await this.#writer.letters(owner, block.letters.filter(isNew))
-      refusal = await this.#writer.months(owner, kind.table, token, block)
+      await this.#writer.sendDeadLetters(ownership, block.deadLetters.filter(isNew))
+      refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
     }
-    if (refusal !== undefined) throw this.#stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
+    if (refusal !== undefined) throw stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
     if (block.rows > 0) {
       const timestampMs = records.at(-1)?.timestampMs ?? 0
       const months = block.months.map(({ lines }) => lines)
-      const retried = { ...this.#life, table: kind.table, dedupToken: token, months, timestampMs }
-      await this.#writer.repair(owner, retried, isRecovery)
+      const retried = { ...this.#partition, table: kind.table, dedupToken, months, timestampMs }
+      await this.#writer.repair(ownership, retried, isRecovery)
     }
-    // 4. Numbers, marks and gaps. After the rows, for a mark says that they are there. A crash after it repeats them, which changes nothing.
-    await this.#writer.sides(owner, token, block.sides)
-    // 5. Commit, with the declaration of the next block. A crash before it repeats 2 to 4.
-    await this.#commit(owner, span.to + 1n, next)
+    // 4. Numbers, watermarks and gaps. After the rows, for a watermark says that they are there. A crash after it repeats them, which
+    //    changes nothing.
+    await this.#writer.insertBookkeeping(ownership, dedupToken, block.bookkeeping)
+    // 5. Commit the offset, with the intent of the next block. A crash before it repeats 2 to 4.
+    await this.#commit(ownership, intent.to + 1n, next)
     crash('commit')
     this.#finish(block)
   }
 
-  #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean, lettersBefore: number): Block {
+  #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean, deadLettersSent: number): InsertBlock {
     const { kind, log } = this.#options
-    const { partition, topicId } = this.#life
+    const { partition, topicId } = this.#partition
+    const sequences = this.#sequences
     const block = buildBlock(records, {
-      ...{ kind, encoder, partition, topicId },
-      ...{ numbering: this.#numbering, insertedUpTo: this.#insertedUpTo },
+      kind,
+      encoder,
+      partition,
+      topicId,
+      sequences,
+      insertedUpTo: this.#insertedUpTo,
     })
-    // What was declared was borne when it was declared.
-    const found = block.letters.length - lettersBefore
-    if (!isRecovery && !this.#bad.take(lettersBefore === 0 ? records.length : found, found)) {
-      this.#numbering.undo()
-      const share = `${block.letters.length} of ${records.length} records from offset ${records[0]?.position} on`
-      throw this.#stopped(`TOO_MANY_BAD: ${share} cannot be read, the first because: ${block.letters[0]?.reason}`)
+    // The bad records of a block that was declared were within the budget when it was declared.
+    const found = block.deadLetters.length - deadLettersSent
+    if (!isRecovery && !this.#poison.spend(deadLettersSent === 0 ? records.length : found, found)) {
+      sequences.rollBack()
+      const share = `${block.deadLetters.length} of ${records.length} records from offset ${records[0]?.position} on`
+      throw stopped(`TOO_MANY_BAD: ${share} cannot be read, the first because: ${block.deadLetters[0]?.reason}`)
     }
-    for (const lost of block.lost) log.error({ partition, ...lost }, 'numbers that never came')
+    for (const missing of block.missing) log.error({ partition, ...missing }, 'numbers that never came')
     return block
   }
 
-  async #declare(owner: Owner, declared: Declared): Promise<void> {
-    await owner.commit(String(declared.from), this.#note(declared))
-    this.#declared = declared
+  async #declare(ownership: PartitionOwnership, intent: InsertIntent): Promise<void> {
+    await ownership.commit(String(intent.from), this.#metadata(intent))
+    this.#intent = intent
   }
 
-  async #commit(owner: Owner, offset: bigint, next: Declared | undefined): Promise<void> {
-    if (this.#soughtUpTo !== undefined && offset > this.#soughtUpTo) this.#soughtUpTo = undefined
-    await owner.commit(String(offset), this.#note(next))
-    this.#declared = next
+  async #commit(ownership: PartitionOwnership, offset: bigint, next: InsertIntent | undefined): Promise<void> {
+    if (this.#seekOverrideUpTo !== undefined && offset > this.#seekOverrideUpTo) this.#seekOverrideUpTo = undefined
+    await ownership.commit(String(offset), this.#metadata(next))
+    this.#intent = next
   }
 
-  #finish(block: Block): void {
+  #finish(block: InsertBlock): void {
     const { counters } = this.#options
-    this.#numbering.keep()
+    this.#sequences.commit()
     this.#insertedUpTo = block.insertedUpTo
     counters.rows += block.rows
     counters.batches += 1
     counters.duplicates += block.duplicates
-    for (const { count } of block.lost) counters.lost += count
+    for (const { count } of block.missing) counters.lost += count
   }
 
-  /** Offsets that Kafka deleted before they were read: written down before anything behind them is committed. */
-  async #recordExpired(owner: Owner, expired: Expired): Promise<void> {
-    const row = expiredRow(this.#life, expired)
-    this.#options.log.error(
-      { partition: this.#place.partition, ...expired },
-      'Kafka deleted records before they were read',
-    )
-    const token = `${this.#life.topicId}:${this.#place.partition}:expired-${expired.to}`
-    await this.#writer.sides(owner, token, { numbers: [], marks: [], gaps: [row] })
-    this.#options.counters.expired += Number(expired.to - expired.from) + 1
+  /** Records offsets that Kafka deleted before they were read, before anything behind them is committed. */
+  async #recordExpired(ownership: PartitionOwnership, expired: ExpiredRange): Promise<void> {
+    const { topicId, partition } = this.#partition
+    const { log, counters } = this.#options
+    log.error({ partition, ...expired }, 'Kafka deleted records before they were read')
+    const gaps = [expiredRow(this.#partition, expired)]
+    const dedupToken = `${topicId}:${partition}:expired-${expired.to}`
+    await this.#writer.insertBookkeeping(ownership, dedupToken, { numbers: [], marks: [], gaps })
+    counters.expired += Number(expired.to - expired.from) + 1
   }
 
-  #note(declared: Declared | undefined): string {
-    return writeNote({ topicId: this.#life.topicId, declared, soughtUpTo: this.#soughtUpTo })
+  #metadata(intent: InsertIntent | undefined): string {
+    return encodeCommitMetadata({
+      topicId: this.#partition.topicId,
+      intent,
+      seekOverrideUpTo: this.#seekOverrideUpTo,
+    })
   }
 
-  /** Names the block in every life of the topic. */
-  #token({ from, to }: Declared): string {
-    return `${this.#life.topicId}:${this.#place.partition}:${from}-${to}`
-  }
-
-  #stopped(reason: string): WeirError {
-    return new WeirError('PARTITION_STOPPED', reason)
+  /** Names the block in every incarnation of the topic. */
+  #dedupToken({ from, to }: InsertIntent): string {
+    return `${this.#partition.topicId}:${this.#partition.partition}:${from}-${to}`
   }
 }

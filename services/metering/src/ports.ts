@@ -1,3 +1,4 @@
+import type { InsertRequest } from '@weir/clickhouse/insert.ts'
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import type { InDoubtBlock, RepairReport } from '@weir/clickhouse/repair/repair-block.ts'
 
@@ -5,7 +6,7 @@ import type { InDoubtBlock, RepairReport } from '@weir/clickhouse/repair/repair-
 export interface BlockRecord {
   readonly position: number
   readonly timestampMs: number
-  /** What the value is a part of. */
+  /** The buffer that the value is a part of. */
   readonly bytes: Buffer
   /** -1 for a record without value. */
   readonly valueStart: number
@@ -27,8 +28,8 @@ export interface MonthLines {
   readonly rows: number
 }
 
-/** A row of weir.marks. */
-export interface MarkRow {
+/** A row of `weir.marks`: a journal's watermark. */
+export interface WatermarkRow {
   readonly topic: string
   readonly partition: number
   readonly journal: string
@@ -37,26 +38,12 @@ export interface MarkRow {
   readonly end: boolean
 }
 
-/** Rows for weir.numbers, weir.marks and weir.gaps. Each may come twice without harm. */
-export interface SideRows {
+/** Rows for `weir.numbers`, `weir.marks` and `weir.gaps`. Each may come twice without harm. */
+export interface BookkeepingRows {
   readonly numbers: readonly object[]
-  readonly marks: readonly MarkRow[]
+  readonly marks: readonly WatermarkRow[]
   readonly gaps: readonly object[]
 }
-
-/** One insert. */
-export interface RowBlock {
-  readonly table: string
-  readonly lines: Buffer
-  /** Names exactly these rows, and the request while it runs. */
-  readonly token: string
-}
-
-/** What an insert came to. `unreadable`: the data itself was refused, sending it again cannot help. */
-export type InsertOutcome =
-  | { readonly kind: 'inserted' }
-  | { readonly kind: 'unreadable'; readonly error: Error }
-  | { readonly kind: 'unavailable'; readonly error: Error }
 
 /** A block that was sent again, although the first request may have inserted it. */
 export interface RetriedBlock extends InDoubtBlock {
@@ -64,14 +51,19 @@ export interface RetriedBlock extends InDoubtBlock {
   readonly timestampMs: number
 }
 
+/** ClickHouse as metering needs it. Every method rejects while ClickHouse is unavailable, and may be called again. */
 export interface UsageStore {
-  /** `signal` ends the waiting; the server may go on with what it has. */
-  insert(block: RowBlock, signal: AbortSignal): Promise<InsertOutcome>
-  /** Whether an insert whose token begins so is still at work in ClickHouse. */
-  isInserting(token: string): Promise<boolean>
-  /** Each journal's highest number among the rows before an offset; of all rows without one. */
+  /**
+   * `signal` ends the request; the server may go on with what it has.
+   *
+   * @returns ClickHouse's words if it refuses the rows themselves, so that it will refuse them again.
+   */
+  insert(request: InsertRequest, signal: AbortSignal): Promise<Error | undefined>
+  /** Whether ClickHouse still works on an insert whose deduplication token begins so. */
+  isInsertRunning(dedupToken: string): Promise<boolean>
+  /** Each journal's highest number among the rows before an offset; of all rows if that is undefined. */
   numbersBefore(partition: TopicIdPartition, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
-  /** Makes sure that every table has a retried block once. Undefined where ClickHouse was not restarted, so that its tokens are right. */
+  /** Makes sure that every table has a retried block once. Undefined if ClickHouse was not restarted, so that its tokens are right. */
   repair(
     block: RetriedBlock,
     options: { readonly signal: AbortSignal; readonly isFenced: () => boolean },
@@ -79,7 +71,8 @@ export interface UsageStore {
   lastInserted(partition: TopicIdPartition): Promise<bigint | undefined>
 }
 
+/** Where unreadable records are kept. */
 export interface DeadLetterSink {
-  /** Resolves when all of them are safely kept. */
-  send(partition: number, letters: readonly DeadLetter[]): Promise<void>
+  /** Resolves when all of them are safely stored. */
+  send(partition: number, deadLetters: readonly DeadLetter[]): Promise<void>
 }

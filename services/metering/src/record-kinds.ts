@@ -2,7 +2,7 @@ import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 
-/** A record that was read in full, to be written anew. */
+/** A record that was parsed in full, to be encoded again. */
 export type SlowRow =
   | {
       readonly kind: 'row'
@@ -13,20 +13,21 @@ export type SlowRow =
     }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
+/** Columns of a row. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** What one topic's records are, and where they go. */
+/** How the records of one topic are read, and which table gets them. */
 export interface RecordKind {
   readonly topic: string
   readonly deadLetters: string
   readonly table: string
-  /** Reads a record's value so strictly that ClickHouse has nothing to object to. By the bytes alone: the same today and tomorrow. */
+  /** Reads a value so strictly that ClickHouse has nothing to object to. Depends on the bytes alone, so that a repetition is the same. */
   readonly read: (value: Buffer) => SlowRow
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const isUuid = (value: unknown): value is string => typeof value === 'string' && uuid.test(value)
-/** What the tables' months and their rollups' times can hold, with room. */
+/** Times that the tables' months and their rollups can hold. */
 const isInOurTime = (ts: string) => /^20\d\d/.test(ts)
 
 const unreadable = (reason: string): SlowRow => ({ kind: 'unreadable', reason })
@@ -92,6 +93,7 @@ function readOutcome(value: Buffer): SlowRow {
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 
+/** Records of decisions. */
 export const decisions: RecordKind = {
   topic: topics.decisions,
   deadLetters: topics.decisionsDeadLetters,
@@ -99,6 +101,7 @@ export const decisions: RecordKind = {
   read: readDecision,
 }
 
+/** Records of how upstreams answered. */
 export const outcomes: RecordKind = {
   topic: topics.outcomes,
   deadLetters: topics.outcomesDeadLetters,

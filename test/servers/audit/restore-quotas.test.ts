@@ -38,7 +38,7 @@ const quotas = (timeZone = 'UTC') => [
 ]
 
 async function record(decisions: Parameters<typeof rowsOf>[0]): Promise<void> {
-  await insertBlock(stack.clickhouse, { table: 'weir.decisions', token: randomUUID(), lines: rowsOf(decisions) })
+  await insertBlock(stack.clickhouse, { table: 'weir.decisions', dedupToken: randomUUID(), lines: rowsOf(decisions) })
 }
 
 /** Units of a count as they stand in Redis, or undefined. */

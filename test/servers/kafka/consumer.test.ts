@@ -108,11 +108,11 @@ test('what is committed for an old assignment is refused, even by a member that 
     },
   })
   await until(() => kept.size === 2)
-  expect([...kept.values()].map((batch) => batch.isStale())).toEqual([false, false])
+  expect([...kept.values()].map((batch) => batch.isFenced())).toEqual([false, false])
   start({ ...group, onBatch: async () => {} })
   await until(() => one.consumer.status.assigned[topic]?.length === 1)
   for (const batch of kept.values()) {
-    expect(batch.isStale()).toBe(true)
+    expect(batch.isFenced()).toBe(true)
     await expect(batch.commit(nextOffset(batch))).rejects.toMatchObject({ code: 'PARTITION_LOST' })
   }
   expect((await committed(options, group.groupId, topic)).map(({ offset }) => offset)).toEqual(['-1', '-1'])

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { findRollups } from '@weir/clickhouse/audit/rollups.ts'
 import { quoted } from '@weir/clickhouse/audit/span.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
@@ -33,7 +32,7 @@ test('processes that repair the same tables at the same time leave what one woul
   // One subject in several partitions, as after partitions were added: each process repairs what the others repair too.
   const blocks = [0, 1, 2].map((partition) => blockOf(journal.take(100, partition), partition))
   for (const { table, dedupToken, months } of blocks) {
-    await insertBlock(stack.client, { table, token: dedupToken, lines: months[0] ?? Buffer.alloc(0) })
+    await insertBlock(stack.client, { table, dedupToken, lines: months[0] ?? Buffer.alloc(0) })
   }
   for (const [table, rows] of [
     ['usage_15m', `subject = ${quoted(journal.subject)}`],
@@ -53,7 +52,7 @@ test('rows that a delete is about to take, which a kill interrupted, are not tak
   const journal = newJournal()
   const block = { ...blockOf(journal.take(100), 3), dedupToken: randomUUID() }
   const { table, dedupToken, months } = block
-  await insertBlock(stack.client, { table, token: dedupToken, lines: months[0] ?? Buffer.alloc(0) })
+  await insertBlock(stack.client, { table, dedupToken, lines: months[0] ?? Buffer.alloc(0) })
   const command = (query: string) => stack.client.command({ query })
   // The state between a start and the moment in which the server goes on with it.
   await command('SYSTEM STOP MERGES weir.decisions')
@@ -99,7 +98,11 @@ test('an hour is repaired exactly while other processes insert, into it and into
       offset += 1
       return `${record.slice(0, -1)},"topic_id":"${topicId}","partition":4,"offset":${offset}}\n`
     })
-    await insertBlock(stack.client, { table: 'decisions', lines: Buffer.from(lines.join('')), token: randomUUID() })
+    await insertBlock(stack.client, {
+      table: 'decisions',
+      lines: Buffer.from(lines.join('')),
+      dedupToken: randomUUID(),
+    })
   }
   await insert(old, earlierMs)
   await insert(now, nowMs)
@@ -121,16 +124,10 @@ test('an hour is repaired exactly while other processes insert, into it and into
   expect(outcome).toBe('repaired')
   expect(await countOf('usage_15m', old.subject)).toBe(10)
 
-  isOver = false
   const others = Array.from({ length: 2 }, async () => {
-    while (!isOver) {
-      await insert(now)
-      await delay(200)
-    }
+    for (let inserts = 0; inserts < 20; inserts += 1) await insert(now)
   })
-  const repaired = await repairRollup(session, rollup, hourOf(nowMs))
-  isOver = true
-  await Promise.all(others)
+  const [repaired] = await Promise.all([repairRollup(session, rollup, hourOf(nowMs)), ...others])
   expect(repaired).toBe('repaired')
   expect(await countOf('usage_15m', now.subject)).toBe(await countOf('decisions', now.subject))
 })

@@ -82,7 +82,7 @@ export async function meterAll(stack: AuditStack): Promise<void> {
       }
       seen.add(`${number.journal} ${number.seq}`)
     }
-    const block = { table: 'weir.decisions', token: randomUUID(), lines: Buffer.from(lines.join('')) }
+    const block = { table: 'weir.decisions', dedupToken: randomUUID(), lines: Buffer.from(lines.join('')) }
     if (lines.length > 0) await insertBlock(stack.clickhouse, block)
     const marks = records.flatMap(({ value }) => (value !== null && kindOf(value) === 'mark' ? [value.toString()] : []))
     for (const mark of marks) {

@@ -1,7 +1,7 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
-import { soughtNote } from '@weir/contracts/commit-note.v1.ts'
+import { seekMetadata } from '@weir/contracts/commit-metadata.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
@@ -43,7 +43,7 @@ export async function seekMetering(
         `Offset ${offset} is outside the log, which has ${first} to ${end}; choose one within.`,
       )
     }
-    await desk.commit(topic, partition, offset, soughtNote)
+    await desk.commit(topic, partition, offset, seekMetadata)
     print(`partition ${partition} of ${topic}: ${committed?.offset ?? 'nothing'} was committed, now ${offset} is`)
   } finally {
     await Promise.all([desk.close(), client.close()])

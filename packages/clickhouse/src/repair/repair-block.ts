@@ -1,7 +1,7 @@
 import { findRollups, type Rollup } from '../audit/rollups.ts'
 import { type Span, withinSpan } from '../audit/span.ts'
 import type { ClickHouseClient } from '../connect.ts'
-import { isInserting } from '../insert.ts'
+import { isInsertRunning } from '../insert.ts'
 import type { TopicIdPartition } from '../number-queries.ts'
 import { readRows } from '../read-rows.ts'
 import { type RollupOutcome, repairRollup, subjectsMax } from './repair-rollup.ts'
@@ -127,7 +127,7 @@ export async function repairBlock(
   const rows = rowsOf(months)
   if (rows.length === 0) return { rows: 0, rollups: [], unsure: [] }
   // What an attempt before has begun must be over before anything is counted.
-  if (await isInserting(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
+  if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
   const session = new RepairSession(client, dedupToken, options)
   await waitForDeletes(session)
   const wrong = await repairBlockRows(session, { ...block, rows })

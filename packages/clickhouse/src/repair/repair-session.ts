@@ -18,7 +18,7 @@ const pauses: BackoffBounds = { firstMs: 200, maxMs: 6_400 }
 
 /**
  * The statements of one repair. All that it writes runs under query ids that begin with the repair's name, so that the next
- * process that repairs the same finds it at work (`isInserting`).
+ * process that repairs the same finds it at work (`isInsertRunning`).
  */
 export class RepairSession {
   readonly client: ClickHouseClient
@@ -46,8 +46,8 @@ export class RepairSession {
   async insert(table: string, lines: Buffer, part: string): Promise<void> {
     this.#refuseIfFenced()
     const { signal } = this.#options
-    const block = { table, lines, token: `${this.#name}:repair:${part}` }
-    await insertBlock(this.client, signal === undefined ? block : { ...block, signal })
+    const request = { table, lines, dedupToken: `${this.#name}:repair:${part}` }
+    await insertBlock(this.client, signal === undefined ? request : { ...request, signal })
   }
 
   /** Pauses before an attempt, longer after each one that has written something. */

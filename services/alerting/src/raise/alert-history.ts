@@ -1,9 +1,8 @@
 import { readRaisedIds } from '@weir/clickhouse/alert-queries.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { alertRow } from '../record/alert-row.ts'
-import { linesOf } from '../record/lines.ts'
 import type { AlertHistory } from './ports.ts'
 
 /** An alert waits so long for the question whether it was raised before; unanswered, it may be raised again, under the same id. */
@@ -34,7 +33,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger): Alert
       await insertBlock(client, {
         table: 'alerts',
         lines,
-        token: `late:${alerts[0]?.id}:${alerts.at(-1)?.id}:${alerts.length}`,
+        dedupToken: `late:${alerts[0]?.id}:${alerts.at(-1)?.id}:${alerts.length}`,
       })
     },
   }

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { insertBlock } from '@weir/clickhouse/insert.ts'
+import { insertBlock, linesOf } from '@weir/clickhouse/insert.ts'
 import { parseAlert } from '@weir/contracts/alert.v1.ts'
 import { parseDelivery } from '@weir/contracts/delivery.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
@@ -8,7 +8,6 @@ import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import type { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { alertRow } from './alert-row.ts'
-import { linesOf } from './lines.ts'
 
 type LoggedRecord = RecordBatch['records'][number]
 
@@ -68,7 +67,7 @@ export function createRecordLog(options: {
     const table = topic === topics.alerts ? 'alerts' : 'deliveries'
     // The time, because a topic that is made anew counts its offsets from 0 again.
     const token = `${topic}:${partition}:${records[0]?.offset}-${records.at(-1)?.offset}:${records[0]?.timestampMs}`
-    await insertBlock(client, { table, lines: linesOf(rows), token })
+    await insertBlock(client, { table, lines: linesOf(rows), dedupToken: token })
   }
 
   return async function keepRecords({ topic, partition, records }) {

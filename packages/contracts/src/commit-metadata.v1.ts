@@ -1,0 +1,58 @@
+/** `fast`: records pass through as they are. `slow`: every record is parsed and encoded again, after ClickHouse refused the block. */
+export type Encoder = 'fast' | 'slow'
+
+/** The write intent: the block that is inserted next. The next owner that finds it inserts exactly these records, in the same way. */
+export interface InsertIntent {
+  readonly from: bigint
+  /** The last offset, included. */
+  readonly to: bigint
+  readonly encoder: Encoder
+}
+
+/** The metadata of a committed offset. */
+export interface CommitMetadata {
+  /** The topic incarnation that the offset belongs to; undefined in metadata of older versions and of people. */
+  readonly topicId: string | undefined
+  readonly intent: InsertIntent | undefined
+  /** A person moved the offset: rows up to here may already be there. Kept until all of these offsets are passed. */
+  readonly seekOverrideUpTo: bigint | undefined
+}
+
+/** What `weir metering seek` commits: read from this offset, whatever rows ClickHouse has. */
+export const seekMetadata = '{"v":1,"sought":true}'
+/** Beyond every offset. */
+const endless = 2n ** 62n
+
+/** Returns the text that is committed with an offset. */
+export function encodeCommitMetadata({ topicId, intent, seekOverrideUpTo }: CommitMetadata): string {
+  return JSON.stringify({
+    v: 1,
+    topic: topicId,
+    ...(intent === undefined ? {} : { from: String(intent.from), to: String(intent.to), encoder: intent.encoder }),
+    ...(seekOverrideUpTo === undefined ? {} : { sought_up_to: String(seekOverrideUpTo) }),
+  })
+}
+
+/** The metadata of an offset that was committed with none, or by another program. */
+export const noCommitMetadata: CommitMetadata = { topicId: undefined, intent: undefined, seekOverrideUpTo: undefined }
+
+const offsetOf = (value: unknown) => (typeof value === 'string' && /^\d{1,18}$/.test(value) ? BigInt(value) : undefined)
+
+/** Reads what was committed with an offset. Never throws: any other text is `noCommitMetadata`. */
+export function parseCommitMetadata(text: string): CommitMetadata {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return noCommitMetadata
+  }
+  const found: Readonly<Record<string, unknown>> = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
+  const from = offsetOf(found.from)
+  const to = offsetOf(found.to)
+  const encoder = found.encoder === 'slow' ? 'slow' : 'fast'
+  return {
+    topicId: typeof found.topic === 'string' ? found.topic : undefined,
+    intent: from === undefined || to === undefined || to < from ? undefined : { from, to, encoder },
+    seekOverrideUpTo: found.sought === true ? endless : offsetOf(found.sought_up_to),
+  }
+}

@@ -1,0 +1,81 @@
+import { encodeCommitMetadata } from '@weir/contracts/commit-metadata.v1.ts'
+import { describe, expect, it } from 'vitest'
+import { type OffsetFacts, resolveStartOffset } from './resolve-start-offset.ts'
+
+const topicId = 'this-incarnation'
+const intent = { from: 50n, to: 59n, encoder: 'fast' } as const
+const metadataOf = (more: object = {}) =>
+  encodeCommitMetadata({ topicId, intent: undefined, seekOverrideUpTo: undefined, ...more })
+
+/** Offset 50 is committed, of a log from 0 to 100, and all before it is there. */
+const resolve = (facts: Partial<OffsetFacts> & { readonly metadata?: string; readonly offset?: bigint }) => {
+  const { metadata = metadataOf(), offset = 50n, ...more } = facts
+  return resolveStartOffset({
+    first: 0n,
+    end: 100n,
+    topicId,
+    lastInserted: 49n,
+    committed: { offset, metadata },
+    ...more,
+  })
+}
+
+const begin = (offset: bigint, more: object = {}) => ({
+  ...{ kind: 'begin', offset, recover: undefined, expired: undefined, seekOverrideUpTo: undefined },
+  ...more,
+})
+const stop = (name: string) => ({ kind: 'stop', reason: expect.stringMatching(new RegExp(`^${name}: `)) })
+
+describe('resolveStartOffset', () => {
+  it('begins at the log of a group that has nothing', () => {
+    expect(resolve({ committed: undefined, lastInserted: undefined, first: 7n })).toEqual(begin(7n))
+  })
+
+  it('goes on where it was committed', () => expect(resolve({})).toEqual(begin(50n)))
+
+  it.each([undefined, 49n, 55n, 59n])('inserts a declared block again, with rows up to %s', (lastInserted) => {
+    expect(resolve({ metadata: metadataOf({ intent }), lastInserted })).toEqual(begin(60n, { recover: intent }))
+  })
+
+  it('reads again what ClickHouse has lost', () => {
+    expect(resolve({ lastInserted: 19n })).toEqual(begin(20n))
+    expect(resolve({ lastInserted: undefined })).toEqual(begin(0n))
+  })
+
+  it('writes down what Kafka deleted unread', () => {
+    expect(resolve({ first: 70n })).toEqual(begin(70n, { expired: { from: 50n, to: 69n } }))
+    expect(resolve({ first: 70n, lastInserted: undefined })).toEqual(begin(70n, { expired: { from: 50n, to: 69n } }))
+  })
+
+  it('of a declared block that Kafka deleted in part nothing is missing if its rows are there', () => {
+    const metadata = metadataOf({ intent })
+    expect(resolve({ metadata, first: 55n, lastInserted: 59n })).toEqual(begin(60n))
+    expect(resolve({ metadata, first: 55n })).toEqual(begin(55n, { expired: { from: 50n, to: 54n } }))
+  })
+
+  it('stops ahead of the log', () => {
+    expect(resolve({ end: 49n })).toEqual(stop('AHEAD_OF_THE_LOG'))
+    expect(resolve({ metadata: metadataOf({ intent }), end: 55n })).toEqual(stop('AHEAD_OF_THE_LOG'))
+  })
+
+  it('stops where rows are there without a commit', () => {
+    expect(resolve({ lastInserted: 50n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
+    expect(resolve({ committed: undefined })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
+    expect(resolve({ metadata: metadataOf({ intent }), lastInserted: 60n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
+  })
+
+  it('a commit of another incarnation of the topic is none', () => {
+    const metadata = encodeCommitMetadata({ topicId: 'before', intent, seekOverrideUpTo: undefined })
+    expect(resolve({ metadata, lastInserted: undefined })).toEqual(begin(0n))
+  })
+
+  it('goes where a person put it, and knows until all older rows are passed that they are meant', () => {
+    const metadata = '{"v":1,"sought":true}'
+    expect(resolve({ metadata, lastInserted: 80n })).toEqual(begin(50n, { seekOverrideUpTo: 80n }))
+    expect(resolve({ metadata, lastInserted: 19n })).toEqual(begin(50n))
+    const within = metadataOf({ intent, seekOverrideUpTo: 80n })
+    expect(resolve({ metadata: within, lastInserted: 80n })).toEqual(
+      begin(60n, { recover: intent, seekOverrideUpTo: 80n }),
+    )
+  })
+})

@@ -1,0 +1,132 @@
+import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
+import {
+  type CommitMetadata,
+  type InsertIntent,
+  noCommitMetadata,
+  parseCommitMetadata,
+} from '@weir/contracts/commit-metadata.v1.ts'
+import { formatTs } from '@weir/contracts/timestamp.ts'
+
+/** What Kafka and ClickHouse know of a partition. */
+export interface OffsetFacts {
+  readonly committed: { readonly offset: bigint; readonly metadata: string } | undefined
+  /** Kafka's first offset, and the one after the last. */
+  readonly first: bigint
+  readonly end: bigint
+  readonly topicId: string
+  /** The last offset that ClickHouse has, in this incarnation of the topic. */
+  readonly lastInserted: bigint | undefined
+}
+
+/** Offsets that Kafka deleted before they were read: both included. */
+export interface ExpiredRange {
+  readonly from: bigint
+  readonly to: bigint
+}
+
+/** The resume position of a partition; or why it is not read. */
+export type StartOffset =
+  | {
+      readonly kind: 'begin'
+      /** The first offset to read, after the recovery of the intent if there is one. */
+      readonly offset: bigint
+      readonly recover: InsertIntent | undefined
+      readonly expired: ExpiredRange | undefined
+      /** Rows up to here may be there without a commit, because a person moved the offset. */
+      readonly seekOverrideUpTo: bigint | undefined
+    }
+  | { readonly kind: 'stop'; readonly reason: string }
+
+const seekTo = (to: string) => `look, then stop metering and run weir metering seek --partition P --to ${to}`
+
+function stopAhead(offset: bigint, { end }: OffsetFacts): StartOffset {
+  return {
+    kind: 'stop',
+    reason: `AHEAD_OF_THE_LOG: committed is ${offset}, and Kafka's log ends at ${end}: it lost records that were metered; ${seekTo('OFFSET')}`,
+  }
+}
+
+function stopWithoutCommit(committed: string, { lastInserted }: OffsetFacts): StartOffset {
+  return {
+    kind: 'stop',
+    reason: `ROWS_WITHOUT_COMMIT: ClickHouse has rows up to offset ${lastInserted}, and ${committed}: reading on would have to tell old rows from new; ${seekTo('clickhouse')}`,
+  }
+}
+
+/** Begins at an offset, or at the log's first if that is later: what lies between has expired. */
+function beginAt(wanted: bigint, { first }: OffsetFacts, seekOverrideUpTo: bigint | undefined): StartOffset {
+  const offset = wanted < first ? first : wanted
+  const expired = wanted < first ? { from: wanted, to: first - 1n } : undefined
+  const isPassed = (seekOverrideUpTo ?? -1n) < offset
+  return {
+    kind: 'begin',
+    offset,
+    recover: undefined,
+    expired,
+    seekOverrideUpTo: isPassed ? undefined : seekOverrideUpTo,
+  }
+}
+
+function resolveIntent(
+  intent: InsertIntent,
+  facts: OffsetFacts,
+  seekOverrideUpTo: CommitMetadata['seekOverrideUpTo'],
+): StartOffset {
+  const { first, end, lastInserted = -1n } = facts
+  if (intent.to >= end) return stopAhead(intent.to + 1n, facts)
+  if (lastInserted > intent.to && lastInserted > (seekOverrideUpTo ?? -1n)) {
+    return stopWithoutCommit(`the commit declares ${intent.from} to ${intent.to}`, facts)
+  }
+  if (intent.from < first) {
+    // A part of the block is gone from Kafka, so it cannot be built again; if its rows are there, nothing is missing.
+    return beginAt(lastInserted >= intent.from ? intent.to + 1n : intent.from, facts, seekOverrideUpTo)
+  }
+  return { kind: 'begin', offset: intent.to + 1n, recover: intent, expired: undefined, seekOverrideUpTo }
+}
+
+/**
+ * Compares the committed offset with what the log and ClickHouse have. Rows that ClickHouse lacks behind the commit are read
+ * again; a state from which reading on would lose or repeat a record stops the partition.
+ */
+export function resolveStartOffset(facts: OffsetFacts): StartOffset {
+  const { committed, first, topicId, end, lastInserted } = facts
+  const metadata = committed === undefined ? noCommitMetadata : parseCommitMetadata(committed.metadata)
+  if (committed === undefined || (metadata.topicId ?? topicId) !== topicId) {
+    if (lastInserted === undefined) return beginAt(first, facts, undefined)
+    return stopWithoutCommit('nothing is committed', facts)
+  }
+  const { offset } = committed
+  const { intent, seekOverrideUpTo } = metadata
+  if (offset > end) return stopAhead(offset, facts)
+  if (intent !== undefined && intent.from === offset) return resolveIntent(intent, facts, seekOverrideUpTo)
+  if (lastInserted !== undefined && lastInserted >= offset) {
+    if (seekOverrideUpTo === undefined || seekOverrideUpTo < lastInserted) {
+      return stopWithoutCommit(`${offset} is committed`, facts)
+    }
+    return beginAt(offset, facts, lastInserted)
+  }
+  if (seekOverrideUpTo !== undefined) return beginAt(offset, facts, undefined)
+  if (lastInserted !== undefined) return beginAt(lastInserted + 1n, facts, undefined)
+  // An empty ClickHouse gets all that Kafka has.
+  return offset > first ? beginAt(first, facts, undefined) : beginAt(offset, facts, undefined)
+}
+
+/** Returns the row of `weir.gaps` for offsets that Kafka deleted unread: the same row however often it is noticed. */
+export function expiredRow({ topic, topicId, partition }: TopicIdPartition, { from, to }: ExpiredRange): object {
+  const unknown = formatTs(0)
+  return {
+    cause: 'expired',
+    topic,
+    topic_id: topicId,
+    partition,
+    journal: '00000000-0000-0000-0000-000000000000',
+    from_seq: 0,
+    to_seq: 0,
+    from_offset: Number(from),
+    to_offset: Number(to),
+    count: Number(to - from) + 1,
+    from_ts: unknown,
+    to_ts: unknown,
+    detail: 'the log began behind what was committed',
+  }
+}
