@@ -19,7 +19,7 @@ function listOf(ids: readonly string[]): string {
   return ids.map((id) => `'${id}'`).join(', ')
 }
 
-/** Those of these alerts, by their ids, that were raised. */
+/** Returns the ids of those alerts that were raised. */
 export async function readRaisedIds(
   client: ClickHouseClient,
   ids: readonly string[],
@@ -30,7 +30,7 @@ export async function readRaisedIds(
   return rows.map(({ id }) => id)
 }
 
-/** Alerts by their ids, each once; those that are not known are left out. */
+/** Reads alerts by their ids, each once; unknown ids are left out. */
 export async function readAlertsById(client: ClickHouseClient, ids: readonly string[]): Promise<AlertRow[]> {
   if (ids.length === 0) return []
   return readRows<AlertRow>(
@@ -40,22 +40,22 @@ export async function readAlertsById(client: ClickHouseClient, ids: readonly str
   )
 }
 
-/** A delivery that ClickHouse has no end of. Times in milliseconds since the epoch. */
+/** A delivery without an end in ClickHouse. Times in milliseconds since the epoch. */
 export interface UnfinishedRow {
   readonly alert_id: string
   readonly endpoint: string
   readonly attempts: number
   /** When it is to be tried; of a `next_try` that is not known, when it was queued. */
   readonly due_ms: number
-  /** When somebody asked for it once more; 0 for a first delivery. */
+  /** When a person requested it again; 0 for a first delivery. */
   readonly requested_ms: number
   /** When it, or the last request, began. */
   readonly began_ms: number
 }
 
 /**
- * Deliveries of the last days whose last row is no end, the oldest first: `limit` of them behind `after`. Those whose last row came within
- * `settleSeconds` are left out: what follows may be on its way.
+ * Reads `limit` deliveries of the last days whose last row is no end, the oldest first, behind `after`. Deliveries
+ * whose last row came within `settleSeconds` are left out: their next row may be on its way.
  */
 export async function readUnfinished(
   client: ClickHouseClient,

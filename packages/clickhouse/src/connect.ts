@@ -16,15 +16,17 @@ const connectionsMax = 16
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */
   readonly database: string
-  /** What a person must change before statements of the last minute are taken, in sentences; undefined when all were. */
+  /**
+   * What a person must change before statements of the last minute are taken, in sentences; undefined when all were.
+   */
   refused(): string | undefined
   /** Makes the database unless it is there. */
   createDatabase(): Promise<unknown>
 }
 
 /**
- * A client for the tables of a server, whose requests end after `requestMs`. Opens nothing until it is used. A failure that a variable or a
- * right would end has a message that names it.
+ * A client for the tables of a server, whose requests end after `requestMs`. Opens nothing until it is used. A failure
+ * that a variable or a right would end has a message that names it.
  */
 export function connectClickhouse(
   given: ClickhouseServer | string,
@@ -72,7 +74,9 @@ export function connectClickhouse(
   return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
 }
 
-/** A server that is well answers a ping within milliseconds; whoever asks for readiness gives up after a second or two. */
+/**
+ * A server that is well answers a ping within milliseconds; whoever asks for readiness gives up after a second or two.
+ */
 const pingMs = 1_000
 
 /** What is missing for readiness, or undefined. Never throws. */
@@ -97,7 +101,10 @@ export async function clickhouseWarning(client: ClickHouseClient): Promise<Readi
   return typeof found === 'string' ? { warning: found } : found
 }
 
-/** For commands, which wait for nothing: an operating fault for what an operator can do something about, everything else as it was. */
+/**
+ * For commands, which wait for nothing: an operating fault for what an operator can do something about, everything else
+ * as it was.
+ */
 export const throwRefusal =
   (client: ClickHouseClient) =>
   (error: unknown): never => {

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/** Which alerts, or deliveries, are asked for; times in milliseconds since the epoch. */
+/** Selects alerts or deliveries; times in milliseconds since the epoch. */
 export interface AlertFilter {
   readonly fromMs: number
   readonly toMs: number
@@ -10,20 +10,21 @@ export interface AlertFilter {
   readonly endpoint?: string | undefined
 }
 
-/** An alert with what has become of it at each endpoint. Times as RFC 3339. */
+/** An alert with the last outcome at each endpoint. Times as RFC 3339. */
 export interface ListedAlert {
   readonly id: string
   readonly type: string
   readonly subject: string
   readonly time: string
-  /** `raised`, or `late`: its period was over, and nobody was told. */
+  /** `raised`, or `late`: its period was over, so it was not delivered. */
   readonly state: string
-  /** What it says, as JSON. */
+  /** Its content as JSON. */
   readonly data: string
   /** `[endpoint, last outcome]`. */
   readonly deliveries: readonly (readonly [string, string])[]
 }
 
+/** One step of a delivery. */
 export interface ListedDelivery {
   readonly endpoint: string
   readonly attempt: number
@@ -52,7 +53,7 @@ const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: 
   endpoint,
 })
 
-/** Alerts, the newest first. `limit` of them after the one that `after` names by its time and id. */
+/** Reads `limit` alerts, the newest first, after the one that `after` names by its time and id. */
 export function listAlerts(
   client: ClickHouseClient,
   filter: AlertFilter,
@@ -81,7 +82,7 @@ export function listAlerts(
   )
 }
 
-/** One alert, with every step of its deliveries; undefined if there is none of this id. */
+/** Reads one alert with every step of its deliveries; undefined if no alert has this id. */
 export async function findAlert(
   client: ClickHouseClient,
   id: string,
@@ -104,7 +105,7 @@ export async function findAlert(
   return { alert, deliveries }
 }
 
-/** A delivery that came to an end without the endpoint having taken the alert. */
+/** A delivery that ended although the endpoint did not accept the alert. */
 export interface FailedDelivery {
   readonly alert_id: string
   readonly alert_type: string
@@ -112,7 +113,7 @@ export interface FailedDelivery {
   readonly endpoint: string
 }
 
-/** Of the deliveries whose last step was in that time those that were given up or dropped, the oldest first. */
+/** Reads the deliveries that were given up or dropped, and whose last step was in that time, the oldest first. */
 export function listFailedDeliveries(
   client: ClickHouseClient,
   filter: AlertFilter,

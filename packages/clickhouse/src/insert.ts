@@ -10,19 +10,21 @@ export interface InsertRequest {
   /** Lines of JSON objects, each ended by a line break. */
   readonly lines: Buffer
   /**
-   * Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. Letters, digits and
-   * `:._-` only, at most 200.
+   * Names exactly these rows: the same token again is dropped, by the table and by every rollup below it. Letters,
+   * digits and `:._-` only, at most 200.
    */
   readonly dedupToken: string
-  /** How long the server may work on it. Of an insert that took longer only that is left which a repetition completes. */
+  /**
+   * How long the server may work on it. Of an insert that took longer only that is left which a repetition completes.
+   */
   readonly serverMsMax?: number
   /** Ends the request; the server may go on with what it has. */
   readonly signal?: AbortSignal
 }
 
 /**
- * What an insert depends on, pinned in its own text because servers differ in their defaults: one synchronous block, remembered by
- * its token in the table and in every view's target.
+ * What an insert depends on, pinned in its own text because servers differ in their defaults: one synchronous block,
+ * remembered by its token in the table and in every view's target.
  */
 const pinned = [
   'async_insert=0',
@@ -34,7 +36,7 @@ const pinned = [
   'min_insert_block_size_rows=1048449',
   'min_insert_block_size_bytes=268402944',
   'input_format_parallel_parsing=0',
-  // A text that is null is no text, and not the empty one.
+  // A null is refused for a text, instead of becoming the empty text.
   'input_format_null_as_default=0',
   // A record field that this version does not know must not stop the pipeline; the record itself stays in Kafka.
   'input_format_skip_unknown_fields=1',
@@ -49,7 +51,9 @@ export const queryIdOf = (dedupToken: string) => `weir:${dedupToken}`
 export const linesOf = (rows: readonly object[]): Buffer =>
   Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
 
-/** Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
+/**
+ * Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat.
+ */
 export async function insertBlock(client: ClickHouseClient, request: InsertRequest): Promise<void> {
   const { table, lines, dedupToken, serverMsMax, signal } = request
   if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
@@ -73,8 +77,9 @@ export async function isInsertRunning(client: ClickHouseClient, dedupToken: stri
 }
 
 /**
- * Codes by which ClickHouse says that the data itself is wrong: parse errors, values out of range, a violated constraint.
- * Everything else (memory, disk, network, a broken view) may go away, and must never turn records into dead letters.
+ * Codes by which ClickHouse says that the data itself is wrong: parse errors, values out of range, a violated
+ * constraint. Everything else (memory, disk, network, a broken view) may go away, and must never turn records into dead
+ * letters.
  */
 const dataErrorCodes = new Set([
   '6',
@@ -95,6 +100,9 @@ const dataErrorCodes = new Set([
   '636',
 ])
 
-/** Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may be fixed. */
+/**
+ * Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may
+ * be fixed.
+ */
 export const isDataError = (error: unknown): boolean =>
   error instanceof ClickHouseError && dataErrorCodes.has(error.code) && !/while pushing to view/i.test(error.message)

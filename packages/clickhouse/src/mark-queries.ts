@@ -1,13 +1,15 @@
 import {
   type Completeness,
   completeThrough,
-  type JournalMark,
-  type MarkedPartition,
+  type JournalWatermark,
+  type WatermarkedPartition,
 } from '@weir/core/usage/complete-through.ts'
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/** Some hundred journals that have not ended in some dozens of partitions; those silent for longest are left out first. */
+/**
+ * Some hundred journals that have not ended, in some dozens of partitions; those silent for longest are left out first.
+ */
 const marksMax = 20_000
 
 interface PartitionRow {
@@ -29,8 +31,8 @@ const openJournals = `SELECT journal FROM
   GROUP BY journal HAVING min(is_end) = 0 OR count() < {partitions:UInt32}`
 
 /**
- * How far a topic's rows are complete. Ask before reading the rows that it is to hold for: what is inserted between the two
- * only adds to them. Rejects with ClickHouse's error.
+ * Reads how far a topic's rows are complete. Call it before reading the rows that it is to hold for: rows that are
+ * inserted between the two only add to them. Rejects with ClickHouse's error.
  */
 export async function readCompleteness(client: ClickHouseClient, topic: string): Promise<Completeness> {
   const known = await readRows<PartitionRow>(
@@ -46,14 +48,14 @@ export async function readCompleteness(client: ClickHouseClient, topic: string):
     { topic, partitions: known.length },
   )
   const partitions = known.map(
-    ({ partition, first_ms, last_ms }): MarkedPartition => ({
+    ({ partition, first_ms, last_ms }): WatermarkedPartition => ({
       partition,
       firstMarkMs: Number(first_ms),
       lastMarkMs: Number(last_ms),
     }),
   )
   const marks = open.map(
-    ({ journal, partition, first_ms, last_ms, is_end }): JournalMark => ({
+    ({ journal, partition, first_ms, last_ms, is_end }): JournalWatermark => ({
       journal,
       partition,
       firstMarkMs: Number(first_ms),

@@ -7,7 +7,7 @@ import type { Migration } from './read-migrations.ts'
 import { readRows } from './read-rows.ts'
 import { databaseMissing } from './refusals.ts'
 
-/** A migrator that holds the lock longer than this is taken for dead: every statement is over in seconds. */
+/** A migrator that holds the lock longer than this is considered dead: every statement takes seconds. */
 const lockStaleSeconds = 60
 /** Long enough to outwait a dead migrator's lock. */
 const lockDeadlineMs = 90_000
@@ -75,8 +75,9 @@ async function apply(client: ClickHouseClient, migration: Migration): Promise<vo
 }
 
 /**
- * Brings the database to the newest migration, under a lock, so that several may try at once. Returns the names of what it
- * applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never edited.
+ * Brings the database to the newest migration, under a lock, so that several may try at once. Returns the names of what
+ * it applied. An applied file that was changed since is an error: ClickHouse cannot roll back, so history is never
+ * edited.
  */
 export async function migrate(client: ClickHouseClient, migrations: readonly Migration[]): Promise<string[]> {
   await createHistory(client)

@@ -1,7 +1,9 @@
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/** One partition in one life of its topic: a topic that is deleted and made again counts its offsets from 0 again. */
+/**
+ * One partition of one topic incarnation: a topic that is deleted and created again counts its offsets from 0 again.
+ */
 export interface TopicIdPartition {
   /** `weir.decisions.v1` or `weir.outcomes.v1`. */
   readonly topic: string
@@ -24,20 +26,20 @@ interface JournalRow {
 }
 
 const inPartition = 'topic = {topic:String} AND partition = {partition:UInt16}'
-const ofAnotherLife = 'topic_id != {topicId:UUID}'
+const ofAnotherIncarnation = 'topic_id != {topicId:UUID}'
 
 /**
- * The highest number of every journal among the partition's rows before an offset, and among all rows of the topic's other
- * lives. The rows from that offset on are left out even if they are there. Reads one row per block, and raw rows only
- * where a block that was inserted reaches over the offset.
+ * Reads the highest sequence number of every journal among the partition's rows before an offset, and among all rows of
+ * the topic's other incarnations. The rows from that offset on are left out even if they are there. Reads one row per
+ * block, and raw rows only where a block that was inserted reaches over the offset.
  */
 export async function readNumbers(
   client: ClickHouseClient,
-  life: TopicIdPartition,
+  partition: TopicIdPartition,
   beforeOffset: bigint,
 ): Promise<Map<string, number>> {
-  const params = { ...life, before: beforeOffset.toString() }
-  const isBefore = `(${ofAnotherLife} OR to_offset < {before:UInt64})`
+  const params = { ...partition, before: beforeOffset.toString() }
+  const isBefore = `(${ofAnotherIncarnation} OR to_offset < {before:UInt64})`
   const journals = await readRows<JournalRow>(
     client,
     `SELECT journal, maxIf(to_seq, ${isBefore}) AS seq, countIf(${isBefore}) > 0 AS known,
@@ -49,7 +51,7 @@ export async function readNumbers(
   for (const { journal, seq, known } of journals) if (known) highest.set(journal, Number(seq))
 
   const cut = journals.filter(({ straddles }) => straddles).map(({ journal }) => journal)
-  const table = rawTables[life.topic]
+  const table = rawTables[partition.topic]
   if (cut.length === 0 || table === undefined) return highest
   const rows = await readRows<JournalRow>(
     client,
@@ -62,12 +64,15 @@ export async function readNumbers(
   return highest
 }
 
-/** The last offset of the partition that is a row, in this life of the topic; undefined when none is. */
-export async function readLastOffset(client: ClickHouseClient, life: TopicIdPartition): Promise<bigint | undefined> {
+/** Reads the last offset of the partition that is a row, in this incarnation of the topic; undefined when none is. */
+export async function readLastOffset(
+  client: ClickHouseClient,
+  partition: TopicIdPartition,
+): Promise<bigint | undefined> {
   const [row] = await readRows<{ last: string; blocks: string }>(
     client,
-    `SELECT max(to_offset) AS last, count() AS blocks FROM numbers WHERE ${inPartition} AND NOT ${ofAnotherLife}`,
-    { ...life },
+    `SELECT max(to_offset) AS last, count() AS blocks FROM numbers WHERE ${inPartition} AND NOT ${ofAnotherIncarnation}`,
+    { ...partition },
   )
   return row === undefined || row.blocks === '0' ? undefined : BigInt(row.last)
 }

@@ -13,11 +13,11 @@ const stepStart: Record<Exclude<Step, 'total'>, string> = {
   month: 'toDateTime(toStartOfMonth(toTimeZone(u.ts, {zone:String})), {zone:String})',
 }
 
-/** Where a question is answered from. */
+/** The table that answers a question. */
 export interface Source {
   readonly table: string
   readonly bucketMs: number
-  /** What is summed, each `expression AS name` over the table as `u`. */
+  /** Sums, each `expression AS name` over the table as `u`. */
   readonly sums: readonly string[]
 }
 
@@ -52,7 +52,7 @@ function questionSql(source: Source, question: Question<string>): { query: strin
 /** ClickHouse writes an offset as +0545; ISO 8601's extended form, which all readers take, has +05:45. */
 const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
 
-/** The rows of an answer, their times in ISO 8601 with the zone's offset; rejects with ClickHouse's error. */
+/** Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error. */
 export async function askRows<Row extends { readonly ts?: string }>(
   client: ClickHouseClient,
   source: Source,

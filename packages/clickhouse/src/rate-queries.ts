@@ -1,15 +1,18 @@
 import type { ClickHouseClient } from './connect.ts'
 import { countsAsNumbers, readRows } from './read-rows.ts'
 
-/** All subjects together. No subject of a policy begins with `_`. */
-const everybody = '_all'
-/** Less than the client waits: what is asked again does not run twice. */
+/** Stands for all subjects together. No subject of a policy begins with `_`. */
+const allSubjects = '_all'
+/** Less than the client waits: a query that is repeated does not run twice. */
 const secondsMax = 15
 const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time: secondsMax } }
 
-/** Whose requests in a window are far more, or far fewer, than in the windows before it. Times are whole minutes. */
+/**
+ * Asks which subjects have far more, or far fewer, requests in a window than in the windows before it. Times are whole
+ * minutes.
+ */
 export interface RateQuestion {
-  /** Of refusals; else a fall of what was accepted. */
+  /** A rise of denials; otherwise a fall of allowed requests. */
   readonly isRise: boolean
   readonly per: 'subject' | 'all'
   /** The first instant of the windows before. */
@@ -21,7 +24,7 @@ export interface RateQuestion {
   readonly factor: number
   /** In the window of a rise, or usually before a fall. */
   readonly least: number
-  /** Those about whom this watch has raised an alert of this type since then are left out. */
+  /** Subjects about which this watch has raised an alert of this type since then are left out. */
   readonly quiet: { readonly watch: string; readonly type: string; readonly sinceMs: number }
   readonly limit: number
 }
@@ -39,12 +42,12 @@ const sudden = {
   fall: 'average >= {least:UInt64} AND decisions * {factor:UInt32} <= average',
 }
 
-/** Those with most requests first. Rejects with ClickHouse's error. */
+/** Reads the subjects whose rate changed, those with most requests first. Rejects with ClickHouse's error. */
 export async function readChangedRates(client: ClickHouseClient, question: RateQuestion): Promise<RateRow[]> {
   const { isRise, per, firstMs, endMs, windowMs, windowsBefore, factor, least, quiet, limit } = question
   const rows = await readRows<{ who: string; decisions: number; average: number }>(
     client,
-    `SELECT ${per === 'all' ? `'${everybody}'` : 'u.subject'} AS who,
+    `SELECT ${per === 'all' ? `'${allSubjects}'` : 'u.subject'} AS who,
         sumIf(u.count, u.ts >= toDateTime({start:UInt32}, 'UTC')) AS decisions,
         sumIf(u.count, u.ts < toDateTime({start:UInt32}, 'UTC')) / {before:UInt32} AS average
       FROM usage_1m AS u
@@ -78,13 +81,16 @@ export async function readChangedRates(client: ClickHouseClient, question: RateQ
   }))
 }
 
-/** A time in which a journal was there. */
+/** The time in which a journal was active. */
 export interface Presence {
   readonly fromMs: number
   readonly toMs: number
 }
 
-/** When the journals of a topic were there, each from its first to its last mark; of those that were since then. */
+/**
+ * Reads when the journals of a topic were active, each from its first to its last watermark; only journals active since
+ * then.
+ */
 export function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
   return readRows<Presence>(
     client,
@@ -96,7 +102,7 @@ export function readPresence(client: ClickHouseClient, topic: string, sinceMs: n
   )
 }
 
-/** Whether decisions of then are known to be missing, or it came to light then that some are. */
+/** Whether decisions of that time are known to be missing, or a gap was noticed in it. */
 export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
   const rows = await readRows<{ found: number | boolean }>(
     client,

@@ -26,7 +26,10 @@ function splitStatements(sql: string): string[] {
     .filter((statement) => statement !== '')
 }
 
-/** All migrations of a folder in order. Throws on a stray file, a hole or a double number: the folder is part of the program. */
+/**
+ * All migrations of a folder in order. Throws on a stray file, a hole or a double number: the folder is part of the
+ * program.
+ */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   const files = (await readdir(folder)).sort()
   return Promise.all(

@@ -2,7 +2,7 @@ import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import { readSecret, type Secret } from '@weir/runtime/secret.ts'
 import type { ClickhouseServer } from './variables.ts'
 
-/** As ClickHouse is to be asked now, with the variables that say so, for messages. */
+/** Credentials and CA for the next request, with the variables that they come from, for messages. */
 export interface ServerAccess {
   readonly username: string
   readonly password: string
@@ -11,10 +11,13 @@ export interface ServerAccess {
   readonly passwordVariable: string
 }
 
-/** Files are looked at this often at most, when a request is sent: three small reads. */
+/** Files are read again at most once a second, when a request is sent: three small reads. */
 const rereadMs = 1_000
 
-/** A file that is being replaced, or has gone, leaves what it said last: ClickHouse says whether that is still right. */
+/**
+ * Reads again; a file that is being replaced, or has gone, leaves the value before: ClickHouse says whether that is
+ * still right.
+ */
 function latest<T>(read: () => T, before: T): T {
   try {
     return read()
@@ -24,8 +27,8 @@ function latest<T>(read: () => T, before: T): T {
 }
 
 /**
- * User, password and CA of a server, as of within the last second. USER and PASSWORD win over what the URL says. Of a URL's file only user
- * and password are read again: another address needs a restart.
+ * Follows user, password and CA of a server: at most a second old. WEIR_CLICKHOUSE_USER and WEIR_CLICKHOUSE_PASSWORD
+ * win over the URL. Only user and password of a URL's file are read again: another address needs a restart.
  */
 export function followAccess(server: ClickhouseServer): () => ServerAccess {
   const { clickhouseUrl, clickhouseUser, clickhousePassword, clickhouseTlsCa } = server

@@ -1,16 +1,16 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 
-/** Of statements that are refused; each service sends some dozens, in a few forms. */
+/** Refused statements that are remembered; each service sends some dozens, in a few forms. */
 const refusalsMax = 100
-/** A statement that is not repeated in this time is no longer waited for. */
+/** A statement that is not repeated in this time is forgotten. */
 const refusalMs = 60_000
 
-/** Equal for statements that differ in their values alone. */
+/** Returns a statement's form: equal for statements that differ in their values alone. */
 const formOf = (statement: string) => statement.replaceAll(/'(?:[^'\\]|\\.)*'|\b\d+\b/g, '')
 
 /**
- * The methods of a client that send statements, with advice as the message of an error where there is any; and what was advised of statements
- * that were not taken since.
+ * Wraps the methods of a client that send statements: an error that an operator can fix gets the advice as its message,
+ * and `refused` returns the advice for statements that were not accepted since.
  */
 export function watchStatements(
   client: ClickHouseClient,
@@ -44,7 +44,9 @@ export function watchStatements(
   }
   const ping = client.ping.bind(client)
   return {
-    /** What a person must change before statements of the last minute are taken, in sentences; undefined when all were. */
+    /**
+     * What a person must change before statements of the last minute are taken, in sentences; undefined when all were.
+     */
     refused(): string | undefined {
       const sinceMs = performance.now() - refusalMs
       const lasting = [...refusals.values()].filter(({ atMs }) => atMs >= sinceMs)

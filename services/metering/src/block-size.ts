@@ -8,9 +8,9 @@ export interface BlockSize {
 }
 
 /**
- * Of a large block a row costs ClickHouse half as much as of a small one, and an insert may take half a session. A block of this size
- * for each second of the session takes a twentieth of the session on one core: a dozen of them, of several processes, are
- * inserted in time.
+ * Of a large block a row costs ClickHouse half as much as of a small one, and an insert may take half a session. A
+ * block of this size for each second of the session takes a twentieth of the session on one core: a dozen of them, of
+ * several processes, are inserted in time.
  */
 const recordsPerSecond = 750
 const bytesPerSecond = 350_000

@@ -26,8 +26,9 @@ export interface WriterOptions extends HeartbeatOptions {
 }
 
 /**
- * Writes the parts of blocks for one partition, and retries until they are written: while ClickHouse is down, slow, out of memory
- * or has a broken view, the partition waits with heartbeats, and Kafka keeps what comes behind. Rejects when the partition is lost.
+ * Writes the parts of blocks for one partition, and retries until they are written: while ClickHouse is down, slow, out
+ * of memory or has a broken view, the partition waits with heartbeats, and Kafka keeps what comes behind. Rejects when
+ * the partition is lost.
  */
 export class BlockWriter {
   readonly #partition: number
@@ -55,7 +56,10 @@ export class BlockWriter {
     crash('dead_letters')
   }
 
-  /** Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month of the block was inserted. */
+  /**
+   * Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month of the block was
+   * inserted.
+   */
   async insertByMonth(
     ownership: PartitionOwnership,
     table: string,
@@ -72,8 +76,8 @@ export class BlockWriter {
   }
 
   /**
-   * Makes sure that every table has a block once that was sent more than once, by the owner before or by this one. If ClickHouse
-   * was not restarted since, its list of tokens has seen to that.
+   * Makes sure that every table has a block once that was sent more than once, by the owner before or by this one. If
+   * ClickHouse was not restarted since, its list of tokens has seen to that.
    */
   async repair(ownership: PartitionOwnership, block: RetriedBlock, isRecovery: boolean): Promise<void> {
     const { store, log } = this.#options
@@ -98,7 +102,9 @@ export class BlockWriter {
     }
   }
 
-  /** Inserts the rows about a block. A refusal is retried: metering generates these rows, so the refusal is transient. */
+  /**
+   * Inserts the rows about a block. A refusal is retried: metering generates these rows, so the refusal is transient.
+   */
   async insertBookkeeping(
     ownership: PartitionOwnership,
     dedupToken: string,

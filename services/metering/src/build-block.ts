@@ -7,9 +7,15 @@ import type { RecordKind } from './record-kinds.ts'
 import { isOneObject } from './scan-object.ts'
 import { type JournalCursor, type MissingRange, type SequenceTracker, tailBytes } from './sequence-tracker.ts'
 
-/** One block, ready to be inserted. It follows from the records and the numbers before them alone, so building it again gives the same. */
+/**
+ * One block, ready to be inserted. It follows from the records and the numbers before them alone, so building it again
+ * gives the same.
+ */
 export interface InsertBlock {
-  /** One insert for each month, in order: an insert into two of ClickHouse's partitions would be two, each deduplicated by itself. */
+  /**
+   * One insert for each month, in order: an insert into two of ClickHouse's partitions would be two, each deduplicated
+   * by itself.
+   */
   readonly months: readonly MonthLines[]
   readonly rows: number
   readonly duplicates: number
@@ -43,7 +49,9 @@ const digitsMax = 15
 /** Watermarks or duplicates that the next start reads again, so that not each second's get a row of their own. */
 const offsetsReadAgainMax = 1_000
 const noJournal = '00000000-0000-0000-0000-000000000000'
-/** A watermark has the time at which it was written; one that is further ahead of the broker's clock is not believed. */
+/**
+ * A watermark has the time at which it was written; one that is further ahead of the broker's clock is not believed.
+ */
 const watermarkAheadMsMax = 3_600_000
 
 const matches = (bytes: Buffer, at: number, wanted: Buffer) => {
@@ -88,7 +96,10 @@ class BlockBuilder {
     return kind === 'mark' ? this.#addWatermark(record, value) : this.#addGap(record, value)
   }
 
-  /** Adds a record without parsing it, as nearly all are added. Returns false if it is not just as our encoders write records. */
+  /**
+   * Adds a record without parsing it, as nearly all are added. Returns false if it is not just as our encoders write
+   * records.
+   */
   #passThrough({ bytes, valueStart, valueEnd, position }: BlockRecord): boolean {
     if (valueEnd - valueStart < timeAt + monthLength + tailBytes + quoteAndNumberMin) return false
     if (!matches(bytes, valueStart, head)) return false
@@ -238,8 +249,8 @@ class BlockBuilder {
 const spliceBytes = 110
 
 /**
- * Builds a block of records of one partition, at least one, in the order of their offsets. Moves the sequence tracker on: the caller
- * commits it when the block is inserted, and rolls it back when it is not.
+ * Builds a block of records of one partition, at least one, in the order of their offsets. Moves the sequence tracker
+ * on: the caller commits it when the block is inserted, and rolls it back when it is not.
  */
 export function buildBlock(records: readonly BlockRecord[], options: BlockOptions): InsertBlock {
   const [first] = records

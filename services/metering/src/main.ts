@@ -15,8 +15,9 @@ import { createUsageStore } from './usage-store.ts'
 import { WatermarkWriter } from './watermark-writer.ts'
 
 /**
- * A fetch gathers for so many milliseconds, or so many bytes. The work of a small insert is in its parts, not its rows, so longer is
- * cheaper; a decision waits for at most twice as long, and is to be queryable within 2 s. Outcomes are not queried by the second.
+ * A fetch gathers for so many milliseconds, or so many bytes. The work of a small insert is in its parts, not its rows,
+ * so longer is cheaper; a decision waits for at most twice as long, and is to be queryable within 2 s. Outcomes are not
+ * queried by the second.
  */
 const gatherMs = { decisions: 600, outcomes: 2_000 } as const
 const gatherBytes = 4_000_000

@@ -33,8 +33,8 @@ export type MeterStart =
 const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
 
 /**
- * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts. docs/metering.md lists the
- * order of effects and what a crash between any two of them costs.
+ * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts.
+ * docs/metering.md lists the order of effects and what a crash between any two of them costs.
  */
 export class PartitionMeter {
   readonly #options: MeterOptions
@@ -90,7 +90,10 @@ export class PartitionMeter {
     return { kind: 'from', offset }
   }
 
-  /** Processes records: all are committed when it resolves. After a rejection the next call first resolves the resume position. */
+  /**
+   * Processes records: all are committed when it resolves. After a rejection the next call first resolves the resume
+   * position.
+   */
   async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
     const rest = this.#isInDoubt ? await this.#afterDoubt(ownership, records) : records
     this.#isInDoubt = true
@@ -126,16 +129,17 @@ export class PartitionMeter {
     const dedupToken = this.#dedupToken(intent)
     const isRecovery = this.#intent === intent
     let block = this.#build(records, intent.encoder, isRecovery, 0)
-    // 1. Log the write intent: the committed offset stays, and its metadata names the next block. Usually the previous commit already
-    //    carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts exactly this range with the
-    //    same encoder. A block of watermarks alone skips the step, because repeating a watermark is harmless, and they come
-    //    every second; it is declared only if it also writes number rows.
+    // 1. Log the write intent: the committed offset stays, and its metadata names the next block. Usually the previous
+    //    commit already carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts
+    //    exactly this range with the same encoder. A block of watermarks alone skips the step, because repeating a
+    //    watermark is harmless, and they come every second; it is declared only if it also writes number rows.
     const isNothing = block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
     if (!isNothing && (this.#intent?.from !== intent.from || this.#intent.to !== intent.to)) {
       await this.#declare(ownership, intent)
     }
     crash('declare')
-    // 2. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would lose them.
+    // 2. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would
+    //    lose them.
     await this.#writer.sendDeadLetters(ownership, block.deadLetters)
     // 3. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
     let refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
@@ -158,8 +162,8 @@ export class PartitionMeter {
       const retried = { ...this.#partition, table: kind.table, dedupToken, months, timestampMs }
       await this.#writer.repair(ownership, retried, isRecovery)
     }
-    // 4. Numbers, watermarks and gaps. After the rows, for a watermark says that they are there. A crash after it repeats them, which
-    //    changes nothing.
+    // 4. Numbers, watermarks and gaps. After the rows, for a watermark says that they are there. A crash after it
+    //    repeats them, which changes nothing.
     await this.#writer.insertBookkeeping(ownership, dedupToken, block.bookkeeping)
     // 5. Commit the offset, with the intent of the next block. A crash before it repeats 2 to 4.
     await this.#commit(ownership, intent.to + 1n, next)

@@ -1,7 +1,10 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
 
-/** One assignment of a partition to this process: proves that the process is alive, and commits. A batch is one, and so is a start. */
+/**
+ * One assignment of a partition to this process: proves that the process is alive, and commits. A batch is one, and so
+ * is a start.
+ */
 export interface PartitionOwnership {
   heartbeat(): Promise<void>
   commit(nextOffset: string, metadata?: string): Promise<void>
@@ -32,8 +35,8 @@ async function heartbeat(ownership: PartitionOwnership): Promise<void> {
 }
 
 /**
- * Runs `work` and sends a heartbeat every `heartbeatIntervalMs` until it settles. The signal aborts when the partition is lost or
- * the process stops.
+ * Runs `work` and sends a heartbeat every `heartbeatIntervalMs` until it settles. The signal aborts when the partition
+ * is lost or the process stops.
  *
  * @returns the result of `work`.
  * @throws `PARTITION_LOST`, or the heartbeat's own error, once the partition is lost; otherwise what `work` or `pause` rejects with.
@@ -63,7 +66,8 @@ export async function withHeartbeats<T>(
 }
 
 /**
- * Runs `attempt` until it succeeds, with growing pauses and heartbeats between attempts. `onFailure` is called before each pause.
+ * Runs `attempt` until it succeeds, with growing pauses and heartbeats between attempts. `onFailure` is called before
+ * each pause.
  *
  * @throws `PARTITION_LOST`, or the heartbeat's own error, once the partition is lost; what `pause` rejects with.
  */

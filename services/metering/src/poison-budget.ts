@@ -3,8 +3,8 @@ const budgetMax = 100
 const goodPerBad = 100
 
 /**
- * Limits the share of unreadable records to one in a hundred of the last ten thousand or so. Each bad record spends one unit,
- * which a hundred good ones restore: a few bad records in a quiet hour stop nothing, a stream of them does.
+ * Limits the share of unreadable records to one in a hundred of the last ten thousand or so. Each bad record spends one
+ * unit, which a hundred good ones restore: a few bad records in a quiet hour stop nothing, a stream of them does.
  */
 export class PoisonBudget {
   #left = budgetMax

@@ -85,8 +85,8 @@ function resolveIntent(
 }
 
 /**
- * Compares the committed offset with what the log and ClickHouse have. Rows that ClickHouse lacks behind the commit are read
- * again; a state from which reading on would lose or repeat a record stops the partition.
+ * Compares the committed offset with what the log and ClickHouse have. Rows that ClickHouse lacks behind the commit are
+ * read again; a state from which reading on would lose or repeat a record stops the partition.
  */
 export function resolveStartOffset(facts: OffsetFacts): StartOffset {
   const { committed, first, topicId, end, lastInserted } = facts

@@ -2,10 +2,16 @@ const quote = 0x22
 const backslash = 0x5c
 const openBrace = 0x7b
 const closeBrace = 0x7d
-/** Bytes below it are control characters, line breaks among them: JSON escapes them in texts, and our encoders write none. */
+/**
+ * Bytes below it are control characters, line breaks among them: JSON escapes them in texts, and our encoders write
+ * none.
+ */
 const space = 0x20
 
-/** Returns the index of the quote that ends the text beginning at `at`; -1 if it does not end, or holds a control character. */
+/**
+ * Returns the index of the quote that ends the text beginning at `at`; -1 if it does not end, or holds a control
+ * character.
+ */
 function endOfText(bytes: Buffer, at: number, end: number): number {
   for (let place = at + 1; place < end; place += 1) {
     const byte = bytes[place] ?? 0
@@ -20,9 +26,9 @@ function endOfText(bytes: Buffer, at: number, end: number): number {
 }
 
 /**
- * Whether these bytes can be one line of JSONEachRow without being parsed: one object from the first byte to the last. ClickHouse
- * reads `{…}{…}` and `{…},{…}` as two rows, so a record that looks like one object only by its ends could forge another row.
- * ClickHouse itself says whether the fields are right.
+ * Whether these bytes can be one line of JSONEachRow without being parsed: one object from the first byte to the last.
+ * ClickHouse reads `{…}{…}` and `{…},{…}` as two rows, so a record that looks like one object only by its ends could
+ * forge another row. ClickHouse itself says whether the fields are right.
  */
 export function isOneObject(bytes: Buffer, start: number, end: number): boolean {
   if (end - start < 3 || bytes[start] !== openBrace) return false

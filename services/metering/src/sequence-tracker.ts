@@ -34,8 +34,8 @@ function equals(bytes: Buffer, at: number, tail: Buffer): boolean {
 }
 
 /**
- * Tracks the highest sequence number of each journal in one partition. A number that is not above it is a duplicate; one that
- * skips numbers proves a loss. What a block changes is provisional: `commit` or `rollBack` ends each block.
+ * Tracks the highest sequence number of each journal in one partition. A number that is not above it is a duplicate;
+ * one that skips numbers proves a loss. What a block changes is provisional: `commit` or `rollBack` ends each block.
  */
 export class SequenceTracker {
   readonly #journals = new Map<string, JournalCursor>()
@@ -90,8 +90,8 @@ export class SequenceTracker {
   }
 
   /**
-   * Accepts the number of an unreadable record if it is the very next one. Any other could be a forgery that makes duplicates of
-   * all later records. A record without a number may stand for any number that is missing around it.
+   * Accepts the number of an unreadable record if it is the very next one. Any other could be a forgery that makes
+   * duplicates of all later records. A record without a number may stand for any number that is missing around it.
    */
   acceptUnreadable(number: { readonly journal: string; readonly seq: number } | undefined, position: number): boolean {
     const state = number === undefined ? undefined : this.#journals.get(number.journal)

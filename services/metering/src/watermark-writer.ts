@@ -18,9 +18,9 @@ export interface WatermarkWriterOptions {
 }
 
 /**
- * Writes the watermarks (`mark` on the wire) of all partitions together, once a second. One that is lost with the process, or that
- * ClickHouse does not accept, is followed by another within a second. Only the last watermark of a journal is not: it is
- * written with its block, and never comes here.
+ * Writes the watermarks (`mark` on the wire) of all partitions together, once a second. One that is lost with the
+ * process, or that ClickHouse does not accept, is followed by another within a second. Only the last watermark of a
+ * journal is not: it is written with its block, and never comes here.
  */
 export class WatermarkWriter {
   readonly #options: WatermarkWriterOptions

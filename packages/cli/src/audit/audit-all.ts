@@ -1,6 +1,6 @@
 import type { Span } from '@weir/clickhouse/audit/span.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import type { Finding } from '@weir/core/audit/finding.ts'
+import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { QuotaServers } from '@weir/redis/quota-counts.ts'
@@ -24,7 +24,7 @@ export interface AuditPorts {
 
 /** All that differs, with what a repair needs to know of it. */
 export interface AuditResult {
-  readonly findings: readonly Finding[]
+  readonly findings: readonly Discrepancy[]
   readonly missing: readonly MissingRecords[]
   readonly above: CountsAbove
   readonly compared: { readonly offsets: number; readonly counts: number }
@@ -34,7 +34,7 @@ export interface AuditResult {
 export async function auditAll(ports: AuditPorts, span: Span): Promise<AuditResult> {
   const { clickhouse, kafka, nowMs, pause } = ports
   const rollups = await auditRollups(clickhouse, span, nowMs(), pause)
-  const findings: Finding[] = [...rollups.findings]
+  const findings: Discrepancy[] = [...rollups.findings]
   const missing: MissingRecords[] = []
   let offsets = 0
   for (const metered of meteredTopics) {

@@ -1,7 +1,7 @@
 import { missingOffsets, presentNumbers } from '@weir/clickhouse/audit/row-offsets.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
-import type { Finding } from '@weir/core/audit/finding.ts'
+import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { openPartitionDesk, type PartitionDesk, type RangeRecord } from '@weir/kafka/partition-facts.ts'
@@ -30,7 +30,7 @@ export interface MissingRecords {
 }
 
 export interface KafkaAudit {
-  readonly findings: readonly Finding[]
+  readonly findings: readonly Discrepancy[]
   readonly missing: readonly MissingRecords[]
   /** Offsets that were compared. */
   readonly compared: number
@@ -148,7 +148,7 @@ export async function auditKafka(
   sinceMs: number,
 ): Promise<KafkaAudit> {
   const desk = openPartitionDesk(kafka, metered.groupId)
-  const findings: Finding[] = []
+  const findings: Discrepancy[] = []
   const all: MissingRecords[] = []
   let compared = 0
   try {

@@ -1,8 +1,8 @@
 import { readJournalNumbers, readRecordedGaps } from '@weir/clickhouse/audit/journal-numbers.ts'
 import type { Span } from '@weir/clickhouse/audit/span.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { numberFindings } from '@weir/core/audit/compare-numbers.ts'
-import type { Finding } from '@weir/core/audit/finding.ts'
+import { numberDiscrepancies } from '@weir/core/audit/compare-numbers.ts'
+import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import type { MeteredTopic } from './metered-topics.ts'
 import type { DeadLetterNumbers } from './read-dead-letters.ts'
 
@@ -16,13 +16,13 @@ export async function auditNumbers(
   readLetters: () => Promise<DeadLetterNumbers>,
   span: Span,
   pause: () => Promise<void>,
-): Promise<readonly Finding[]> {
+): Promise<readonly Discrepancy[]> {
   const look = async () => {
     const journals = await readJournalNumbers(client, metered, span)
     // After the rows: what became a dead letter in between is no hole.
     const letters = await readLetters()
     const known = [...(await readRecordedGaps(client, metered.topic)), ...letters.known]
-    return numberFindings(journals, known, letters.places)
+    return numberDiscrepancies(journals, known, letters.places)
   }
   const first = await look()
   if (first.length === 0) return first

@@ -1,7 +1,7 @@
 import { askQuotaUses, askUnknownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { type QuotaLook, quotaFindings } from '@weir/core/audit/compare-quotas.ts'
-import type { Finding } from '@weir/core/audit/finding.ts'
+import { type QuotaReading, quotaDiscrepancies } from '@weir/core/audit/compare-quotas.ts'
+import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { type QuotaCount, type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
@@ -20,7 +20,7 @@ export interface CountsAbove {
 }
 
 export interface QuotaAudit {
-  readonly findings: readonly Finding[]
+  readonly findings: readonly Discrepancy[]
   /**
    * No findings: a process that is killed between charge and record leaves a charge without one. Nobody was answered, so nothing is to
    * be recorded, and who was charged has that much less until the period ends.
@@ -30,7 +30,7 @@ export interface QuotaAudit {
   readonly compared: number
 }
 
-const isAbove = ({ expected, found }: Finding) => Number(found) > Number(expected)
+const isAbove = ({ expected, found }: Discrepancy) => Number(found) > Number(expected)
 
 const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
 
@@ -78,7 +78,7 @@ export async function auditQuotas(ports: {
     const others = strangers([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
     const all = [...floors, ...others]
     const last = await counts.look(all)
-    const looks = all.flatMap((floor, at): QuotaLook[] => {
+    const looks = all.flatMap((floor, at): QuotaReading[] => {
       const count = last[at]
       if (count === undefined) return []
       return [
@@ -91,7 +91,7 @@ export async function auditQuotas(ports: {
         },
       ]
     })
-    return { findings: quotaFindings(looks), compared: all.length }
+    return { findings: quotaDiscrepancies(looks), compared: all.length }
   }
 
   let result = await look()

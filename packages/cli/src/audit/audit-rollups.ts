@@ -2,15 +2,15 @@ import { differingBuckets, rawSums, rollupSums } from '@weir/clickhouse/audit/ro
 import { findRollups, type Rollup } from '@weir/clickhouse/audit/rollups.ts'
 import type { Span } from '@weir/clickhouse/audit/span.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { compareRollup, type HourDifference, rollupFindings } from '@weir/core/audit/compare-rollups.ts'
-import type { Finding } from '@weir/core/audit/finding.ts'
+import { compareRollup, type HourDifference, rollupDiscrepancies } from '@weir/core/audit/compare-rollups.ts'
+import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 
 const hourMs = 3_600_000
 /** Rows of an hour that are named. */
 const namedMax = 3
 
 export interface RollupAudit {
-  readonly findings: readonly Finding[]
+  readonly findings: readonly Discrepancy[]
   readonly differences: readonly { readonly rollup: Rollup; readonly difference: HourDifference }[]
 }
 
@@ -42,7 +42,7 @@ export async function auditRollups(
   nowMs: number,
   pause: () => Promise<void>,
 ): Promise<RollupAudit> {
-  const findings: Finding[] = []
+  const findings: Discrepancy[] = []
   const differences: { rollup: Rollup; difference: HourDifference }[] = []
   for (const rollup of await findRollups(client)) {
     const suspects = await compare(client, rollup, keptSpan(rollup, span, nowMs))
@@ -50,7 +50,7 @@ export async function auditRollups(
     for (const suspect of suspects) {
       for (const difference of await compare(client, rollup, hourSpan(suspect))) {
         const rows = await differingBuckets(client, rollup, hourSpan(difference), namedMax)
-        findings.push(...rollupFindings([difference], () => rows.join('; ')))
+        findings.push(...rollupDiscrepancies([difference], () => rows.join('; ')))
         differences.push({ rollup, difference })
       }
     }

@@ -1,12 +1,12 @@
-import type { Hole, JournalNumbers, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
+import type { JournalNumbers, KnownMissing, MissingRange } from '@weir/core/audit/compare-numbers.ts'
 import type { ClickHouseClient } from '../connect.ts'
 import { readRows } from '../read-rows.ts'
 import { type Span, withinSpan } from './span.ts'
 
-/** Holes of one journal that are looked at; more are a catastrophe that its first ones show as well. */
-const holesMax = 1_000
+/** Missing ranges of one journal that are read; more are a catastrophe that the first ones show as well. */
+const rangesMax = 1_000
 
-/** Which rows: a topic and the table that its records become rows of. */
+/** A topic, and the table that its records become rows of. */
 export interface NumberedRows {
   readonly topic: string
   /** `decisions` */
@@ -22,7 +22,7 @@ interface Journal {
   readonly last_offset: string
 }
 
-/** How far each journal says that it numbered, by journal and partition. */
+/** The last number that each journal's watermarks report, by journal and partition. */
 async function markedUpTo(client: ClickHouseClient, topic: string, span: Span): Promise<Map<string, number>> {
   const rows = await readRows<{ journal: string; partition: number; seq: string }>(
     client,
@@ -35,12 +35,12 @@ async function markedUpTo(client: ClickHouseClient, topic: string, span: Span): 
 }
 
 /** The numbers that are missing between rows of one journal. Number 0 is the first. */
-async function innerHoles(
+async function innerRanges(
   client: ClickHouseClient,
   table: string,
   journal: string,
   partition: number,
-): Promise<Hole[]> {
+): Promise<MissingRange[]> {
   const rows = await readRows<{ from: string; to: string; after: string; before: string }>(
     client,
     `SELECT previous + 1 AS from, number - 1 AS to, previous_at AS after, at AS before FROM (
@@ -49,7 +49,7 @@ async function innerHoles(
        FROM (SELECT seq, toInt64(min(offset)) AS place FROM ${table}
          WHERE journal = {journal:UUID} AND partition = {partition:UInt16} GROUP BY seq)
        WINDOW w AS (ORDER BY seq ROWS BETWEEN 1 PRECEDING AND CURRENT ROW))
-     WHERE number > previous + 1 ORDER BY number LIMIT ${holesMax}`,
+     WHERE number > previous + 1 ORDER BY number LIMIT ${rangesMax}`,
     { journal, partition },
   )
   return rows.map(({ from, to, after, before }) => ({
@@ -61,8 +61,8 @@ async function innerHoles(
 }
 
 /**
- * The numbers of every journal that has rows or marks in the span: of all its rows, also those outside of it. Reads the marks
- * first, so that what arrives meanwhile is not missed.
+ * Reads the sequence numbers of every journal that has rows or watermarks in the span: of all its rows, also those
+ * outside of it. Reads the watermarks first, so that rows that arrive meanwhile do not count as missing.
  */
 export async function readJournalNumbers(
   client: ClickHouseClient,
@@ -83,24 +83,24 @@ export async function readJournalNumbers(
   for (const one of journals) {
     const { journal, partition } = one
     const [rows, numbers, last] = [Number(one.rows), Number(one.numbers), Number(one.last)]
-    const holes = numbers === last + 1 ? [] : await innerHoles(client, table, journal, partition)
+    const missing = numbers === last + 1 ? [] : await innerRanges(client, table, journal, partition)
     const upTo = marked.get(`${journal} ${partition}`) ?? 0
     marked.delete(`${journal} ${partition}`)
     const afterOffset = Number(one.last_offset)
-    const tail: Hole[] =
+    const tail: MissingRange[] =
       upTo > last + 1 ? [{ from: last + 1, to: upTo - 1, afterOffset, beforeOffset: Number.POSITIVE_INFINITY }] : []
-    result.push({ topic, journal, partition, rows, numbers, holes: [...holes, ...tail] })
+    result.push({ topic, journal, partition, rows, numbers, missing: [...missing, ...tail] })
   }
   for (const [key, upTo] of marked) {
     const [journal = '', partition] = key.split(' ')
-    const hole = { from: 0, to: upTo - 1, afterOffset: -1, beforeOffset: Number.POSITIVE_INFINITY }
+    const range = { from: 0, to: upTo - 1, afterOffset: -1, beforeOffset: Number.POSITIVE_INFINITY }
     const none = { topic, journal, partition: Number(partition), rows: 0, numbers: 0 }
-    result.push({ ...none, holes: upTo > 0 ? [hole] : [] })
+    result.push({ ...none, missing: upTo > 0 ? [range] : [] })
   }
   return result
 }
 
-/** The numbers that are recorded as missing. */
+/** Reads the numbers that are recorded as missing. */
 export async function readRecordedGaps(client: ClickHouseClient, topic: string): Promise<KnownMissing[]> {
   const rows = await readRows<{ journal: string; partition: number; from_seq: string; to_seq: string }>(
     client,
@@ -109,7 +109,9 @@ export async function readRecordedGaps(client: ClickHouseClient, topic: string):
     { topic },
   )
   return rows.map(({ journal, partition, from_seq: from, to_seq: to }) => ({
-    ...{ topic, journal, partition },
+    topic,
+    journal,
+    partition,
     range: { from: Number(from), to: Number(to) },
   }))
 }

@@ -15,7 +15,7 @@ const longestMs: Readonly<Record<PeriodUnit, number>> = {
   month: 31 * 24 * hourMs + 2 * hourMs,
 }
 
-/** Columns by which a scope's part is told apart in a row. The subject always is. */
+/** Columns that hold a scope's parts. Every row has the subject. */
 const columns = { key: 'key_id', route: 'route', method: 'method' } as const
 
 const columnOf = ({ kind }: ScopePart) =>
@@ -51,9 +51,10 @@ interface UseRow {
 }
 
 /**
- * Each row says by `reset_ms` when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours, in
- * every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades, is
- * not charged by what it had no room for; where the record names another, it may have been, and is left out.
+ * `reset_ms` of a row tells when the period ends that it was charged in, as Redis saw it. Periods end at quarter hours,
+ * in every time zone, so clocks that differ by minutes change nothing. A limit in shadow, or one that degrades, is not
+ * charged by a request beyond its capacity; where the record names another limit, it may have been charged, and is left
+ * out.
  */
 function usesQuery({ columns: named }: Group, whose: string): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
@@ -75,8 +76,9 @@ const useOf = ({ key_id: keyId, end_s: endS, units, ...row }: UseRow): QuotaUse 
 })
 
 /**
- * What decisions are known to have charged to calendar quotas in the periods that run at `nowMs`: of everybody who was active
- * in them, or of the one subject. What may have been charged (`charged: unknown`) is left out, so each is a floor.
+ * Reads the units that decisions are known to have charged to calendar quotas in the periods that run at `nowMs`: of
+ * every subject that was active in them, or of one. Units that may have been charged (`charged: unknown`) are left out,
+ * so each is a floor.
  */
 export async function askQuotaUses(
   client: ClickHouseClient,
@@ -100,7 +102,7 @@ export async function askQuotaUses(
   return uses
 }
 
-/** Units of each subject of which nobody knows whether Redis counts them, since a time. */
+/** Reads the units of each subject since a time that Redis may or may not have counted. */
 export async function askUnknownUnits(client: ClickHouseClient, fromMs: number): Promise<ReadonlyMap<string, number>> {
   const rows = await readRows<{ subject: string; units: string }>(
     client,

@@ -22,15 +22,15 @@ async function sumsPerHour(
   }))
 }
 
-/** What the raw rows of the span say that the rollup should be. */
+/** Reads what the rollup should be, by the raw rows of the span. */
 export const rawSums = (client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourSums[]> =>
   sumsPerHour(client, rollup, wantedBuckets(rollup, span))
 
-/** What the rollup is. */
+/** Reads what the rollup is. */
 export const rollupSums = (client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourSums[]> =>
   sumsPerHour(client, rollup, presentBuckets(rollup, span))
 
-/** Bucket by bucket, `d_` before each sum: what the raw rows have more than the rollup. */
+/** Subtracts the rollup from its raw rows, bucket by bucket; `d_` before each sum. */
 function differences(rollup: Rollup, span: Span): BucketsQuery {
   const { keys, sums } = rollup
   const wanted = wantedBuckets(rollup, span)
@@ -43,7 +43,7 @@ function differences(rollup: Rollup, span: Span): BucketsQuery {
   return { query, settings: wanted.settings }
 }
 
-/** The buckets of a span that differ, `rowsMax` of them, each as a text for people. */
+/** Returns the names of `rowsMax` buckets of a span that differ, each as a text for people. */
 export async function differingBuckets(
   client: ClickHouseClient,
   rollup: Rollup,
@@ -60,10 +60,12 @@ export async function differingBuckets(
 /** A bucket that differs: its keys, and `d_` before each sum. */
 export type SumsRow = Readonly<Record<string, string>>
 
-/** Buckets of one comparison: some 50 MB as they travel. What is beyond is found by the next. */
+/** Buckets of one comparison: some 50 MB on the wire. The next comparison finds the rest. */
 const bucketsMax = 100_000
 
-/** What a rollup's buckets of a span lack, or have too much, then negative: a row for each that differs. */
+/**
+ * Returns what a rollup's buckets of a span lack, or have too much, then negative: a row for each bucket that differs.
+ */
 export function missingSums(
   connection: { query(query: string): Promise<SumsRow[]> },
   rollup: Rollup,
@@ -74,8 +76,8 @@ export function missingSums(
 }
 
 /**
- * The lines of an insert that adds what `missingSums` found. A negative number takes away, also where the column has no sign:
- * sums wrap around.
+ * Returns the lines of an insert that adds what `missingSums` found. A negative number takes away, also where the
+ * column has no sign: sums wrap around.
  */
 export function correctionLines({ keys, sums, unsigned }: Rollup, missing: readonly SumsRow[]): Buffer {
   const asColumn = (name: string, text = '0') =>

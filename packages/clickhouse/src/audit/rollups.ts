@@ -8,23 +8,23 @@ export interface Rollup {
   readonly table: string
   /** The raw table that its views read: `decisions`. */
   readonly source: string
-  /** Queries of its views. What the rollup should be is the sum of them all. */
+  /** Queries of its views. The rollup should be the sum of them all. */
   readonly selects: readonly string[]
   readonly columns: readonly string[]
-  /** Columns that a bucket is named by, its time `ts` among them. */
+  /** Columns that name a bucket, its time `ts` among them. */
   readonly keys: readonly string[]
   /** Columns of whole numbers that are summed. */
   readonly sums: readonly string[]
   /** Those of `sums` that have no sign. */
   readonly unsigned: ReadonlySet<string>
-  /** How long its rows and those that they are made of are kept, the shorter of the two; undefined for ever. */
+  /** How long both its rows and their raw rows are kept; undefined for ever. */
   readonly keptMs: number | undefined
 }
 
 const dayMs = 86_400_000
 const unitMs: Readonly<Record<string, number>> = { Day: dayMs, Week: 7 * dayMs, Month: 28 * dayMs, Year: 365 * dayMs }
 
-/** Of `TTL ts + toIntervalDay(35)`, the shorter end of what it may mean. */
+/** How long `TTL ts + toIntervalDay(35)` keeps a row, at least. */
 function keptMsOf(createQuery: string): number | undefined {
   const [, unit = '', count] = /TTL [^,]*toInterval(Day|Week|Month|Year)\((\d+)\)/.exec(createQuery) ?? []
   const ms = unitMs[unit]
@@ -58,8 +58,8 @@ function readView({ as_select: select, create_table_query: create }: TableRow) {
 }
 
 /**
- * Every rollup over time that there is, as ClickHouse itself describes it: a migration that adds or changes one needs no
- * change here.
+ * Finds every rollup over time, as ClickHouse itself describes it: a migration that adds or changes one needs no change
+ * here.
  */
 export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   const [tables, columns] = await Promise.all([
@@ -73,7 +73,7 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
     ),
   ])
   const views = tables.map(readView).filter((view) => view !== undefined)
-  // ClickHouse leaves out what its user may not see, and says nothing: compared with no view, every rollup would be right.
+  // ClickHouse silently leaves out what its user may not see: compared with no view, every rollup would be right.
   if (views.length === 0) throw new Error(`no views are to be seen: GRANT SHOW TABLES ON ${client.database}.*`)
   return tables.flatMap(({ name, create_table_query: create }) => {
     const own = columns.filter(({ table }) => table === name)
@@ -100,14 +100,14 @@ export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   })
 }
 
-/** Limits every reading of the raw table in a query to the span, however deep it stands there. */
+/** Limits every reading of the raw table in a query to the span, however deep it is nested. */
 const onlySpan = ({ source }: Rollup, span: Span) =>
   `additional_table_filters = {'${source}': ${quoted(withinSpan(span))}}`
 
 /**
- * The statements that delete a rollup's buckets of a span and make them from the raw rows, in their order. Between them a query
- * sees little of the span; a crash there leaves it so until the next repair. Rows that arrive meanwhile may be counted twice or
- * not at all: compare again afterwards.
+ * The statements that delete a rollup's buckets of a span and make them from the raw rows, in their order. Between them
+ * a query sees little of the span; a crash there leaves it so until the next repair. Rows that arrive meanwhile may be
+ * counted twice or not at all: compare again afterwards.
  */
 export function rebuildQueries(rollup: Rollup, span: Span): string[] {
   const { table, selects, columns } = rollup
@@ -120,7 +120,7 @@ export function rebuildQueries(rollup: Rollup, span: Span): string[] {
   return [`DELETE FROM ${table} WHERE ${withinSpan(span)} SETTINGS lightweight_deletes_sync = 2`, ...inserts]
 }
 
-/** Bucket by bucket, one row each, without those that add nothing: ClickHouse drops such rows when it merges. */
+/** One row for each bucket, without those that add nothing: ClickHouse drops such rows when it merges. */
 function bucketsOf({ keys, sums }: Rollup, parts: readonly string[]): string {
   const names = [...keys, ...sums.map((name) => `toInt64(${name}) AS n_${name}`)].join(', ')
   const union = parts.map((part) => `SELECT ${names} FROM (${part})`).join(' UNION ALL ')
@@ -135,13 +135,13 @@ export interface BucketsQuery {
   readonly settings: string
 }
 
-/** The buckets that the rollup should have in a span, by the raw rows. */
+/** Returns the query of the buckets that the rollup should have in a span, by the raw rows. */
 export const wantedBuckets = (rollup: Rollup, span: Span): BucketsQuery => ({
   query: bucketsOf(rollup, rollup.selects),
   settings: `SETTINGS ${onlySpan(rollup, span)}`,
 })
 
-/** The buckets that it has. */
+/** Returns the query of the buckets that the rollup has. */
 export const presentBuckets = (rollup: Rollup, span: Span): BucketsQuery => ({
   query: bucketsOf(rollup, [`SELECT * FROM ${rollup.table} WHERE ${withinSpan(span)}`]),
   settings: '',

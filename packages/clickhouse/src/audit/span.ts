@@ -2,16 +2,16 @@
 export interface Span {
   readonly fromMs: number
   readonly toMs: number
-  /** Only what these have in it, where a table has subjects. */
+  /** Limits the span to these subjects, where a table has any. */
   readonly subjects?: readonly string[]
 }
 
 const at = (ms: number) => `fromUnixTimestamp64Milli(${Math.floor(ms)}, 'UTC')`
 
-/** As ClickHouse reads a text between quotes. */
+/** Returns a text as ClickHouse reads it between quotes. */
 export const quoted = (text: string): string => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
 
-/** The condition that a row's `ts`, and its `subject` if the span names any, lie in the span. */
+/** Returns the condition that a row's `ts`, and its `subject` if the span names any, are in the span. */
 export const withinSpan = ({ fromMs, toMs, subjects }: Span): string => {
   const time = `ts >= ${at(fromMs)} AND ts < ${at(toMs)}`
   return subjects === undefined ? time : `${time} AND subject IN (${subjects.map(quoted).join(', ')})`

@@ -50,8 +50,8 @@ function hoursOf(rows: readonly { readonly tsMs: number }[]): Span[] {
 }
 
 /**
- * Whether ClickHouse was started after a time, as its own clock tells how long it has run. Only a block that it accepted before
- * it was killed can be in some tables and not in others.
+ * Whether ClickHouse was started after a time, as its own clock tells how long it has run. Only a block that it
+ * accepted before it was killed can be in some tables and not in others.
  */
 export async function startedAfter(client: ClickHouseClient, tsMs: number): Promise<boolean> {
   const [row] = await readRows<{ seconds: number }>(client, 'SELECT uptime() AS seconds')
@@ -62,8 +62,8 @@ export async function startedAfter(client: ClickHouseClient, tsMs: number): Prom
 const deletesMsMax = 30_000
 
 /**
- * Waits for deletes that a killed server was at. They go on by themselves at its next start, part by part: what is counted before
- * they end may be gone a moment later.
+ * Waits for deletes that a killed server was at. They go on by themselves at its next start, part by part: what is
+ * counted before they end may be gone a moment later.
  */
 async function waitForDeletes(session: RepairSession): Promise<void> {
   const endMs = performance.now() + deletesMsMax
@@ -79,12 +79,15 @@ async function waitForDeletes(session: RepairSession): Promise<void> {
   }
 }
 
-/** The subject of unauthenticated callers: their records come by every partition, also where rows of only one are there yet. */
+/**
+ * The subject of unauthenticated callers: their records come by every partition, also where rows of only one are there
+ * yet.
+ */
 const unauthenticated = '_unauthenticated'
 
 /**
- * Of some subjects those whose rows came by several partitions, so that several processes write their buckets: all of them where
- * partitions were added.
+ * Of some subjects those whose rows came by several partitions, so that several processes write their buckets: all of
+ * them where partitions were added.
  */
 async function sharedAmong(session: RepairSession, { source }: Rollup, span: Span): Promise<ReadonlySet<string>> {
   const rows = await session.query<{ subject: string }>(
@@ -114,9 +117,10 @@ async function repairOfSubjects(
 }
 
 /**
- * Compares every table with a block that is in doubt, and repairs what differs. A server that is killed may have written a block's
- * token and not its part, or its part and not its token: for MergeTree these are two steps. Sent again, the block is then in that
- * table never, or twice, while the other tables have it once. Safe to repeat, also after a crash within.
+ * Compares every table with a block that is in doubt, and repairs what differs. A server that is killed may have
+ * written a block's token and not its part, or its part and not its token: for MergeTree these are two steps. Sent
+ * again, the block is then in that table never, or twice, while the other tables have it once. Safe to repeat, also
+ * after a crash within.
  */
 export async function repairBlock(
   client: ClickHouseClient,

@@ -7,9 +7,14 @@ import type { RepairSession } from './repair-session.ts'
 /** `unsure`: others wrote the buckets all the while, so that they could not be compared. */
 export type RollupOutcome = 'right' | 'repaired' | 'unsure'
 
-/** Others' inserts take well under a second each, with pauses between; a table that finds no quiet moment in this time is reported. */
+/**
+ * Others' inserts take well under a second each, with pauses between; a table that finds no quiet moment in this time
+ * is reported.
+ */
 const quietMsMax = 30_000
-/** Another process may repair the same sums: then what both have added is taken away again, until chance parts the two. */
+/**
+ * Another process may repair the same sums: then what both have added is taken away again, until chance parts the two.
+ */
 const writesMax = 20
 /** Subjects that a statement names: its text stays far below the 256 kB that ClickHouse reads of one. */
 export const subjectsMax = 500
@@ -22,8 +27,9 @@ interface WriteState {
 }
 
 async function readWriteState(session: RepairSession, { table, source }: Rollup, span: Span): Promise<WriteState> {
-  // Each insert makes a part of level 0, which ClickHouse lists for 8 minutes also after it was merged; merged parts reach into spans
-  // that nothing was inserted into. A part without times belongs to a table that is not partitioned by time: it may reach into any.
+  // Each insert makes a part of level 0, which ClickHouse lists for 8 minutes also after it was merged; merged parts
+  // reach into spans that nothing was inserted into. A part without times belongs to a table that is not partitioned by
+  // time: it may reach into any.
   const parts = await session.query(
     `SELECT table, partition, max(max_block_number) AS last FROM system.parts
       WHERE database = currentDatabase() AND table IN {tables:Array(String)} AND level = 0 AND (max_time = toDateTime(0)
@@ -39,8 +45,9 @@ async function readWriteState(session: RepairSession, { table, source }: Rollup,
 }
 
 /**
- * What is missing in buckets that others write, in a moment in which nothing is half-way into them: the inserts that were under
- * way at its beginning are waited for, and none has reached the span until its end. Undefined where there was no such moment.
+ * What is missing in buckets that others write, in a moment in which nothing is half-way into them: the inserts that
+ * were under way at its beginning are waited for, and none has reached the span until its end. Undefined where there
+ * was no such moment.
  */
 async function missingInQuiet(
   session: RepairSession,
@@ -73,9 +80,9 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
 }
 
 /**
- * Makes a rollup's buckets of a span what the raw rows say, also while others insert: what differs is added or taken away, so
- * that no query sees less meanwhile; where a rollup keeps quantiles, the buckets are made from the raw rows. Several processes
- * may repair the same buckets at once. Safe to repeat, also after a crash within.
+ * Makes a rollup's buckets of a span what the raw rows say, also while others insert: what differs is added or taken
+ * away, so that no query sees less meanwhile; where a rollup keeps quantiles, the buckets are made from the raw rows.
+ * Several processes may repair the same buckets at once. Safe to repeat, also after a crash within.
  *
  * @param isShared whether other processes may insert into these buckets. Only then a quiet moment is waited for.
  */

@@ -20,9 +20,9 @@ export interface InsertedRows {
 const rowsPerInsert = 20_000
 
 /**
- * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. The rollups get
- * the rows too, whether they lacked them or not: compare those afterwards. `run` is new for each attempt, because rows that were
- * inserted once and deleted since must not count as a repeat.
+ * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. The
+ * rollups get the rows too, whether they lacked them or not: compare those afterwards. `run` is new for each attempt,
+ * because rows that were inserted once and deleted since must not count as a repeat.
  */
 export async function insertRows(
   session: RepairSession,
@@ -62,13 +62,19 @@ export interface BlockRows extends TopicIdPartition {
   readonly rows: readonly (RawRow & { readonly tsMs: number })[]
 }
 
-/** Each attempt has a token of its own, for ClickHouse may remember that of the one before without its rows. More than one needs two kills. */
+/**
+ * Each attempt has a token of its own, for ClickHouse may remember that of the one before without its rows. More than
+ * one needs two kills.
+ */
 const attemptsMax = 5
 
 const inRange = `partition = {partition:UInt16} AND topic_id = {topicId:UUID} AND offset BETWEEN {from:UInt64} AND {to:UInt64}
   AND ts BETWEEN fromUnixTimestamp64Milli({fromMs:Int64}, 'UTC') AND fromUnixTimestamp64Milli({toMs:Int64}, 'UTC')`
 
-/** From the smallest to the largest of each; without spreading, for a block may have more rows than a call takes arguments. */
+/**
+ * From the smallest to the largest of each; without spreading, for a block may have more rows than a call takes
+ * arguments.
+ */
 function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
   let [from, to, fromMs, toMs] = [Number.MAX_SAFE_INTEGER, 0, Number.MAX_SAFE_INTEGER, 0]
   for (const { offset, tsMs } of rows) {
@@ -81,8 +87,8 @@ function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
 }
 
 /**
- * Makes each row of a block stand in the raw table once, and `weir.numbers` know them. Returns how many rows were missing or
- * stood there twice.
+ * Makes each row of a block stand in the raw table once, and `weir.numbers` know them. Returns how many rows were
+ * missing or stood there twice.
  */
 export async function repairBlockRows(session: RepairSession, block: BlockRows): Promise<number> {
   const { table, rows } = block

@@ -13,12 +13,15 @@ export interface RepairOptions {
   readonly isFenced?: () => boolean
 }
 
-/** The random half keeps processes that repair the same sums out of step; the longest leaves several attempts in half a minute. */
+/**
+ * The random half keeps processes that repair the same sums out of step; the longest leaves several attempts in half a
+ * minute.
+ */
 const pauses: BackoffBounds = { firstMs: 200, maxMs: 6_400 }
 
 /**
- * The statements of one repair. All that it writes runs under query ids that begin with the repair's name, so that the next
- * process that repairs the same finds it at work (`isInsertRunning`).
+ * The statements of one repair. All that it writes runs under query ids that begin with the repair's name, so that the
+ * next process that repairs the same finds it at work (`isInsertRunning`).
  */
 export class RepairSession {
   readonly client: ClickHouseClient
@@ -42,7 +45,10 @@ export class RepairSession {
     await this.client.command({ query, query_params: params, query_id, ...this.#abort() })
   }
 
-  /** Inserts lines of JSON objects. `part` tells this insert from the others of the repair; the same part again is dropped. */
+  /**
+   * Inserts lines of JSON objects. `part` tells this insert from the others of the repair; the same part again is
+   * dropped.
+   */
   async insert(table: string, lines: Buffer, part: string): Promise<void> {
     this.#refuseIfFenced()
     const { signal } = this.#options

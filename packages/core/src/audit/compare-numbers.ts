@@ -1,15 +1,15 @@
-import type { Finding } from './finding.ts'
+import type { Discrepancy } from './discrepancy.ts'
 import { countOf, type Range, rangesText, uncovered } from './ranges.ts'
 
-/** Missing numbers of a journal, and the offsets of the rows on either side. */
-export interface Hole extends Range {
+/** Sequence numbers of a journal that no row has, and the offsets of the rows on either side. */
+export interface MissingRange extends Range {
   /** -1 before the first row. */
   readonly afterOffset: number
   /** Infinity behind the last row. */
   readonly beforeOffset: number
 }
 
-/** The numbers that the rows of one journal in one partition have. */
+/** The sequence numbers that the rows of one journal in one partition have. */
 export interface JournalNumbers {
   readonly topic: string
   readonly journal: string
@@ -17,8 +17,8 @@ export interface JournalNumbers {
   readonly rows: number
   /** Different numbers among them. */
   readonly numbers: number
-  /** Between 0 and what the journal itself has said that it numbered. */
-  readonly holes: readonly Hole[]
+  /** The numbers that no row has, between 0 and the last that the journal itself reported. */
+  readonly missing: readonly MissingRange[]
 }
 
 /** Numbers that are known to be missing: recorded gaps, and dead letters whose number can be read. */
@@ -39,46 +39,49 @@ export interface DeadLetterPlace {
 const samePlace = (one: { topic: string; partition: number }, other: { topic: string; partition: number }) =>
   one.topic === other.topic && one.partition === other.partition
 
-/** What of a hole neither is known to be missing, nor may be dead letters that lie between the rows around it. */
+/**
+ * The part of a missing range that is not known to be missing, and that no dead letters between the rows around it
+ * explain.
+ */
 function lostOf(
   numbers: JournalNumbers,
-  hole: Hole,
+  range: MissingRange,
   known: readonly Range[],
   letters: readonly DeadLetterPlace[],
 ): Range[] {
-  const lost = uncovered(hole, known)
+  const lost = uncovered(range, known)
   const between = letters.filter(
-    (letter) => samePlace(letter, numbers) && letter.offset > hole.afterOffset && letter.offset < hole.beforeOffset,
+    (letter) => samePlace(letter, numbers) && letter.offset > range.afterOffset && letter.offset < range.beforeOffset,
   )
   return between.length >= countOf(lost) ? [] : lost
 }
 
-/** Where records are missing or stand twice, by their numbers. */
-export function numberFindings(
+/** Returns where records are missing or are there twice, by their numbers. */
+export function numberDiscrepancies(
   journals: readonly JournalNumbers[],
   known: readonly KnownMissing[],
   letters: readonly DeadLetterPlace[],
-): Finding[] {
-  return journals.flatMap((one): Finding[] => {
-    const { topic, journal, partition, rows, numbers, holes } = one
+): Discrepancy[] {
+  return journals.flatMap((one): Discrepancy[] => {
+    const { topic, journal, partition, rows, numbers, missing } = one
     const where = `${topic}, partition ${partition}, journal ${journal}`
     const ranges = known.filter((other) => samePlace(other, one) && other.journal === journal).map(({ range }) => range)
-    const lost = holes.flatMap((hole) => lostOf(one, hole, ranges, letters))
+    const lost = missing.flatMap((range) => lostOf(one, range, ranges, letters))
     const common = { check: 'numbers', where } as const
-    const missing: Finding = {
+    const notThere: Discrepancy = {
       ...common,
       what: 'missing records',
       expected: '0',
       found: String(countOf(lost)),
       note: `numbers ${rangesText(lost)}`,
     }
-    const twice: Finding = {
+    const twice: Discrepancy = {
       ...common,
       what: 'records that stand twice',
       expected: '0',
       found: String(rows - numbers),
-      note: 'nothing here mends it: delete the rows that are too many, then run --repair',
+      note: 'no repair removes rows: delete the rows that are too many, then run --repair',
     }
-    return [...(lost.length > 0 ? [missing] : []), ...(rows > numbers ? [twice] : [])]
+    return [...(lost.length > 0 ? [notThere] : []), ...(rows > numbers ? [twice] : [])]
   })
 }

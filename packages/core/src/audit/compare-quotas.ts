@@ -1,23 +1,24 @@
-import type { Finding } from './finding.ts'
+import type { Discrepancy } from './discrepancy.ts'
 import type { QuotaCount, QuotaFloor } from './quota.ts'
 
-/** One count of a quota: what was used, and how it stood in Redis before and after that was summed. */
-export interface QuotaLook {
+/** One count of a quota: the units that were used, and the count in Redis before and after they were summed. */
+export interface QuotaReading {
   readonly floor: QuotaFloor
   readonly first: QuotaCount
   readonly last: QuotaCount
-  /** Units of the subject of which nobody knows whether they were charged. */
+  /** Units of the subject that may or may not have been charged. */
   readonly unknown: number
   /** Processes take units of this quota beforehand, so more may be counted than is used. */
   readonly isLeased: boolean
 }
 
 /**
- * Where Redis counts other than what the records say. Requests go on meanwhile, so a count may be as much as it was at the end,
- * and as little as it was at the beginning; units that may or may not have been charged explain what is counted too much.
+ * Returns where Redis counts something else than the records say. Requests go on meanwhile, so a count may be as much
+ * as it was at the end, and as little as it was at the beginning; units that may or may not have been charged explain a
+ * count that is too high.
  */
-export function quotaFindings(looks: readonly QuotaLook[]): Finding[] {
-  return looks.flatMap(({ floor, first, last, unknown, isLeased }): Finding[] => {
+export function quotaDiscrepancies(looks: readonly QuotaReading[]): Discrepancy[] {
+  return looks.flatMap(({ floor, first, last, unknown, isLeased }): Discrepancy[] => {
     const { key, units, limit } = floor
     const common = { check: 'quotas', where: key, expected: String(units) } as const
     if (last.outcome === 'over') return []

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compareRollup, type HourSums, rollupFindings } from './compare-rollups.ts'
+import { compareRollup, type HourSums, rollupDiscrepancies } from './compare-rollups.ts'
 
 const hourMs = Date.parse('2026-11-20T10:00:00Z')
 const hour = (count: bigint, checksum = String(count), more: Partial<HourSums> = {}): HourSums => ({
@@ -18,7 +18,7 @@ describe('a rollup', () => {
   it('that lacks or has too much of an hour differs in it, column by column', () => {
     const later = { hourMs: hourMs + 3_600_000 }
     const found = compare([hour(5n), hour(7n, '7', later)], [hour(5n), hour(6n, '6', later)])
-    expect(rollupFindings(found, () => 'a row')).toEqual([
+    expect(rollupDiscrepancies(found, () => 'a row')).toEqual([
       { check: 'rollups', what: 'usage_1m.count', where: '2026-11-20 11:00', expected: '7', found: '6', note: 'a row' },
       {
         check: 'rollups',
@@ -38,7 +38,9 @@ describe('a rollup', () => {
 
   it('of other rows with equal sums differs', () => {
     const found = compare([hour(5n)], [hour(5n, 'other')])
-    expect(rollupFindings(found, () => '')).toMatchObject([{ what: 'usage_1m, rows', found: 'others, of equal sums' }])
+    expect(rollupDiscrepancies(found, () => '')).toMatchObject([
+      { what: 'usage_1m, rows', found: 'others, of equal sums' },
+    ])
   })
 
   it('may be anywhere between two looks at raw rows that still arrive, but not outside', () => {

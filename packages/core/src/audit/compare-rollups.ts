@@ -1,15 +1,15 @@
-import { type Finding, hourText } from './finding.ts'
+import { type Discrepancy, hourText } from './discrepancy.ts'
 
-/** Sums of one hour, of a rollup or of what the raw rows say that the rollup should be. */
+/** Sums of one hour: of a rollup, or of its raw rows. */
 export interface HourSums {
   readonly hourMs: number
   /** By column. */
   readonly sums: Readonly<Record<string, bigint>>
-  /** Of all its rows in no order: equal for equal rows, whatever blocks they came in. */
+  /** Of all rows of the hour, whatever their order: equal for equal rows, whatever blocks they came in. */
   readonly checksum: string
 }
 
-/** An hour of a rollup that differs, with what about it does. */
+/** An hour of a rollup that differs, with the columns that do. */
 export interface HourDifference {
   readonly table: string
   readonly hourMs: number
@@ -17,8 +17,8 @@ export interface HourDifference {
   readonly columns: readonly { readonly name: string; readonly expected: bigint; readonly found: bigint }[]
 }
 
-/** Looks at the same hours, one after the other: raw rows, the rollup, raw rows again. */
-export interface RollupLooks {
+/** Readings of the same hours, one after the other: raw rows, the rollup, raw rows again. */
+export interface RollupReadings {
   readonly table: string
   readonly before: readonly HourSums[]
   readonly rollup: readonly HourSums[]
@@ -29,7 +29,7 @@ const none: Omit<HourSums, 'hourMs'> = { sums: {}, checksum: '0' }
 
 const byHour = (hours: readonly HourSums[]) => new Map(hours.map((hour) => [hour.hourMs, hour]))
 
-/** The columns of a rollup that lie outside of what the raw rows were before and after. */
+/** The columns of a rollup that are outside of what the raw rows were before and after. */
 function differingColumns(
   before: Pick<HourSums, 'sums'>,
   rollup: Pick<HourSums, 'sums'>,
@@ -38,17 +38,17 @@ function differingColumns(
   const names = new Set([...Object.keys(before.sums), ...Object.keys(rollup.sums), ...Object.keys(after.sums)])
   return [...names].flatMap((name) => {
     const [least = 0n, found = 0n, most = 0n] = [before.sums[name], rollup.sums[name], after.sums[name]]
-    // Corrections may take units back, so the second look can be the lower one.
+    // Corrections may refund units, so the second reading can be the lower one.
     const [low, high] = least < most ? [least, most] : [most, least]
     return found < low || found > high ? [{ name, expected: most, found }] : []
   })
 }
 
 /**
- * The hours in which a rollup is not what its raw rows add up to. While rows still arrive for an hour its sums have to lie
- * between the two looks at the raw rows; an hour in which nothing arrived has to be equal row by row.
+ * Returns the hours in which a rollup is not what its raw rows add up to. While rows still arrive for an hour its sums
+ * have to be between the two readings of the raw rows; an hour in which no row arrived has to be equal row by row.
  */
-export function compareRollup({ table, before, rollup, after }: RollupLooks): HourDifference[] {
+export function compareRollup({ table, before, rollup, after }: RollupReadings): HourDifference[] {
   const [first, found, last] = [byHour(before), byHour(rollup), byHour(after)]
   const hours = [...new Set([...first.keys(), ...found.keys(), ...last.keys()])].sort((a, b) => a - b)
   return hours.flatMap((hourMs) => {
@@ -60,12 +60,12 @@ export function compareRollup({ table, before, rollup, after }: RollupLooks): Ho
   })
 }
 
-/** As findings; `rows` says of an hour which of its rows differ. */
-export function rollupFindings(
+/** Returns the differences as discrepancies; `rows` names the rows of an hour that differ. */
+export function rollupDiscrepancies(
   differences: readonly HourDifference[],
   rows: (difference: HourDifference) => string,
-): Finding[] {
-  return differences.flatMap((difference): Finding[] => {
+): Discrepancy[] {
+  return differences.flatMap((difference): Discrepancy[] => {
     const { table, hourMs, columns } = difference
     const common = { check: 'rollups', where: hourText(hourMs), note: rows(difference) } as const
     if (columns.length === 0) {

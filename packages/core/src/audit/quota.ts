@@ -1,6 +1,6 @@
 import type { Limit, PeriodUnit, ScopePart } from '../limits/limit.ts'
 
-/** What a decision's record says of the caller; a quota counted by anything else cannot be summed from records. */
+/** The parts of a scope that a record holds; a quota counted by anything else cannot be summed from records. */
 const recordedKinds = ['subject', 'key', 'route', 'method'] as const
 
 /** A calendar quota whose counts can be told from records. */
@@ -15,6 +15,7 @@ export interface UnsummableQuota {
   readonly because: string
 }
 
+/** The calendar quotas of a policy. */
 export interface Quotas {
   readonly summable: readonly SummableQuota[]
   readonly unsummable: readonly UnsummableQuota[]
@@ -25,7 +26,7 @@ const isRecorded = ({ kind }: ScopePart) => recordedKinds.some((known) => known 
 /** `header:x-team` as the policy has it. */
 const partText = (part: ScopePart) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)
 
-/** The calendar quotas of a policy. Those of a minute are left out: a minute later nobody asks for them. */
+/** Returns the calendar quotas of a policy, without those of a minute: a minute later their counts are gone. */
 export function quotasOf({ limits }: { readonly limits: ReadonlyMap<string, Limit> }): Quotas {
   const summable: SummableQuota[] = []
   const unsummable: UnsummableQuota[] = []
@@ -58,11 +59,14 @@ export interface QuotaFloor extends QuotaUse {
   readonly key: string
 }
 
-/** How a count of a quota stands in Redis. */
+/** A count of a quota in Redis. */
 export interface QuotaCount {
-  /** `left`: it is not below the floor; `raised`; `other`: another period is being counted there; `over`: the period has ended. */
+  /**
+   * `left`: it is not below the floor; `raised`; `other`: another period is being counted there; `over`: the period has
+   * ended.
+   */
   readonly outcome: 'left' | 'raised' | 'other' | 'over'
-  /** Units that stood there, in the period that ends at `endMs`; 0 and 0 for none. */
+  /** Units that were counted, in the period that ends at `endMs`; 0 and 0 for none. */
   readonly before: number
   readonly endMs: number
   readonly now: number

@@ -4,11 +4,11 @@ export interface Range {
   readonly to: number
 }
 
-/** How many numbers the ranges hold; they do not overlap. */
+/** Returns how many numbers the ranges hold; they do not overlap. */
 export const countOf = (ranges: readonly Range[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0)
 
-/** What of a range none of the others covers, in order. */
+/** Returns the parts of a range that none of the others covers, in order. */
 export function uncovered(range: Range, covers: readonly Range[]): Range[] {
   const left: Range[] = []
   let next = range.from
@@ -22,7 +22,7 @@ export function uncovered(range: Range, covers: readonly Range[]): Range[] {
   return left
 }
 
-/** Ranges that lie in order, with those made one that are at most `apart` numbers from each other. */
+/** Joins ranges that are at most `apart` numbers from each other. They are given in order. */
 export function joined(ranges: readonly Range[], apart: number): Range[] {
   const result: Range[] = []
   for (const range of ranges) {
@@ -34,7 +34,7 @@ export function joined(ranges: readonly Range[], apart: number): Range[] {
   return result
 }
 
-/** A range in pieces of at most `length` numbers. */
+/** Cuts a range into pieces of at most `length` numbers. */
 export function pieces({ from, to }: Range, length: number): Range[] {
   const result: Range[] = []
   for (let start = from; start <= to; start += length)

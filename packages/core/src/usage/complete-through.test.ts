@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { completeThrough, type JournalMark } from './complete-through.ts'
+import { completeThrough, type JournalWatermark } from './complete-through.ts'
 
 const t0 = Date.parse('2026-11-21T12:00:00Z')
 
@@ -12,7 +12,7 @@ const mark = (journal: string, partition: number, second: number, more: { end?: 
   isEnd: more.end === true,
 })
 
-function ask(marks: readonly JournalMark[]) {
+function ask(marks: readonly JournalWatermark[]) {
   const numbers = [...new Set(marks.map(({ partition }) => partition))]
   const partitions = numbers.map((partition) => {
     const here = marks.filter((one) => one.partition === partition)

@@ -1,5 +1,5 @@
 /** A journal's last word in one partition. */
-export interface JournalMark {
+export interface JournalWatermark {
   readonly journal: string
   readonly partition: number
   /** All of the journal before it in time has been inserted from this partition. */
@@ -9,8 +9,8 @@ export interface JournalMark {
   readonly isEnd: boolean
 }
 
-/** All that is known of one partition, whoever's mark it was. */
-export interface MarkedPartition {
+/** The first and the last watermark of one partition, of any journal. */
+export interface WatermarkedPartition {
   readonly partition: number
   readonly firstMarkMs: number
   readonly lastMarkMs: number
@@ -22,7 +22,7 @@ export interface SilentJournal {
   readonly sinceMs: number
 }
 
-/** How far sums can be trusted. */
+/** How far sums are complete. */
 export interface Completeness {
   /** All decisions before it are counted, but for those of silent journals. Undefined before the first mark. */
   readonly completeThroughMs: number | undefined
@@ -30,18 +30,20 @@ export interface Completeness {
   readonly silent: readonly SilentJournal[]
 }
 
-/** Marks come every second. One that misses sixty is cut off or dead; its directory is sent to the end once it is found. */
+/**
+ * Marks come every second. One that misses sixty is cut off or dead; its directory is sent to the end once it is found.
+ */
 const silentMs = 60_000
 
 interface Journal {
-  readonly marks: ReadonlyMap<number, JournalMark>
+  readonly marks: ReadonlyMap<number, JournalWatermark>
   readonly firstMs: number
   readonly lastMs: number
-  /** It has said so somewhere; where it has not, its last records are not read yet. */
+  /** Its last watermark came in some partition; where it has not come, its last records are not read yet. */
   readonly isEnding: boolean
 }
 
-function byJournal(marks: readonly JournalMark[]): Map<string, Journal> {
+function byJournal(marks: readonly JournalWatermark[]): Map<string, Journal> {
   const journals = new Map<string, Journal>()
   for (const mark of marks) {
     const known = journals.get(mark.journal)
@@ -56,7 +58,7 @@ function byJournal(marks: readonly JournalMark[]): Map<string, Journal> {
 }
 
 /** Until when all of a journal has been read from a partition; undefined when nothing is outstanding there. */
-function readThrough(journal: Journal, { partition, firstMarkMs }: MarkedPartition): number | undefined {
+function readThrough(journal: Journal, { partition, firstMarkMs }: WatermarkedPartition): number | undefined {
   const mark = journal.marks.get(partition)
   if (mark !== undefined) return mark.isEnd ? undefined : mark.markMs
   // The partition is younger than the journal's end.
@@ -66,11 +68,14 @@ function readThrough(journal: Journal, { partition, firstMarkMs }: MarkedPartiti
 }
 
 /**
- * The time before which nothing is outstanding: the least mark of the journals that have not ended, over all partitions. `marks`
- * may leave out journals that have ended in every partition. Whether a journal is silent goes by the newest mark and not by a clock:
- * where nothing is read, nobody is silent, and the time stands still.
+ * The time before which nothing is outstanding: the least mark of the journals that have not ended, over all
+ * partitions. `marks` may leave out journals that have ended in every partition. Whether a journal is silent goes by
+ * the newest mark and not by a clock: where nothing is read, nobody is silent, and the time stands still.
  */
-export function completeThrough(partitions: readonly MarkedPartition[], marks: readonly JournalMark[]): Completeness {
+export function completeThrough(
+  partitions: readonly WatermarkedPartition[],
+  marks: readonly JournalWatermark[],
+): Completeness {
   const newestMs = Math.max(...partitions.map(({ lastMarkMs }) => lastMarkMs))
   let leastMs = newestMs
   const silent: SilentJournal[] = []

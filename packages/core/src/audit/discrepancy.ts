@@ -1,8 +1,10 @@
-/** Which promise was looked at. */
+/** Which promise was checked. */
 export type Check = 'rollups' | 'numbers' | 'kafka' | 'quotas'
 
-/** One thing that is not as it should be, in the names of the wire. Keys are only added. */
-export interface Finding {
+/**
+ * One difference between what is stored and what should be, in the names of the wire (`findings`). Keys are only added.
+ */
+export interface Discrepancy {
   readonly check: Check
   /** What differs: `usage_15m.cost`, `missing records`. */
   readonly what: string
@@ -10,9 +12,9 @@ export interface Finding {
   readonly where: string
   readonly expected: string
   readonly found: string
-  /** For people: how it may have come about, which rows they are. Empty for nothing to say. */
+  /** For people: a possible cause, or which rows differ. May be empty. */
   readonly note: string
 }
 
-/** `2026-11-20 10:00`: how findings name an hour. */
+/** `2026-11-20 10:00`: how discrepancies name an hour. */
 export const hourText = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace('T', ' ')
