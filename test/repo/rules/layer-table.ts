@@ -95,4 +95,4 @@ export const computedImportsIn: readonly string[] = ['test/']
 export const exitsIn: readonly string[] = ['packages/runtime/src/start-service.ts', 'packages/runtime/src/run.ts']
 
 /** Where files may still import each other in a circle. The list only shrinks: nothing is added to it. */
-export const circlesYet: readonly string[] = ['packages/clickhouse/src/mend/']
+export const circlesYet: readonly string[] = []
