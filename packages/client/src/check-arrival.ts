@@ -21,7 +21,7 @@ export interface WithWeir {
 /** What is asked for a request; undefined lets it pass unasked. */
 export type Asked = CheckRequest | undefined
 
-/** What becomes of a request. */
+/** What the middleware does with a request. */
 export type Fate =
   | { readonly kind: 'pass'; readonly result: CheckResult | undefined }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
@@ -46,7 +46,7 @@ export function callerKey({ headers }: Pick<Arrival, 'headers'>): string {
   return bearer ?? (typeof apiKey === 'string' ? apiKey : '')
 }
 
-/** What a response tells of its connection. */
+/** What a response says about its connection. */
 export interface Leaving {
   /** Whether it is closed. */
   readonly destroyed?: boolean | undefined
@@ -61,9 +61,9 @@ const routeLengthMax = 2_048
 /** Weir counts by no longer text. */
 const attributeLengthMax = 256
 
-/** Asks Weir about a request and says what becomes of it. Who leaves while the check waits, leaves Weir's queue too. */
+/** Asks Weir about a request and decides what to do with it. Who leaves while the check waits, leaves Weir's queue too. */
 export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
-  // Perhaps while `ask` was looking something up. There is nobody left to answer.
+  // Perhaps while `ask` was looking something up. No client is left to answer.
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
   if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
@@ -83,7 +83,9 @@ export async function checkArrival(client: WeirClient, asked: Asked, response: L
   }
 }
 
-/** Whether a caller may have made the question one that Weir does not answer: plain paths and addresses it always reads. */
+/**
+ * Whether a caller may have made the question one that Weir does not answer: plain paths and addresses it always reads.
+ */
 const isOdd = ({ route = '', ip = '', attributes = {} }: CheckRequest) =>
   route.length > routeLengthMax ||
   Object.values(attributes).some((value) => typeof value === 'string' && value.length > attributeLengthMax) ||
@@ -98,7 +100,7 @@ async function wait(client: WeirClient, asked: CheckRequest, response: Leaving):
     return await client.check(asked, { signal: left.signal })
   } catch (error) {
     if (!left.signal.aborted) throw error
-    return undefined // There is nobody left to answer.
+    return undefined // No client is left to answer.
   } finally {
     response.removeListener('close', leave)
   }
@@ -111,7 +113,7 @@ const noted = new WeakSet<object>()
 export function note(request: Arrival & WithWeir, result: CheckResult | undefined): void {
   if (result !== undefined) request.weir = result
   const headers: Record<string, string | string[] | undefined> = request.headers
-  // Whoever sends it himself must not be believed; what another check of the same request has noted stays.
+  // A client that sends it must not be believed; what another check of the same request has noted stays.
   if (!noted.has(request)) delete headers['weir-degraded']
   noted.add(request)
   if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy

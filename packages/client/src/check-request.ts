@@ -19,9 +19,9 @@ export interface CheckRequest {
   readonly idempotencyKey?: string | undefined
   /** Look only: charges and records nothing. */
   readonly peek?: boolean | undefined
-  /** For so long, a day at most, `settle` can correct the cost. */
+  /** How long `settle` can correct the cost: at most a day. */
   readonly settle?: Duration | undefined
-  /** For so long, a minute at most, a check that is refused waits for room, in turn with others. */
+  /** How long a denied check waits for capacity, in turn with others: at most a minute. */
   readonly wait?: Duration | undefined
 }
 

@@ -35,10 +35,13 @@ export interface CheckResult {
   /** Waiting so long admits, as far as these limits are concerned; 0 when allowed. */
   readonly retryAfterMs: number
   readonly onExceed: OnExceed | undefined
-  /** Where whoever is refused can prove to be a person, if the limit says so. */
+  /** Where a denied client can prove to be a person, if the limit says so. */
   readonly challenge: string | undefined
   readonly limits: readonly LimitState[]
-  /** To pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with a refusal. */
+  /**
+   * To pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with a
+   * refusal.
+   */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -56,7 +59,7 @@ const limitState = (state: Fields): LimitState => ({
   resetMs: numberOf(state.reset_ms),
 })
 
-/** Those that tell of limits, in whichever dialect the ingress speaks. */
+/** The headers that describe limits, in whichever dialect the ingress speaks. */
 const passedOn = /^(?:x-)?ratelimit(?:-|$)|^weir-decision$/
 
 function headersOf(answer: Readonly<Record<string, string | readonly string[] | undefined>>): Record<string, string> {
@@ -68,7 +71,10 @@ function headersOf(answer: Readonly<Record<string, string | readonly string[] | 
   return headers
 }
 
-/** An answer of the check API; undefined for what is none. Unknown members are left out, so that newer servers are read too. */
+/**
+ * An answer of the check API; undefined for what is none. Unknown members are left out, so that newer servers are read
+ * too.
+ */
 export function readResult(
   value: unknown,
   answer: Readonly<Record<string, string | readonly string[] | undefined>>,

@@ -29,8 +29,8 @@ interface Details {
 }
 
 /**
- * What this library throws, except the reason of an AbortSignal, which is thrown as it is, and a TypeError for arguments
- * that cannot be meant.
+ * What this library throws, except the reason of an AbortSignal, which is thrown as it is, and a TypeError for
+ * arguments that cannot be meant.
  */
 export class WeirClientError extends Error {
   override readonly name = 'WeirClientError'

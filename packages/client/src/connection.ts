@@ -5,7 +5,7 @@ import { type Problem, WeirClientError, type WeirClientErrorCode } from './clien
 export interface Question {
   readonly path: string
   readonly body: string
-  /** For so long an answer is waited for, a second attempt included. */
+  /** How long to wait for an answer, a second attempt included. */
   readonly timeoutMs: number
   /** Whether asking twice does the same as asking once. */
   readonly isRepeatable: boolean
@@ -19,7 +19,9 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-/** Questions that are answered at once need few connections. More at once than this queue for one, within their time. */
+/**
+ * Questions that are answered at once need few connections. More at once than this queue for one, within their time.
+ */
 const connectionsMax = 256
 /** Checks that wait hold a connection each; one process that had more would fill Weir's queues alone. */
 export const heldMax = 256
@@ -45,7 +47,7 @@ export class Connection {
   async ask(question: Question): Promise<Answer> {
     question.signal?.throwIfAborted()
     const controller = new AbortController()
-    // A question that still waits for a connection does not hear of the controller: the race ends it.
+    // A question that still waits for a connection does not see the controller: the race ends it.
     const ended = Promise.withResolvers<never>()
     const end = (why: unknown) => {
       controller.abort(why)
@@ -69,7 +71,8 @@ export class Connection {
     try {
       return await this.#once(question, signal)
     } catch (error) {
-      // The server may close a kept connection just when it is used. What is charged by a check without a key of its own, nobody knows.
+      // The server may close a kept connection just when it is used. What is charged by a check without a key of its
+      // own, nobody knows.
       if (!question.isRepeatable || !isLost(error) || signal.aborted) throw error
       return this.#once(question, signal)
     }
@@ -122,7 +125,10 @@ const awayCodes: ReadonlySet<unknown> = new Set([
 /** What speaks no TLS, or has no certificate that is trusted here. */
 const strangerCodes = /^EPROTO$|^ERR_(?:SSL|TLS)_|CERT|SIGNATURE/
 
-/** What it comes to. Frameworks show messages to callers: where Weir is stands in `cause` only. An error that is not known is a fault, and must not look like an outage, which `allow` lets pass. */
+/**
+ * What it comes to. Frameworks show messages to callers: where Weir is stands in `cause` only. An error that is not
+ * known is a fault, and must not look like an outage, which `allow` lets pass.
+ */
 function failed({ path, timeoutMs }: Question, error: unknown): unknown {
   const fail = (code: WeirClientErrorCode, why: string) =>
     new WeirClientError(code, `Weir could not be asked for ${path}: ${why}`, { cause: error })

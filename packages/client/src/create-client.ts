@@ -12,7 +12,9 @@ export interface ClientOptions {
   readonly key: string
   /** How long an answer is waited for, beside the `wait` of a check. 1,000 unless given. */
   readonly timeoutMs?: number | undefined
-  /** What a check comes to when Weir is away, answers 5xx or not in time: an error (`throw`, the default) or a result. */
+  /**
+   * What a check comes to when Weir is away, answers 5xx or not in time: an error (`throw`, the default) or a result.
+   */
   readonly onUnavailable?: 'allow' | 'deny' | 'throw' | undefined
 }
 

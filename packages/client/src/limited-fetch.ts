@@ -11,23 +11,30 @@ type FetchInput = string | URL | Request
 /** How calls keep to a limit. Make one such fetch per limit: calls of one line, and its pauses stop all of them. */
 export interface LimitedFetchOptions {
   readonly client: WeirClient
-  /** What is asked before each call, such as `{ subject: 'github-api' }`. With a subject's own key nothing need be said. */
+  /**
+   * What is asked before each call, such as `{ subject: 'github-api' }`. With a subject's own key nothing need be said.
+   */
   readonly ask?: Omit<CheckRequest, 'cost' | 'wait' | 'peek' | 'idempotencyKey'> | undefined
   /** Units of a call; what `ask`'s route costs unless given. */
   readonly cost?: number | ((input: FetchInput, init: RequestInit | undefined) => number) | undefined
-  /** What a call does when there is no room: `wait` for its turn, the default, or `throw` an error with `retryAfterMs`. */
+  /**
+   * What a call does when there is no room: `wait` for its turn, the default, or `throw` an error with `retryAfterMs`.
+   */
   readonly mode?: 'wait' | 'throw' | undefined
   /** Calls that wait in this process at most; the next throws `queue_full`. 1,000 unless given. */
   readonly queueMax?: number | undefined
   /** How long a call waits in all, repeats included; then it throws `timeout`. 60,000 unless given. */
   readonly timeoutMs?: number | undefined
-  /** The limit that is paused in every process when the other side says 429. The first of the subject's limits unless given. */
+  /**
+   * The limit that is paused in every process when the other side says 429. The first of the subject's limits unless
+   * given.
+   */
   readonly limit?: string | undefined
   /** The longest pause that the other side can ask for. 3,600,000 unless given. */
   readonly pauseMsMax?: number | undefined
   /** How often a call is sent at most, when the other side answers 429 or 503 with Retry-After. 3 unless given. */
   readonly attemptsMax?: number | undefined
-  /** Told when the other processes could not be told of a pause. A warning of the process unless given. */
+  /** Called when the other processes could not learn of a pause. A warning of the process unless given. */
   readonly onPauseFailed?: ((error: unknown) => void) | undefined
   /** What sends the calls; the global fetch unless given. */
   readonly fetch?: typeof fetch | undefined
@@ -38,9 +45,9 @@ const defaults = { queueMax: 1_000, timeoutMs: 60_000, pauseMsMax: 3_600_000, at
 const unsaidPauseMs = 1_000
 
 /**
- * A fetch for somebody else's API, which asks Weir before every call: all processes that ask for the same subject share its
- * limits. A 429 of the other side (and a 503 with Retry-After) pauses all of them, and the call is sent again if its body
- * can be. Otherwise it behaves as fetch does; a call that redirects is one call.
+ * A fetch for somebody else's API, which asks Weir before every call: all processes that ask for the same subject share
+ * its limits. A 429 of the other side (and a 503 with Retry-After) pauses all of them, and the call is sent again if
+ * its body can be. Otherwise it behaves as fetch does; a call that redirects is one call.
  */
 export function createLimitedFetch(options: LimitedFetchOptions) {
   const { client, ask = {}, cost, mode = 'wait' } = options
@@ -79,7 +86,10 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
   }
 }
 
-/** The global fetch, loaded now: Node would do it at the first call, and send that tens of milliseconds after it was admitted. */
+/**
+ * The global fetch, loaded now: Node would do it at the first call, and send that tens of milliseconds after it was
+ * admitted.
+ */
 function loadedFetch(): typeof fetch {
   new Request('http://127.0.0.1')
   return fetch

@@ -1,6 +1,6 @@
 /**
- * Milliseconds from `nowMs` that a Retry-After header asks for: seconds, or a date of HTTP in any of its three forms, which
- * are all GMT. Undefined for what is neither. A time that has passed is 0.
+ * Milliseconds from `nowMs` that a Retry-After header asks for: seconds, or a date of HTTP in any of its three forms,
+ * which are all GMT. Undefined for what is neither. A time that has passed is 0.
  */
 export function retryAfterMs(header: string | null, nowMs: number): number | undefined {
   const text = header?.trim() ?? ''

@@ -23,18 +23,24 @@ interface Waiter extends Turn {
 
 /** Checks under way while there is plenty of room: at a millisecond each, thousands of calls a second. */
 const checksAtOnceMax = 8
-/** Units left that are plenty. With fewer, several checks of one process would go before those of others that wait for room. */
+/**
+ * Units left that are plenty. With fewer, several checks of one process would go before those of others that wait for
+ * room.
+ */
 const plenty = 2 * checksAtOnceMax
 /** The longest `wait` that Weir takes. */
 const waitMsMax = 60_000
-/** So much before its end a call hears that Weir did not answer: what `onUnavailable` says of that must still come to bear. */
+/**
+ * So much before its end a call hears that Weir did not answer: what `onUnavailable` says of that must still come to
+ * bear.
+ */
 const lastMs = 10
 /** A refusal that says 0 was over when it arrived; without a pause the next would follow at once. */
 const restMsMin = 5
 
 /**
- * A line of calls that Weir admits one after the other. Of a process that waits only the first in line asks, and leaves the
- * waiting to Weir, whose queue is fair: so processes take turns, however many calls each has in line.
+ * A line of calls that Weir admits one after the other. Of a process that waits only the first in line asks, and leaves
+ * the waiting to Weir, whose queue is fair: so processes take turns, however many calls each has in line.
  */
 export class Turns {
   readonly #client: WeirClient
@@ -54,7 +60,7 @@ export class Turns {
     this.#lengthMax = lengthMax
   }
 
-  /** Nobody is admitted for so long. Never shortens a pause. */
+  /** No call is admitted for this time. Never shortens a pause. */
   pause(forMs: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + forMs)
   }
@@ -64,7 +70,9 @@ export class Turns {
     return Math.max(0, this.#pausedUntilMs - performance.now())
   }
 
-  /** Waits for the turn. Throws `queue_full`, `timeout`, `refused` where waiting does not help, or the signal's reason. */
+  /**
+   * Waits for the turn. Throws `queue_full`, `timeout`, `refused` where waiting does not help, or the signal's reason.
+   */
   async take(turn: Turn, isSecond: boolean): Promise<CheckResult> {
     turn.signal?.throwIfAborted()
     if (!isSecond && this.#line.length >= this.#lengthMax) {

@@ -40,8 +40,8 @@ export interface WeirFastifyOptions {
 const askDefault = ({ method, url }: FastifyRequestLike): Asked => ({ route: routeOf(method, url) })
 
 /**
- * A plugin for Fastify 5. It holds for the instance it is registered on and those below. What is allowed goes on with the
- * limits in its answer's headers and the result as `request.weir`; what is not is answered as Weir's proxy would.
+ * A plugin for Fastify 5. It holds for the instance it is registered on and those below. What is allowed goes on with
+ * the limits in its answer's headers and the result as `request.weir`; what is not is answered as Weir's proxy would.
  */
 export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done: (error?: Error) => void): void {
   const { client, ask = askDefault, hook = 'onRequest' } = options

@@ -55,7 +55,7 @@ test.each([
   ['a size below zero', {}, { size: -1 }],
   ['a period that is none', {}, { period_start: 'yesterday' }],
   ['a decision that is none', {}, { decision_id: 'd' }],
-])('an alert with %s is unreadable: it would stop whoever writes it down', (_, changed, data) => {
+])('an alert with %s is unreadable: it would stop the consumer that stores it', (_, changed, data) => {
   const { headers } = encodeAlert(alert)
   const value = Buffer.from(JSON.stringify({ ...alert.data, ...data }))
   expect(parseAlert(value, { ...headers, ...changed }).kind).toBe('unreadable')

@@ -80,7 +80,10 @@ export interface AlertRecordV1 {
 type FieldKind = 'text' | 'time' | 'uuid' | 'count' | 'number'
 type FieldsOf<T> = { readonly [K in keyof T]: FieldKind }
 
-/** The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them together. */
+/**
+ * The fields that each type's value has at least; docs/schemas/weir.alerts.v1.json says the same, and a test holds them
+ * together.
+ */
 export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[T]> } = {
   'weir.quota.reached': {
     ...{ limit: 'text', size: 'count', used: 'count', percent: 'number' },
@@ -95,7 +98,7 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
-/** ClickHouse's days end in 2149, and whoever writes of another century means another thing. */
+/** ClickHouse's days end in 2149, and a time of another century is a mistake. */
 const timesMs = [Date.UTC(2000, 0), Date.UTC(2100, 0)] as const
 
 function isTime(text: string): boolean {

@@ -30,18 +30,28 @@ export interface DecisionRecordV1 {
   /** What the request really got. */
   readonly outcome: 'allow' | 'deny'
   readonly reason: Reason
-  /** `shadow`: it was allowed, and `reason` and `denied_by` tell of a limit that only watches and would have refused it. */
+  /** `shadow`: it was allowed, and `reason` and `denied_by` name a shadow limit that would have denied it. */
   readonly mode: 'enforce' | 'shadow'
   readonly charged: Charged
-  /** Name of the limit that refused; of an admission, of the one that degraded it or else of the one in shadow; else empty. */
+  /**
+   * Name of the limit that refused; of an admission, of the one that degraded it or else of the one in shadow; else
+   * empty.
+   */
   readonly denied_by: string
-  /** Of an admission: name of the first limit in shadow that would have refused it. Absent for none, and in older records. */
+  /**
+   * Of an admission: name of the first limit in shadow that would have refused it. Absent for none, and in older
+   * records.
+   */
   readonly shadowed_by?: string
   /** Those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
-  /** Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`. */
+  /**
+   * Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`.
+   */
   readonly corrects?: string
-  /** Units by which it changes what that decision's requests count as used; 0 when only Redis's counters were corrected. */
+  /**
+   * Units by which it changes what that decision's requests count as used; 0 when only Redis's counters were corrected.
+   */
   readonly adjustment?: number
   /** Process start that wrote the record. */
   readonly journal: string
@@ -50,10 +60,10 @@ export interface DecisionRecordV1 {
 }
 
 /**
- * What makes a decision record a correction of an earlier one. Caller, route and `ts` of such a record are the corrected
- * decision's, so that usage is corrected where it was counted; its `count` and `cost` are 0, its outcome is allow, and
- * `charged` says whether the corrected decision's units stand in Redis now. `limits` are those whose counts were changed,
- * with `reset_ms` from `ts` on.
+ * What makes a decision record a correction of an earlier one. Caller, route and `ts` of such a record are the
+ * corrected decision's, so that usage is corrected where it was counted; its `count` and `cost` are 0, its outcome is
+ * allow, and `charged` says whether the corrected decision's units stand in Redis now. `limits` are those whose counts
+ * were changed, with `reset_ms` from `ts` on.
  */
 export interface Correction {
   /** Id of the corrected decision, a UUID. */
@@ -110,8 +120,8 @@ const afterCount = (d: Omit<DecisionInput, keyof BeforeCount | 'count'>) =>
   `,"outcome":"${d.outcome}","reason":"${d.reason}","mode":"${d.mode}","charged":"${d.charged}","denied_by":${jsonText(d.deniedBy)}${encodeShadow(d.shadowedBy)},"limits":[${encodeLimits(d.limits)}]`
 
 /**
- * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without the closing brace.
- * By a template: half the time of JSON.stringify, and it runs for every request.
+ * The record as one line of compact JSON, without `journal` and `seq`, which the log that numbers it adds, and without
+ * the closing brace. By a template: half the time of JSON.stringify, and it runs for every request.
  */
 export function encodeDecisionOpen(d: DecisionInput): string {
   return `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
@@ -125,7 +135,7 @@ export function encodeSumOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
   return { beforeCount: beforeCount(d), afterCount: afterCount(d) }
 }
 
-/** What became of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */
+/** The result of reading a record. An unreadable one is an expected outcome: topics are open to other writers. */
 export type ParsedDecision =
   | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
   | { readonly kind: 'unreadable'; readonly reason: string }
@@ -164,7 +174,10 @@ const fields = {
   seq: isCount,
 }
 
-/** The first field that is missing or not what it should be; more fields than we know are fine, for records of a later version. */
+/**
+ * The first field that is missing or not what it should be; more fields than we know are fine, for records of a later
+ * version.
+ */
 function wrongField(value: unknown, checks: Readonly<Record<string, (value: unknown) => boolean>>): string | undefined {
   if (!isFields(value)) return 'the whole value'
   for (const name in checks) if (checks[name]?.(value[name]) !== true) return name

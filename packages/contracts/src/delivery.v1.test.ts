@@ -23,7 +23,7 @@ test.each([
   [{ ms: 1.5 }],
   [{ outcome: 'lost' }],
   [{ answer: null }],
-])('%j would stop whoever writes it down, and is unreadable', (changed) => {
+])('%j would stop the consumer that stores it, and is unreadable', (changed) => {
   expect(parse(changed).kind).toBe('unreadable')
 })
 

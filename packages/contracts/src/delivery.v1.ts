@@ -17,14 +17,17 @@ const deliveryOutcomes = [
 ] as const
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 
-/** One step of a delivery, mostly an attempt: the value of a record in `weir.deliveries.v1`, whose key is the alert's id, and a row of `weir.deliveries`. */
+/**
+ * One step of a delivery, mostly an attempt: the value of a record in `weir.deliveries.v1`, whose key is the alert's
+ * id, and a row of `weir.deliveries`.
+ */
 export interface DeliveryV1 {
   readonly alert_id: string
   readonly alert_type: string
   readonly subject: string
   /** Its name in the policy. */
   readonly endpoint: string
-  /** Counts from 1, after a request from 1 anew; 0 where nothing was sent yet. */
+  /** Counts from 1, and from 1 again after a request; 0 where nothing was sent yet. */
   readonly attempt: number
   /** `YYYY-MM-DD hh:mm:ss.SSS` UTC: when it began. */
   readonly at: string

@@ -2,14 +2,14 @@ import { jsonText } from './json-text.ts'
 import { formatTs, parseTs } from './timestamp.ts'
 
 /**
- * Beside decisions or outcomes, their topics carry what journals say of themselves. Whoever reads such a topic tells the three
- * apart by `kindOf` and passes over what it does not need.
+ * The topics of decisions and of outcomes also carry watermarks (`mark`) and gap records of journals. A reader tells
+ * the three apart by `kindOf` and skips what it does not need.
  */
 export type RecordKind = 'record' | 'mark' | 'gap'
 
 /**
- * "Of this journal, all that belongs before `mark` in time stands before this record in this partition, and it was numbered up
- * to, but not including, `seq`." Written about once a second per partition. Not numbered itself.
+ * "Of this journal, all that belongs before `mark` in time stands before this record in this partition, and it was
+ * numbered up to, but not including, `seq`." Written about once a second per partition. Not numbered itself.
  */
 export interface MarkV1 {
   readonly v: 1
@@ -21,7 +21,10 @@ export interface MarkV1 {
   readonly end: boolean
 }
 
-/** `journal_full`: decisions answered without a record because the journal was full. `refused`: a record that Kafka refused for good. */
+/**
+ * `journal_full`: decisions answered without a record because the journal was full. `refused`: a record that Kafka
+ * refused for good.
+ */
 export type GapCause = 'journal_full' | 'refused'
 
 /** Takes the place of records that will never come, under a number of its own. */
@@ -43,7 +46,7 @@ export function encodeMark(tsMs: number, journal: string, seq: number, end: bool
   return `{"v":1,"mark":"${formatTs(tsMs)}","journal":"${journal}","seq":${seq},"end":${end}}`
 }
 
-/** Like `encodeDecisionOpen`: `journal`, `seq` and the closing brace are added by whoever numbers it. */
+/** Like `encodeDecisionOpen`: `journal`, `seq` and the closing brace are added by the journal, which numbers it. */
 export function encodeGapOpen(gap: {
   readonly cause: GapCause
   readonly count: number
@@ -60,7 +63,10 @@ const gapStart = Buffer.from('{"v":1,"gap":')
 const startsWith = (value: Buffer, start: Buffer) =>
   value.length > start.length && value.compare(start, 0, start.length, 0, start.length) === 0
 
-/** By the first bytes, as our own encoders write them; whatever else it is counts as a record, for its own reader to judge. */
+/**
+ * By the first bytes, as our own encoders write them; whatever else it is counts as a record, for its own reader to
+ * judge.
+ */
 export function kindOf(value: Buffer): RecordKind {
   if (startsWith(value, markStart)) return 'mark'
   return startsWith(value, gapStart) ? 'gap' : 'record'
@@ -77,7 +83,10 @@ const tail = /,"journal":"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 /** The pattern above is at most so long. */
 const tailBytesMax = 80
 
-/** Journal and number, read from the last bytes without parsing the rest; undefined when it does not end as our encoders end it. */
+/**
+ * Journal and number, read from the last bytes without parsing the rest; undefined when it does not end as our encoders
+ * end it.
+ */
 export function numberOf(value: Buffer): Numbered | undefined {
   const found = tail.exec(value.toString('latin1', Math.max(0, value.length - tailBytesMax)))
   const [, journal, seq] = found ?? []

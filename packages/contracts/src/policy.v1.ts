@@ -25,8 +25,8 @@ export interface ChangeLineV1 {
 }
 
 /**
- * The last record of every change, key = `change/` and a UUID version 7. What stands before it, from the change before, is
- * taken over with it and all at once: without it, it is not there.
+ * The last record of every change, key = `change/` and a UUID version 7. What stands before it, from the change before,
+ * is taken over with it and all at once: without it, it is not there.
  */
 export interface ChangeRecordV1 {
   readonly v: 1
@@ -38,7 +38,9 @@ export interface ChangeRecordV1 {
   readonly summary: readonly ChangeLineV1[]
   /** How many lines there would be. */
   readonly total: number
-  /** The change that its writer took for the last one. If another stands between the two, no reader takes this one over. */
+  /**
+   * The change that its writer took for the last one. If another stands between the two, no reader takes this one over.
+   */
   readonly after?: PlaceOfChangeV1
 }
 

@@ -3,7 +3,10 @@ const digits3 = Array.from({ length: 1_000 }, (_, ms) => String(ms).padStart(3, 
 let cachedSecond = Number.NaN
 let cachedText = ''
 
-/** `YYYY-MM-DD hh:mm:ss.SSS` in UTC, as ClickHouse reads it. The part to the second is kept: records come in the order of time. */
+/**
+ * `YYYY-MM-DD hh:mm:ss.SSS` in UTC, as ClickHouse reads it. The part to the second is kept: records come in the order
+ * of time.
+ */
 export function formatTs(ms: number): string {
   const second = Math.floor(ms / 1_000)
   if (second !== cachedSecond) {

@@ -1,4 +1,7 @@
-/** Every topic Weir writes or reads. infra/kafka/topics.json holds their partitions and retention; test/repo holds the two together. */
+/**
+ * Every topic Weir writes or reads. infra/kafka/topics.json holds their partitions and retention; test/repo holds the
+ * two together.
+ */
 export const topics = {
   decisions: 'weir.decisions.v1',
   decisionsDeadLetters: 'weir.decisions.v1.dlq',

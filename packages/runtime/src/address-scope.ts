@@ -2,7 +2,8 @@ import { isIPv4, isIPv6 } from 'node:net'
 
 /**
  * The address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64, because a
- * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is IPv4. Empty for what is no address.
+ * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is IPv4.
+ * Empty for what is no address.
  */
 export function addressScope(text: string): string {
   if (isIPv4(text)) return text
@@ -17,7 +18,9 @@ export function addressScope(text: string): string {
   return length === 0 ? '::/64' : `${network.join(':')}::/64`
 }
 
-/** An address without its zone, and IPv4 inside IPv6 as IPv4; empty for what is no address. For comparing with networks. */
+/**
+ * An address without its zone, and IPv4 inside IPv6 as IPv4; empty for what is no address. For comparing with networks.
+ */
 export function plainAddress(text: string): string {
   if (isIPv4(text)) return text
   if (!isIPv6(text)) return ''
@@ -29,7 +32,9 @@ function withoutZone(text: string): string {
   return zone === -1 ? text : text.slice(0, zone)
 }
 
-/** The eight groups of a text that `isIPv6` takes. Written out because a library takes ten times as long, on every hop. */
+/**
+ * The eight groups of a text that `isIPv6` takes. Written out because a library takes ten times as long, on every hop.
+ */
 function groupsOf(text: string): readonly number[] {
   const [head = '', tail] = withoutZone(text).split('::')
   const first = readGroups(head)

@@ -29,7 +29,9 @@ interface Carried {
   readonly fingerprint: string
 }
 
-/** `make` of a text, once for as long as a connection carries the same: clients send one credential with every request. */
+/**
+ * `make` of a text, once for as long as a connection carries the same: clients send one credential with every request.
+ */
 export function onceWhileCarried(connection: object, text: string, make: Make): string {
   const last = lastCarried.get(connection)
   if (last !== undefined && last.text === text && last.make === make) return last.fingerprint

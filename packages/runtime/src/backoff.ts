@@ -8,8 +8,9 @@ export interface BackoffBounds {
 const doublingsMax = 30
 
 /**
- * Returns the pause before the attempt that follows `failures` failed attempts in a row, in whole milliseconds. The pause doubles
- * with each failure up to `maxMs`, and its upper half is random, so that processes that failed together do not return together.
+ * Returns the pause before the attempt that follows `failures` failed attempts in a row, in whole milliseconds. The
+ * pause doubles with each failure up to `maxMs`, and its upper half is random, so that processes that failed together
+ * do not return together.
  */
 export function backoffMs(failures: number, { firstMs, maxMs }: BackoffBounds, random = Math.random): number {
   const doublings = Math.min(Math.max(0, failures - 1), doublingsMax)

@@ -1,7 +1,7 @@
 /**
- * Ends this process as `kill -9` would, at the step that `WEIR_CRASH_AT` names as `service.step`, or `service.step:N` for the
- * N-th time it is passed. Does nothing where the variable names another step. For the tests that kill at every numbered step
- * of an order of effects; main.ts hands the variable's value over.
+ * Ends this process as `kill -9` would, at the step that `WEIR_CRASH_AT` names as `service.step`, or `service.step:N`
+ * for the N-th time it is passed. Does nothing where the variable names another step. For the tests that kill at every
+ * numbered step of an order of effects; main.ts hands the variable's value over.
  */
 export type CrashPoint = (step: string) => void
 

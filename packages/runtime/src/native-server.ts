@@ -36,8 +36,8 @@ export interface NativeServer {
   /** How many ports `plan` wants. */
   readonly portCount: number
   /**
-   * Prepares the data directory (formatting, downloads, config files) and says how to start. Running it again on the same
-   * directory continues the data. `progress` gets one line per slow step.
+   * Prepares the data directory (formatting, downloads, config files) and says how to start. Running it again on the
+   * same directory continues the data. `progress` gets one line per slow step.
    */
   plan(options: PlanOptions): Promise<ServerPlan>
 }

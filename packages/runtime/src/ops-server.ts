@@ -11,7 +11,10 @@ export interface OpsOptions {
   readonly host: string
   readonly port: number
   readonly metrics: Registry
-  /** By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it; a warning is only told. */
+  /**
+   * By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it; a warning is only
+   * told.
+   */
   readonly readiness: Readonly<Record<string, ReadinessCheck>>
 }
 

@@ -58,7 +58,10 @@ export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
   })
 }
 
-/** A header that came twice is one value with a comma, which is no credential; Node would keep the first of some and say nothing. */
+/**
+ * A header that came twice is one value with a comma, which is no credential; Node would keep the first of some and say
+ * nothing.
+ */
 export const joinDuplicateHeaders = true
 
 function headProblem(code: string | undefined, headerBytesMax: number): Problem {

@@ -15,7 +15,10 @@ export interface Variable<T> {
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
   /** The variable that must be set where this one is: a certificate's key. */
   readonly needs?: `WEIR_${string}`
-  /** Asked once every variable is right: problems of this one and others together, each a sentence that begins with a variable. */
+  /**
+   * Asked once every variable is right: problems of this one and others together, each a sentence that begins with a
+   * variable.
+   */
   readonly check?: (config: Readonly<Record<string, unknown>>) => readonly string[]
   /** Set by `secret`: the text may also stand in the file that NAME_FILE names. */
   readonly isSecret?: true
@@ -93,7 +96,10 @@ export const sha256 = (named: Named): Variable<string> => ({
   },
 })
 
-/** A text that is a secret: it may also stand in the file that NAME_FILE names. Checked at the start; `readSecret` says what it is now. */
+/**
+ * A text that is a secret: it may also stand in the file that NAME_FILE names. Checked at the start; `readSecret` says
+ * what it is now.
+ */
 export const secret = (of: Variable<string>): Variable<Secret> => ({
   ...of,
   isSecret: true,
@@ -107,7 +113,10 @@ export type ConfigResult<V extends Variables> =
   | { readonly kind: 'config'; readonly config: Config<V> }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
-/** Reads every variable and reports all problems at once. Secrets, and values of variables whose name says so, are never repeated. */
+/**
+ * Reads every variable and reports all problems at once. Secrets, and values of variables whose name says so, are never
+ * repeated.
+ */
 export function checkConfig<V extends Variables>(variables: V, environment: Environment): ConfigResult<V> {
   const problems: string[] = []
   const config: Record<string, unknown> = {}

@@ -4,8 +4,9 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 const bytesMax = 1024 * 1024
 
 /**
- * The text of a secret's or a certificate's file, which is read again while the process runs. Throws a sentence for a file that is no
- * regular one or has more than 1 MiB: a pipe would hold up the whole process until somebody writes to it.
+ * The text of a secret's or a certificate's file, which is read again while the process runs. Throws a sentence for a
+ * file that is no regular one or has more than 1 MiB: a pipe would hold up the whole process until somebody writes to
+ * it.
  */
 export function readSmallFile(file: string): string {
   const open = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)

@@ -16,8 +16,8 @@ export interface ScrapedBy {
 type Named = Readonly<Record<`weir_${string}`, Scraped | ScrapedBy>>
 
 /**
- * Registers numbers that the parts of a service keep as plain fields: they are read when somebody scrapes, so that the hot
- * path pays nothing for them. Names that end in `_total` are counters, others gauges.
+ * Registers numbers that the parts of a service keep as plain fields: they are read when somebody scrapes, so that the
+ * hot path pays nothing for them. Names that end in `_total` are counters, others gauges.
  */
 export function registerScraped(register: Registry, metrics: Named): void {
   for (const [name, metric] of Object.entries(metrics)) {

@@ -10,7 +10,10 @@ export interface Secret {
   readonly text: string
 }
 
-/** The text of a secret's file; tools that write one end it with a line feed. An empty one is about to be written, and no secret. */
+/**
+ * The text of a secret's file; tools that write one end it with a line feed. An empty one is about to be written, and
+ * no secret.
+ */
 export function readSecretFile(file: string): string {
   const text = readSmallFile(file).replace(/\r?\n$/, '')
   if (text === '') throw new Error(`${file} is empty`)
@@ -18,8 +21,8 @@ export function readSecretFile(file: string): string {
 }
 
 /**
- * A secret as it is now: for every new connection, so that one that was replaced is used without a restart. Throws a sentence that names
- * the variable when its file cannot be read.
+ * A secret as it is now: for every new connection, so that one that was replaced is used without a restart. Throws a
+ * sentence that names the variable when its file cannot be read.
  */
 export function readSecret({ file, text, variable }: Secret): string {
   if (file === undefined) return text

@@ -5,9 +5,9 @@ const newSpaceBytes = 4 * 1_024 * 1_024
 const lookEveryMs = 50
 
 /**
- * Keeps what is garbage from piling up: without it V8 lets the heap of a process whose live part is 80 MB grow to 600 before it collects, on
- * a machine with memory to spare. To be called first. The size of the new space can be bounded by a flag only where Node is started; here its
- * growth is stopped in time.
+ * Keeps what is garbage from piling up: without it V8 lets the heap of a process whose live part is 80 MB grow to 600
+ * before it collects, on a machine with memory to spare. To be called first. The size of the new space can be bounded
+ * by a flag only where Node is started; here its growth is stopped in time.
  */
 export function keepHeapSmall(): void {
   // Old objects are collected when they have grown by so much since the last time.

@@ -9,7 +9,9 @@ import type { Service } from './start-service.ts'
 
 /** Handshakes take two round trips. A stop waits for one of gRPC, then for one of HTTP, within its 20 s. */
 const handshakeTimeoutMs = 5_000
-/** Tools write a certificate and its key one after the other; later than this they do not fit because they are wrong. */
+/**
+ * Tools write a certificate and its key one after the other; later than this they do not fit because they are wrong.
+ */
 const pairMs = 2_000
 
 /** A file and the variable that names it; an empty path for none. */
@@ -53,7 +55,9 @@ export function tlsVariables<P extends Prefix>(
 
 type Config = Readonly<Record<string, unknown>>
 
-/** What each variable of a listener says, or that of the process where it is unset; `none` is as if neither were set. */
+/**
+ * What each variable of a listener says, or that of the process where it is unset; `none` is as if neither were set.
+ */
 function filesOf(config: Config, prefix: Prefix): TlsFiles {
   const file = (part: 'Cert' | 'Key' | 'ClientCa'): NamedFile => {
     const from = config[`${prefix}${part}`] ? prefix : 'tls'
@@ -88,7 +92,10 @@ export function listenerTls(config: Config, prefix: Prefix): ListenerTls | undef
   return files.cert.path === '' ? undefined : { files, options: readPair(files) }
 }
 
-/** What the files hold now, as options of a server. Throws a sentence that begins with a variable unless they are whole and fit each other. */
+/**
+ * What the files hold now, as options of a server. Throws a sentence that begins with a variable unless they are whole
+ * and fit each other.
+ */
 function readPair({ cert, key, clientCa }: TlsFiles) {
   const read = {
     cert: certificatesIn(cert),
@@ -114,7 +121,10 @@ function textOf({ variable, path }: NamedFile): string {
   }
 }
 
-/** OpenSSL would leave out what is cut off; without any certificate Node would believe clients of every authority of the system. */
+/**
+ * OpenSSL would leave out what is cut off; without any certificate Node would believe clients of every authority of the
+ * system.
+ */
 function certificatesIn(file: NamedFile): string {
   const all = textOf(file)
   const [first = '', ...blocks] = all.split(/(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/)
@@ -129,8 +139,8 @@ function certificatesIn(file: NamedFile): string {
 }
 
 /**
- * Follows the files of listeners: new handshakes get what they hold within a second, connections stay as they are. Files that do not fit
- * each other change nothing: /readyz and the log warn until they do.
+ * Follows the files of listeners: new handshakes get what they hold within a second, connections stay as they are.
+ * Files that do not fit each other change nothing: /readyz and the log warn until they do.
  */
 export async function followCertificates(
   listeners: readonly (readonly [name: string, server: Server, tls: ListenerTls | undefined])[],

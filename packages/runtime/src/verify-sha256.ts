@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Rejects unless the folder holds exactly the files of the list, byte for byte. The list has the form of `sha256sum`: a hash, two
- * blanks and a name a line.
+ * Rejects unless the folder holds exactly the files of the list, byte for byte. The list has the form of `sha256sum`: a
+ * hash, two blanks and a name a line.
  */
 export async function verifySha256(folder: string, listFile: string): Promise<void> {
   const lines = (await readFile(listFile, 'utf8')).trim().split('\n')

@@ -5,14 +5,14 @@ import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Deliveries } from './deliver/open-deliveries.ts'
-import { patiently } from './patiently.ts'
+import { retryWithHeartbeats } from './retry-with-heartbeats.ts'
 import type { Crossing } from './watch/crossings.ts'
 
 type Handler = (batch: RecordBatch) => Promise<void>
 
 const commitAll = ({ records, commit }: RecordBatch) => commit(String(BigInt(records.at(-1)?.offset ?? 0) + 1n))
 
-/** What each of the consumers does with a batch: all of it, as often as it takes, and then the commit. */
+/** Returns what each consumer does with a batch: the whole step, repeated until it succeeds, and then the commit. */
 export function createBatchHandlers(options: {
   readonly watch: (records: RecordBatch['records']) => readonly Crossing[]
   readonly raise: (crossings: readonly Crossing[]) => Promise<void>
@@ -30,16 +30,16 @@ export function createBatchHandlers(options: {
   const { watch, raise, deliveries, keepRecords, crash, stopping, log } = options
   const wait = (ms: number) => pause(ms, undefined, { signal: stopping })
   const repeat = (step: () => Promise<void>, { heartbeat }: RecordBatch) =>
-    patiently(step, { heartbeat, pause: wait, log })
+    retryWithHeartbeats(step, { heartbeat, pause: wait, log })
 
-  /** What cannot be read is for whoever keeps the log: it becomes a dead letter there. */
+  /** Skips unreadable records: the consumer of the log makes them dead letters. */
   const alertsOf = ({ records }: RecordBatch) =>
     records.flatMap(({ value, headers }) => {
       const parsed = parseAlert(value, headers)
       return parsed.kind === 'alert' ? [parsed.alert] : []
     })
 
-  /** The log of deliveries is read for what was asked for. */
+  /** Reads the requests for redelivery out of the topic of deliveries. */
   const requestsOf = ({ records }: RecordBatch) =>
     records.flatMap(({ value }) => {
       const parsed = parseDelivery(value)
@@ -56,7 +56,7 @@ export function createBatchHandlers(options: {
     async onAlerts(batch) {
       const alerts = alertsOf(batch)
       await repeat(() => deliveries.queue(alerts), batch)
-      // 1. All jobs are in Redis. A crash before the commit enqueues them again, under the same ids.
+      // All jobs are in Redis. After a crash before the commit they are queued again, under the same ids.
       crash('enqueue')
       await commitAll(batch)
       crash('enqueue_commit')

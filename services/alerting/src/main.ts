@@ -22,13 +22,16 @@ import { createAlertTopic } from './raise/alert-topic.ts'
 import { createClaimStore } from './raise/claim-store.ts'
 import { createAlertRaiser } from './raise/raise-alerts.ts'
 import { createRecordLog } from './record/record-log.ts'
-import { createLookTurns } from './watch/look-turns.ts'
+import { createEvaluationLock } from './watch/evaluation-lock.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
 keepHeapSmall()
 
-/** Reading decisions and alerts: an alert is out within half a second. A fetch is that large at most, for all of it becomes objects. */
+/**
+ * Reading decisions and alerts: an alert is out within half a second. A fetch is that large at most, for all of it
+ * becomes objects.
+ */
 const soon = { maxWaitMs: 250, maxBytes: 3_000_000, partitionsAtOnce: 3 }
 /** Writing rows: an insert of one row costs ClickHouse what one of a thousand does. */
 const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
@@ -92,7 +95,7 @@ await startService(
     const claims = createClaimStore(redis)
     const raise = createAlertRaiser({ ...shared, claims, history: createAlertHistory(clickhouse, log), topic })
     const watching = Promise.resolve(
-      startRateWatch({ ...shared, clickhouse, policyInForce, turns: createLookTurns(redis), raise }),
+      startRateWatch({ ...shared, clickhouse, policyInForce, lock: createEvaluationLock(redis), raise }),
     )
     const rates = await run.own('watches', watching, (one) => one.stopped)
     checkReady('watches', () => {

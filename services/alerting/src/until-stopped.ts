@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Takes a step again and again, after the pause that it asked for, until it is stopped. The step handles its own errors. */
+/** Repeats a step, after the pause that it returned, until `stopping` aborts. The step handles its own errors. */
 export async function repeatUntilStopped(step: () => Promise<number>, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     const pauseMs = await step()

@@ -17,7 +17,7 @@ describe('claims', () => {
     const claims = createClaimStore(redis)
     const claimed = key()
     const states = await Promise.all(
-      Array.from({ length: 50 }, () => claims.claim([{ key: claimed, lifetimeMs: 60_000, stamp: '' }])),
+      Array.from({ length: 50 }, () => claims.claim([{ key: claimed, lifetimeMs: 60_000, occurrenceId: '' }])),
     )
     expect(
       states
@@ -30,13 +30,13 @@ describe('claims', () => {
   it('are pending until finished, and always expire', async () => {
     const claims = createClaimStore(redis)
     const [one, other] = [key(), key()]
-    expect(await claims.claim([{ key: one, lifetimeMs: 60_000, stamp: 'first' }])).toEqual([
-      { state: 'acquired', stamp: 'first' },
+    expect(await claims.claim([{ key: one, lifetimeMs: 60_000, occurrenceId: 'first' }])).toEqual([
+      { state: 'acquired', occurrenceId: 'first' },
     ])
-    const both = [one, other].map((claimed) => ({ key: claimed, lifetimeMs: 60_000, stamp: 'second' }))
+    const both = [one, other].map((claimed) => ({ key: claimed, lifetimeMs: 60_000, occurrenceId: 'second' }))
     expect(await claims.claim(both)).toEqual([
-      { state: 'pending', stamp: 'first' },
-      { state: 'acquired', stamp: 'second' },
+      { state: 'pending', occurrenceId: 'first' },
+      { state: 'acquired', occurrenceId: 'second' },
     ])
     await claims.finish([{ key: one, lifetimeMs: 60_000 }])
     expect((await claims.claim(both)).map(({ state }) => state)).toEqual(['done', 'pending'])

@@ -77,7 +77,7 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
     expect(() => new Webhook(webhookSecret).verify(body, signed)).not.toThrow()
   }
 
-  // Each bad endpoint is tried, told of in the table, and not followed anywhere. Which subject it is tried for first is left to chance:
+  // Each bad endpoint is tried, recorded in the table, and not followed anywhere. Which subject it is tried for first is left to chance:
   // one that has failed gets a single place, and none for a while after the fifth time.
   for (const endpoint of ['fails', 'redirects', 'endless', 'busy']) {
     await until(async () => (await attempts(endpoint)).length > 0)
@@ -100,7 +100,7 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
   })
 }, 180_000)
 
-test('an endpoint that is gone is asked no more, and its owner hears of it at the others', async () => {
+test('an endpoint that is gone is asked no more, and the other endpoints are notified', async () => {
   await until(() => subjectsAt('/good', 'weir.endpoint.disabled').length > 0)
   expect(subjectsAt('/good', 'weir.endpoint.disabled')).toEqual(['gone'])
   const before = at('/gone').length
@@ -110,7 +110,7 @@ test('an endpoint that is gone is asked no more, and its owner hears of it at th
   expect(at('/gone')).toHaveLength(before)
 })
 
-test('a raised quota alerts anew; what is late is kept and not sent', async () => {
+test('a raised quota alerts again; what is late is kept and not sent', async () => {
   await stack.decide(['raised'], 800)
   await until(() => subjectsAt('/good').includes('raised'))
   await stack.decide(['raised'], 1_000, { size: 10_000 })

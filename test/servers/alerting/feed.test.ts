@@ -30,7 +30,7 @@ const until = async (condition: () => boolean | Promise<boolean>) =>
 const counts = (example: RunningExample, texts: readonly string[]) =>
   texts.map((text) => example.lines().filter((line) => line.includes(text)).length)
 
-test('the examples of kafkajs, confluent-kafka and kcat handle each alert once, repeats and strangers among them', async () => {
+test('the examples of kafkajs, confluent-kafka and kcat handle each alert once, repeats and foreign records among them', async () => {
   await stack.decide(['acme', 'beta'], 800)
   await stack.decide(['acme'], 1_000)
   for (const example of examples) await until(() => example.lines().length >= 3)

@@ -75,7 +75,7 @@ test('thresholds in units and in percent of a window, each again only after its 
   expect(new Set(ids).size).toBe(3)
 })
 
-test('whoever exceeds a limit with a block raises one alert that says until when, and refusals within it none', async () => {
+test('a subject that exceeds a limit with a block raises one alert that says until when, and refusals within it none', async () => {
   const fromMs = Date.now()
   await decide('rude', size, { ...denied, reason: 'limit' })
   const isBlocked = () => received('rude').some(({ type }) => type === 'weir.limit.blocked')

@@ -4,7 +4,7 @@ import { type DeliveryJob, jobIdOf } from '@weir/alerting/deliver/delivery-job.t
 import { createDisabledEndpoints } from '@weir/alerting/deliver/disabled-endpoints.ts'
 import { createDispatcher } from '@weir/alerting/deliver/dispatcher.ts'
 import { createClaimStore } from '@weir/alerting/raise/claim-store.ts'
-import { createLookTurns } from '@weir/alerting/watch/look-turns.ts'
+import { createEvaluationLock } from '@weir/alerting/watch/evaluation-lock.ts'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -149,12 +149,12 @@ async function claims(redis: Redis, admin: Redis): Promise<void> {
   warned.mockRestore()
   expect([await redisProblem(redis), warnings]).toEqual([undefined, 0])
   const store = createClaimStore(redis)
-  const claim = { key: `quota_alert:{${randomUUID()}}:day`, lifetimeMs: 60_000, stamp: '' }
+  const claim = { key: `quota_alert:{${randomUUID()}}:day`, lifetimeMs: 60_000, occurrenceId: '' }
   expect(await store.claim([claim])).toMatchObject([{ state: 'acquired' }])
   await store.finish([claim])
   expect(await store.claim([claim])).toMatchObject([{ state: 'done' }])
   await admin.del('weir:1:watches:turn', 'weir:1:watches:looked')
-  const turns = createLookTurns(redis)
+  const turns = createEvaluationLock(redis)
   expect(await turns.take()).toEqual(new Map())
   await turns.looked('denials', 5)
   expect(await admin.pttl('weir:1:watches:looked')).toBeGreaterThan(0)

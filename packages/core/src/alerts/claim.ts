@@ -23,7 +23,9 @@ export function claimKey({ subject, limit, size, threshold, periodStart }: Claim
 /** Longer than the period by this: records of a period are read, and its clocks changed, after it began. */
 const graceMs = 6 * 3_600_000
 
-/** How long a claim is kept: beyond its period's end, after which no alert of that period is sent. A day's is 30 hours. */
+/**
+ * How long a claim is kept: beyond its period's end, after which no alert of that period is sent. A day's is 30 hours.
+ */
 export function claimLifetimeMs(unit: PeriodUnit): number {
   return longestPeriodMs[unit] + graceMs
 }

@@ -25,9 +25,9 @@ const reachable = ({ size }: LimitUse, threshold: Threshold): ReachedThreshold =
 }
 
 /**
- * The thresholds that `used` has reached, highest first: the first is for alerting, the rest are superseded by it or were claimed before.
- * `size` is the record's, so that a raised quota has thresholds of its own. Reaching counts, not crossing: the record in which usage crossed
- * may be one that never came.
+ * The thresholds that `used` has reached, highest first: the first is for alerting, the rest are superseded by it or
+ * were claimed before. `size` is the record's, so that a raised quota has thresholds of its own. Reaching counts, not
+ * crossing: the record in which usage crossed may be one that never came.
  */
 export function reachedThresholds(use: LimitUse, thresholds: readonly Threshold[]): readonly ReachedThreshold[] {
   const reached = thresholds.map((threshold) => reachable(use, threshold)).filter(({ units }) => use.used >= units)

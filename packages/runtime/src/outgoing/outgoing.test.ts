@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => new Promise((done) => server.close(done)))
 
-/** Names as a stranger's DNS would answer them: each time the next of its answers. */
+/** Names as an untrusted DNS server would answer them: each time the next of its answers. */
 function namesOf(answers: Readonly<Record<string, readonly (readonly string[])[]>>) {
   const asked: string[] = []
   const lookup = createPublicLookup((hostname, _, callback) => {
@@ -35,7 +35,7 @@ function namesOf(answers: Readonly<Record<string, readonly (readonly string[])[]
 const post = (outgoing: ReturnType<typeof createOutgoing>, url: string, allowPrivate = false) =>
   outgoing.send({ method: 'POST', url, allowPrivate, headers: {}, body: '{}', deadlineMs: 2_000, answerBytesMax: 100 })
 
-describe('addresses of strangers', () => {
+describe('addresses that others chose', () => {
   it.each([
     ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '2130706433', '0x7f.1', '0x7f000001', '017700000001'],
     ...['0177.0.0.1', '①②⑦.⓪.⓪.①', '１２７.0.0.1', '0', '0.0.0.0', '10.0.0.1', '172.16.0.1', '172.31.255.255'],

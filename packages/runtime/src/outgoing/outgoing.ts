@@ -57,8 +57,9 @@ const ownName = /^(?:.*\.)?localhost\.?$/
 
 /**
  * @param options.lookup given by tests
- * @param options.proxyUrl leads to all public addresses, by CONNECT for https; empty for none. It resolves the names then, and it alone can
- * tell where they lead: what is checked here are addresses that a URL names itself. Asked for each request: another one is used from then on.
+ * @param options.proxyUrl leads to all public addresses, by CONNECT for https; empty for none. It resolves the names
+ * then, and it alone can tell where they lead: what is checked here are addresses that a URL names itself. Asked for
+ * each request: another one is used from then on.
  */
 export function createOutgoing(
   options: { readonly lookup?: LookupFunction; readonly proxyUrl?: () => string } = {},

@@ -4,8 +4,8 @@ import ipaddr from 'ipaddr.js'
 
 /**
  * Whether an address is somewhere on the public internet. Loopback, private, link-local, metadata, documentation,
- * multicast and reserved ranges are not, nor are IPv4 addresses dressed as IPv6 (mapped, compatible, NAT64, 6to4), nor is
- * any IPv6 outside 2000::/3, the only block that is handed out.
+ * multicast and reserved ranges are not, nor are IPv4 addresses dressed as IPv6 (mapped, compatible, NAT64, 6to4), nor
+ * is any IPv6 outside 2000::/3, the only block that is handed out.
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false
@@ -22,8 +22,8 @@ type Resolve = (
 ) => void
 
 /**
- * A lookup that hands a socket only public addresses. It runs at connect time, and what it has checked is what the socket gets, so there
- * is no gap between check and use; if one address of several is not public, none is taken.
+ * A lookup that hands a socket only public addresses. It runs at connect time, and what it has checked is what the
+ * socket gets, so there is no gap between check and use; if one address of several is not public, none is taken.
  */
 export const createPublicLookup =
   (resolve: Resolve = lookup): LookupFunction =>

@@ -10,8 +10,8 @@ function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: Aler
 }
 
 /**
- * Where an alert goes: to every endpoint that wants it. A test goes to its endpoint alone, whatever that wants; of an endpoint that is
- * disabled the others hear.
+ * Returns the endpoints of an alert: every endpoint whose `only` selects it. A test goes to its own endpoint alone,
+ * whatever that selects; the alert about a disabled endpoint goes to the others.
  */
 export function chooseEndpoints(alert: AlertV1, { endpoints }: Pick<Policy, 'endpoints'>): readonly string[] {
   const all = [...endpoints.values()]

@@ -4,7 +4,7 @@ import type { WebhookEndpoint } from '@weir/policy/policy.ts'
 import { expect, test } from 'vitest'
 import { createDeliverer } from './deliver-alert.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { EndpointTurns } from './endpoint-turns.ts'
+import { EndpointLimiter } from './endpoint-limiter.ts'
 import type { AttemptResult } from './ports.ts'
 import { giveUpAfterMs } from './retry-schedule.ts'
 
@@ -37,7 +37,7 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
   const counters = { delivered: 0, failedAttempts: 0, givenUp: 0, dropped: 0 }
   const deliver = createDeliverer({
     endpointOf: (name) => (name === 'ops' ? { ...endpoint, isPaused } : undefined),
-    turns: new EndpointTurns(),
+    limiter: new EndpointLimiter(),
     send: async () => {
       nowMs += 40
       const answer = left.shift()

@@ -4,24 +4,26 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import type { EndpointTurns } from './endpoint-turns.ts'
+import type { EndpointLimiter } from './endpoint-limiter.ts'
 import type { AttemptResult, RecordDeliveries, SendAlert } from './ports.ts'
 import { giveUpAfterMs, nextTryMs } from './retry-schedule.ts'
 
-/** By so much a process may be behind with the policy; until then an endpoint that it does not know is looked for so often. */
+/**
+ * A process may lag behind the policy by this much; for that long it looks again for an endpoint that it does not know.
+ */
 const policyBehindMs = 120_000
 const unknownLookMs = 5_000
 
-/** How often what is to go to a paused endpoint asks whether it still is. */
+/** How often the jobs of a paused endpoint look whether it still is paused. */
 const pausedLookMs = 60_000
 
-/** What becomes of a job after its turn. */
-export type AfterTurn =
-  /** It has arrived, or will never be sent. */
+/** The outcome of one run of a job. */
+export type JobOutcome =
+  /** The alert was delivered, or will never be sent. */
   | { readonly kind: 'over' }
-  /** A dead letter: tried for days in vain. */
+  /** Every attempt failed: the job becomes a dead letter. */
   | { readonly kind: 'given_up'; readonly reason: string }
-  /** To be taken up again then; `job` is what it carries from now on. */
+  /** The job runs again at `atMs`, with the data in `job`. */
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
 export interface DeliverCounters {
@@ -33,14 +35,14 @@ export interface DeliverCounters {
 
 export interface DeliverOptions {
   readonly endpointOf: (name: string) => Endpoint | undefined
-  readonly turns: EndpointTurns
+  readonly limiter: EndpointLimiter
   readonly send: SendAlert
   readonly record: RecordDeliveries
-  /** Why nothing is sent to an endpoint; undefined where something is. */
+  /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
   readonly reasonNot: (endpoint: Endpoint) => Promise<string | undefined>
-  /** Tells the owner that an endpoint takes no more, and keeps others from trying. */
+  /** Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. */
   readonly disable: (endpoint: Endpoint, reason: string) => Promise<void>
-  /** It takes what it is sent again. */
+  /** Enables an endpoint that accepts alerts again. */
   readonly enable: (endpoint: Endpoint) => Promise<void>
   readonly clock: Clock
   readonly random: () => number
@@ -48,7 +50,7 @@ export interface DeliverOptions {
   readonly crash?: CrashPoint
 }
 
-/** A row of what happened to a job; `result` is absent where nothing was sent. */
+/** Builds the row of one run; `result` is absent if nothing was sent. */
 function rowOf(
   { alert, endpoint, attempts }: DeliveryJob,
   about: { outcome: DeliveryOutcome; atMs: number; endMs: number; nextMs?: number | undefined; error?: string },
@@ -67,18 +69,21 @@ function rowOf(
   }
 }
 
-/** One job's turn: at most one attempt, its record, and what comes next. Rejects when the record could not be kept: then all is repeated. */
-export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => Promise<AfterTurn> {
-  const { endpointOf, turns, clock, counters, record, crash = noCrash } = options
+/**
+ * Returns the function that runs a job: at most one attempt, its record, and the decision what comes next. It rejects
+ * if the record could not be written; the whole run is then repeated.
+ */
+export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => Promise<JobOutcome> {
+  const { endpointOf, limiter, clock, counters, record, crash = noCrash } = options
 
-  const drop = async (job: DeliveryJob, error: string): Promise<AfterTurn> => {
+  const drop = async (job: DeliveryJob, error: string): Promise<JobOutcome> => {
     const nowMs = clock.nowMs()
     await record([rowOf(job, { outcome: 'dropped', atMs: nowMs, endMs: nowMs, error })])
     counters.dropped += 1
     return { kind: 'over' }
   }
 
-  const giveUp = async (job: DeliveryJob, reason: string, row: DeliveryV1): Promise<AfterTurn> => {
+  const giveUp = async (job: DeliveryJob, reason: string, row: DeliveryV1): Promise<JobOutcome> => {
     await record([row])
     counters.givenUp += 1
     return { kind: 'given_up', reason: `${job.endpoint}: ${reason}` }
@@ -111,12 +116,12 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     if (nowMs < job.dueMs) return { kind: 'later', job, atMs: job.dueMs }
     const endpoint = endpointOf(job.endpoint)
     if (endpoint === undefined) {
-      // Another process may have read of it before this one.
+      // Another process may have read the newer policy first.
       const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs
       if (isYoung) return { kind: 'later', job, atMs: nowMs + unknownLookMs }
       return drop(job, 'the policy has no such endpoint any more')
     }
-    // A test is what finds out whether an endpoint that is disabled works again.
+    // A test alert finds out whether a disabled endpoint works again.
     const isTest = job.alert.type === 'weir.endpoint.test'
     const reasonNot = isTest ? undefined : await options.reasonNot(endpoint)
     if (reasonNot !== undefined) return drop(job, reasonNot)
@@ -125,13 +130,14 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
       return giveUp(job, error, rowOf(job, { outcome: 'given_up', atMs: nowMs, endMs: nowMs, error }))
     }
     if (endpoint.isPaused && !isTest) return { kind: 'later', job, atMs: nowMs + pausedLookMs }
-    const turn = turns.enter(job.endpoint, nowMs)
-    if (!turn.isFree) return { kind: 'later', job, atMs: turn.askAgainMs }
-    // 1. Send. A crash after it sends again, under the same id.
+    const permit = limiter.acquire(job.endpoint, nowMs)
+    if (!permit.isGranted) return { kind: 'later', job, atMs: permit.askAgainMs }
+    // 1. Send. After a crash here the alert is sent again, under the same id.
     const result = await options.send(endpoint, job.alert)
-    turns.leave(job.endpoint, result.error === undefined, clock.nowMs())
+    limiter.release(job.endpoint, result.error === undefined, clock.nowMs())
     crash('attempt')
-    // 2. Record. A crash after it sends and records once more; the job is finished, or put off, after this.
+    // 2. Record. After a crash here the alert is sent and recorded again; the job is finished, or delayed, after this
+    //   step.
     const after = await settle(job, endpoint, nowMs, result)
     crash('attempt_recorded')
     return after

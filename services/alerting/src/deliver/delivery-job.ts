@@ -1,7 +1,9 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 
-/** What a job of the queue carries: the alert as it was published, where it goes, and how far that has come. No secret. */
+/**
+ * What a job of the queue carries: the alert as it was published, where it goes, and how far that has come. No secret.
+ */
 export interface DeliveryJob {
   readonly alert: AlertV1
   /** Its name in the policy. */
@@ -16,7 +18,7 @@ export interface DeliveryJob {
   readonly giveUpMs: number
 }
 
-/** The job of an alert, an endpoint and a request: whoever hands the same over again, Kafka or the sweep, finds it. */
+/** The job of an alert, an endpoint and a request: Kafka or the sweep, queueing the same again, finds it. */
 export function jobIdOf({ alert, endpoint, requestedMs }: Pick<DeliveryJob, 'alert' | 'endpoint' | 'requestedMs'>) {
   return `${alert.id}.${encodeKeyPart(endpoint)}${requestedMs === 0 ? '' : `.${requestedMs}`}`
 }

@@ -6,12 +6,12 @@ import type { Redis } from 'ioredis'
 
 /** A hash in the queue's Redis: name → why and since when, for the address that it had. */
 const disabledKey = 'weir:endpoints:disabled'
-/** What another process, or a person, changed is known here after so long. */
+/** Changes by another process or a person are known here after this time. */
 const refreshMs = 2_000
 /** Namespace of the ids of these alerts. */
 const disabledNamespace = 'd6f0a6a2-3c4d-5b8e-9a51-0c7d2e4f6b18'
 
-/** What an endpoint is disabled by: another address is another endpoint. Never a secret. */
+/** Returns the address that identifies a disabled endpoint; it holds no secret. */
 function addressOf(endpoint: Endpoint): string {
   if (endpoint.type === 'webhook') return endpoint.url
   return endpoint.type === 'slack' ? endpoint.urlEnv : endpoint.to.join(' ')
@@ -25,19 +25,19 @@ interface Disabled {
 }
 
 /**
- * Endpoints that said they take no more (410). One counts as disabled only while its address is the one that said so: to give it another
- * in the policy enables it. A Redis that forgot asks once more, and is told again.
+ * Endpoints that answered 410. An endpoint counts as disabled only for the address that answered so: another address in
+ * the policy enables it. After a loss of data in Redis the next attempt finds out again.
  */
 export interface DisabledEndpoints {
-  /** Why nothing is sent there; undefined where something is. */
+  /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
   reasonFor(endpoint: Endpoint): Promise<string | undefined>
-  /** `tell` tells its owner, first: the same alert whichever process finds out, and however often on one day. */
+  /** Calls `notify` first: the alert has the same id whichever process finds out, and however often on one day. */
   disable(
     endpoint: Endpoint,
     reason: string,
-    tell: (alert: AlertOf<'weir.endpoint.disabled'>) => Promise<void>,
+    notify: (alert: AlertOf<'weir.endpoint.disabled'>) => Promise<void>,
   ): Promise<void>
-  /** It takes what it is sent again. */
+  /** Enables an endpoint that accepts alerts again. */
   enable(endpoint: Endpoint): Promise<void>
 }
 
@@ -57,7 +57,7 @@ export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEnd
   let reading: Promise<Record<string, string>> | undefined
   const refresh = async () => {
     if (clock.nowMs() - readMs < refreshMs) return
-    // One asks for all; whoever comes meanwhile waits for its answer.
+    // One call serves all: callers that come meanwhile wait for its reply.
     reading ??= redis.hgetall(disabledKey).finally(() => {
       reading = undefined
     })
@@ -72,13 +72,13 @@ export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEnd
         ? `disabled since ${disabled.since}: ${disabled.reason}`
         : undefined
     },
-    async disable(endpoint, reason, tell) {
+    async disable(endpoint, reason, notify) {
       const { name } = endpoint
       const address = addressOf(endpoint)
       const since = new Date(clock.nowMs()).toISOString()
       const text = JSON.stringify({ address, reason, since })
-      // Told first: what is to go there afterwards finds it disabled, and says nothing any more.
-      await tell({
+      // Notify first: later jobs find the endpoint disabled and stay silent.
+      await notify({
         id: uuidv5(disabledNamespace, `${name} ${address} ${since.slice(0, 10)}`),
         type: 'weir.endpoint.disabled',
         subject: name,

@@ -1,42 +1,48 @@
 import type { Clock } from '@weir/core/clock.ts'
+import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ConnectionOptions, DelayedError, type Job, Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { AfterTurn } from './deliver-alert.ts'
+import type { JobOutcome } from './deliver-alert.ts'
 import { type DeliveryJob, jobIdOf } from './delivery-job.ts'
 
 const queueName = 'weir-deliveries'
-/** A finished job is remembered so long: the same alert, handed over again, finds it and is not sent twice. */
+/** How long BullMQ remembers a finished job: the same alert, queued again, finds it and is not sent twice. */
 const finishedKeptSeconds = 48 * 3_600
 /**
- * Attempts at a time in a process. Each waits on a socket and costs next to nothing; 500 endpoints that hang, before their circuits have
- * opened, must leave room for the others.
+ * Concurrent attempts of a process. Each waits on a socket and costs next to nothing; 500 endpoints that hang, before
+ * their circuits have opened, must leave capacity for the others.
  */
-const attemptsAtOnceMax = 2_048
-/** Jobs added or asked about in one round trip. */
-const jobsAtOnceMax = 1_000
-/** Pause before a turn that rejected is taken again: doubles from the first to the longest. */
-const repeatFirstMs = 1_000
-const repeatMaxMs = 60_000
-/** A job whose process is gone is taken up by another after so long; those under way say that they live every half of it. */
+const concurrentAttemptsMax = 2_048
+/** Jobs that one round trip adds or looks up. */
+const jobsPerCallMax = 1_000
+/** Pauses before a run that rejected is repeated. */
+const pauses = { firstMs: 1_000, maxMs: 60_000 }
+/**
+ * Another process takes up a job whose process has died after this time; living processes renew their locks twice
+ * within it.
+ */
 const lockMs = 10_000
 const stalledLookMs = 5_000
-/** How often a job may have lost its process before it counts as harmful; one that is killed over and over is not the job's fault. */
+/** How often a job may lose its process before BullMQ gives it up. High: repeated kills are not the job's fault. */
 const stalledMax = 1_000
 
 export interface Dispatcher {
-  /** Resolves when all jobs are in Redis, for their first attempt when it is due. One that is there, or was, is left as it is. */
+  /**
+   * Resolves when all jobs are in Redis, due at the time of their next attempt. A job that is known already stays as it
+   * is.
+   */
   enqueue(jobs: readonly DeliveryJob[]): Promise<void>
-  /** Those of them that Redis knows nothing of. */
+  /** Returns the jobs that Redis does not know. */
   missing(jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>
   close(): Promise<void>
 }
 
 function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < all.length; at += jobsAtOnceMax) yield all.slice(at, at + jobsAtOnceMax)
+  for (let at = 0; at < all.length; at += jobsPerCallMax) yield all.slice(at, at + jobsPerCallMax)
 }
 
-/** Before Redis is asked again for a job when it refused to give one, as to a user who lacks a right. */
+/** Pause after Redis refused to give a job, as to a user without the right. */
 const refusedPauseMs = 1_000
 
 /** BullMQ's own asks again immediately, ten thousand times a second, unless there is no connection. */
@@ -51,9 +57,12 @@ class PatientWorker extends Worker<DeliveryJob> {
   }
 }
 
-/** BullMQ keeps jobs and their times in Redis, so that a schedule outlives every process; which attempt is due is the job's own. */
+/**
+ * BullMQ keeps jobs and their times in Redis, so that a schedule outlives every process; which attempt is due is the
+ * job's own.
+ */
 export function createDispatcher(options: {
-  readonly deliver: (job: DeliveryJob) => Promise<AfterTurn>
+  readonly deliver: (job: DeliveryJob) => Promise<JobOutcome>
   readonly redis: Redis
   readonly clock: Clock
   readonly log: Logger
@@ -63,7 +72,7 @@ export function createDispatcher(options: {
   const queue = new Queue<DeliveryJob>(queueName, {
     connection,
     defaultJobOptions: {
-      // A turn that rejects, because Redis or Kafka was away, is taken again for as long as it takes.
+      // A run that rejects, because Redis or Kafka was unavailable, is repeated without a limit.
       attempts: Number.MAX_SAFE_INTEGER,
       backoff: { type: 'custom' },
       removeOnComplete: { age: finishedKeptSeconds },
@@ -75,18 +84,18 @@ export function createDispatcher(options: {
     const after = await deliver(job.data)
     if (after.kind === 'over') return
     if (after.kind === 'given_up') throw new UnrecoverableError(after.reason)
-    // What is due when stands in the job first: killed before it is put off, it puts itself off when it is taken up again.
+    // The job stores its due time first: if the process dies before it delays the job, the next run delays it.
     if (after.job !== job.data) await job.updateData(after.job)
     await job.moveToDelayed(after.atMs, token)
     throw new DelayedError()
   }
   const worker = new PatientWorker(queueName, process, {
     connection,
-    concurrency: attemptsAtOnceMax,
+    concurrency: concurrentAttemptsMax,
     lockDuration: lockMs,
     stalledInterval: stalledLookMs,
     maxStalledCount: stalledMax,
-    settings: { backoffStrategy: (made) => Math.min(repeatFirstMs * 2 ** Math.min(made, 16), repeatMaxMs) },
+    settings: { backoffStrategy: (made) => backoffMs(made, pauses) },
   })
   const onError = (error: Error) => log.warn({ err: error }, 'queue')
   queue.on('error', onError)

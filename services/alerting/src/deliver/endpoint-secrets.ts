@@ -9,8 +9,8 @@ const secretsMax = 2
 const secretForm = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
 /**
- * What the environment has for the policy's endpoints, in a variable or in the file that NAME_FILE names, which is read for each delivery.
- * What is to be sent where something is missing waits, and is tried again.
+ * What the environment has for the policy's endpoints, in a variable or in the file that NAME_FILE names, which is read
+ * for each delivery. What is to be sent where something is missing waits, and is tried again.
  */
 export interface EndpointSecrets {
   /** The current one first; none while the variable is missing or wrong. */

@@ -16,8 +16,8 @@ import { chooseEndpoints } from './choose-endpoints.ts'
 import { createDeliverer, type DeliverCounters } from './deliver-alert.ts'
 import { createDisabledEndpoints } from './disabled-endpoints.ts'
 import { createDispatcher } from './dispatcher.ts'
+import { EndpointLimiter } from './endpoint-limiter.ts'
 import type { EndpointSecrets } from './endpoint-secrets.ts'
-import { EndpointTurns } from './endpoint-turns.ts'
 import type { RecordDeliveries } from './ports.ts'
 import { createQueuer, createRequeuer } from './queue-alerts.ts'
 import { createAlertSender } from './send-alert.ts'
@@ -26,15 +26,18 @@ import { createSlackSender } from './send-slack.ts'
 import { createWebhookSender } from './send-webhook.ts'
 import { createSweep, type SweepCounters } from './sweep.ts'
 
-/** What Redis lost is queued again within this time and that which rows need to settle. Each process looks; a job is made once. */
+/**
+ * Jobs that Redis lost are queued again within this time plus the time that rows need to reach ClickHouse. Every
+ * process sweeps; a job is made once.
+ */
 const sweepEveryMs = 15_000
 
 export interface Deliveries {
-  /** Alerts become jobs. Safe to repeat. */
+  /** Queues the jobs of alerts. Safe to repeat. */
   queue(alerts: readonly AlertV1[]): Promise<void>
-  /** What was asked for once more becomes jobs. Safe to repeat. */
+  /** Queues the jobs of deliveries that a person requested again. Safe to repeat. */
   requeue(deliveries: readonly DeliveryV1[]): Promise<void>
-  /** Endpoints that are left alone for a while. */
+  /** Returns how many endpoints have an open circuit. */
   circuitsOpen(): number
   close(): Promise<void>
 }
@@ -56,7 +59,7 @@ interface DeliveriesOptions {
   readonly log: Logger
 }
 
-/** The ways in which an alert leaves. */
+/** Opens the senders of alerts: webhook, Slack, mail. */
 function openWays({ secrets, clock, proxyUrl, smtp }: DeliveriesOptions) {
   const outgoing = createOutgoing({ proxyUrl })
   const email = createEmailSender(smtp)
@@ -73,16 +76,16 @@ function openWays({ secrets, clock, proxyUrl, smtp }: DeliveriesOptions) {
   }
 }
 
-/** The queue of deliveries with all that works on it. */
+/** Opens the queue of deliveries with its workers and its sweep. */
 export function openDeliveries(options: DeliveriesOptions): Deliveries {
   const { queueRedis, clickhouse, sender, topic, policyInForce, counters, clock, crash, stopping, log } = options
   const ways = openWays(options)
-  const turns = new EndpointTurns()
+  const limiter = new EndpointLimiter()
   const disabled = createDisabledEndpoints(queueRedis, clock)
   const record = logged(createDeliveryRecorder({ sender, stopping, log }), log)
   const deliver = createDeliverer({
     endpointOf: (name) => policyInForce().endpoints.get(name),
-    turns,
+    limiter,
     send: ways.send,
     record,
     reasonNot: (endpoint) => disabled.reasonFor(endpoint),
@@ -105,7 +108,7 @@ export function openDeliveries(options: DeliveriesOptions): Deliveries {
   return {
     queue: createQueuer({ queue, record, clock, endpointsFor: (alert) => chooseEndpoints(alert, policyInForce()) }),
     requeue: createRequeuer({ queue, readAlerts: (ids) => readAlerts(clickhouse, ids) }),
-    circuitsOpen: () => turns.openCount(clock.nowMs()),
+    circuitsOpen: () => limiter.openCount(clock.nowMs()),
     async close() {
       await queue.close()
       await swept
@@ -114,7 +117,7 @@ export function openDeliveries(options: DeliveriesOptions): Deliveries {
   }
 }
 
-/** Whoever reads the log finds the attempts that failed, and why; never what was sent. */
+/** Logs every attempt with the reason of a failure, and never what was sent. */
 function logged(record: RecordDeliveries, log: Logger): RecordDeliveries {
   return (deliveries) => {
     for (const { alert_id, endpoint, attempt, outcome, status, ms, error } of deliveries) {

@@ -2,15 +2,15 @@ import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 
-/** How one attempt went. */
+/** The result of one attempt. */
 export interface AttemptResult {
-  /** Of the answer, by HTTP or SMTP; 0 for none. */
+  /** The status of the HTTP or SMTP answer; 0 for none. */
   readonly status: number
-  /** Why it failed; undefined where the endpoint took the alert. */
+  /** Why the attempt failed; undefined if the endpoint accepted the alert. */
   readonly error?: string
-  /** The endpoint asks not to be tried again for so long. */
+  /** The pause that the endpoint asks for. */
   readonly retryAfterMs?: number | undefined
-  /** It wants no more alerts, ever. */
+  /** The endpoint answered that it is gone for good. */
   readonly isGone?: boolean
   /** The beginning of the answer's body. */
   readonly answer: string
@@ -19,5 +19,5 @@ export interface AttemptResult {
 /** Makes one attempt. Never rejects, and ends within its own deadline. */
 export type SendAlert<E extends Endpoint = Endpoint> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
 
-/** Keeps what became of attempts. Resolves when they are safe; they may come to the table later. */
+/** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
 export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>

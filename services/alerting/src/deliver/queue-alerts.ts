@@ -7,12 +7,12 @@ import type { Dispatcher } from './dispatcher.ts'
 import type { RecordDeliveries } from './ports.ts'
 import { giveUpAfterMs } from './retry-schedule.ts'
 
-/** A job for its first attempt. */
+/** Builds a job for its first attempt. */
 function firstJob(alert: AlertV1, endpoint: string, fromMs: number, requestedMs = 0): DeliveryJob {
   return { alert, endpoint, requestedMs, attempts: 0, dueMs: fromMs, giveUpMs: fromMs + giveUpAfterMs }
 }
 
-/** The row that says so, the same however often it is written. */
+/** Builds the row of a waiting job; it is the same however often it is written. */
 function waitingRow({ alert, endpoint, dueMs }: DeliveryJob, outcome: DeliveryOutcome): DeliveryV1 {
   return {
     ...{ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint, attempt: 0 },
@@ -21,21 +21,21 @@ function waitingRow({ alert, endpoint, dueMs }: DeliveryJob, outcome: DeliveryOu
 }
 
 /**
- * Alerts of the topic become jobs, one for each endpoint, and rows that say so: from these the sweep makes a job again that Redis lost.
- * Safe to repeat.
+ * Returns the function that turns alerts into jobs, one for each endpoint, and into rows of `deliveries`, from which
+ * the sweep restores jobs that Redis lost. Safe to repeat.
  */
 export function createQueuer(options: {
   readonly queue: Pick<Dispatcher, 'enqueue'>
   readonly record: RecordDeliveries
   readonly clock: Clock
-  /** Where an alert goes, by the policy in force. */
+  /** Returns the endpoints of an alert, by the policy in force. */
   readonly endpointsFor: (alert: AlertV1) => readonly string[]
 }): (alerts: readonly AlertV1[]) => Promise<void> {
   const { queue, record, clock, endpointsFor } = options
   return async function queueAlerts(alerts) {
     const jobs = alerts.flatMap((alert) => {
       const raisedMs = Date.parse(alert.time)
-      // Of a topic that is read again from its beginning: it was delivered, or given up, long ago.
+      // An old alert comes only from a topic that is read from its beginning: it was delivered, or given up, long ago.
       if (clock.nowMs() - raisedMs > giveUpAfterMs) return []
       return endpointsFor(alert).map((endpoint) => firstJob(alert, endpoint, raisedMs))
     })
@@ -45,7 +45,10 @@ export function createQueuer(options: {
   }
 }
 
-/** What was asked for once more becomes a job of its own; of alerts that nobody knows any more, nothing. */
+/**
+ * Returns the function that queues a job for each requested redelivery. Alerts that ClickHouse does not have are
+ * skipped.
+ */
 export function createRequeuer(options: {
   readonly queue: Pick<Dispatcher, 'enqueue'>
   readonly readAlerts: (ids: readonly string[]) => Promise<readonly AlertV1[]>

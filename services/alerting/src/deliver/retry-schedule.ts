@@ -5,15 +5,20 @@ const pausesMs = [
   ...[5 * secondMs, 5 * minuteMs, 30 * minuteMs],
   ...[2 * hourMs, 5 * hourMs, 10 * hourMs, 14 * hourMs, 20 * hourMs, 24 * hourMs],
 ]
-/** Longer by at most this part, so that what failed together is not tried together. */
+/** Each pause is longer by up to this share, so that attempts that failed together are not repeated together. */
 const jitter = 0.2
-/** An endpoint may ask for no longer pause than the schedule's longest. */
+/** The longest pause that an endpoint may ask for: the longest of the schedule. */
 const retryAfterMsMax = 24 * hourMs
 
-/** From its first attempt on an alert is tried for so long, also where its endpoint's circuit put attempts off. */
+/**
+ * An alert is tried for this long from its first attempt, including the time in which its endpoint's circuit was open.
+ */
 export const giveUpAfterMs = 4 * 24 * hourMs
 
-/** When the next attempt is due after so many failed ones; undefined when there is none left. `random` is of [0, 1). */
+/**
+ * Returns when the attempt after `attempts` failed ones is due; undefined if none is left. `random` returns values of
+ * [0, 1).
+ */
 export function nextTryMs(
   { attempts, nowMs, retryAfterMs = 0 }: { attempts: number; nowMs: number; retryAfterMs?: number | undefined },
   random: () => number,
@@ -24,7 +29,7 @@ export function nextTryMs(
   return nowMs + Math.max(ownMs, Math.min(retryAfterMs, retryAfterMsMax))
 }
 
-/** `Retry-After` in milliseconds from now: seconds, or a date of HTTP. Undefined if it says neither. */
+/** Reads `Retry-After`, in seconds or as an HTTP date, as milliseconds from now. Undefined if it is neither. */
 export function parseRetryAfter(text: string | undefined, nowMs: number): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,9}$/.test(text)) return Number(text) * secondMs

@@ -7,10 +7,13 @@ export interface SweepCounters {
   recreated: number
 }
 
-/** Looks once for deliveries that are not over and whose jobs Redis has lost, and makes those jobs again, due when they were. */
+/**
+ * Returns the function that finds unfinished deliveries whose jobs Redis has lost, and queues those jobs again for the
+ * same time.
+ */
 export function createSweep(options: {
   readonly queue: Pick<Dispatcher, 'enqueue' | 'missing'>
-  /** Deliveries that ClickHouse has no end of, as far as it knows by now, part by part. */
+  /** Reads the deliveries that are unfinished as far as ClickHouse knows, page by page. */
   readonly readUnfinished: () => AsyncIterable<readonly DeliveryJob[]>
   readonly counters: SweepCounters
   readonly log: Logger

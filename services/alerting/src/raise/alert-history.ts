@@ -5,12 +5,15 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { alertRow } from '../record/alert-row.ts'
 import type { AlertHistory } from './ports.ts'
 
-/** An alert waits so long for the question whether it was raised before; unanswered, it may be raised again, under the same id. */
+/**
+ * An alert waits up to this long to learn whether it was raised before; without an answer it may be raised again, under
+ * the same id.
+ */
 const questionMs = 1_000
-/** Nobody waits for one that is late. */
+/** Late alerts can wait longer: nothing is sent. */
 const lateQuestionMs = 10_000
 
-/** The alerts that ClickHouse holds. */
+/** Reads and writes the alerts in ClickHouse. */
 export function createAlertHistory(client: ClickHouseClient, log: Logger): AlertHistory {
   return {
     async raised(alerts) {
@@ -25,7 +28,7 @@ export function createAlertHistory(client: ClickHouseClient, log: Logger): Alert
     async keepLate(found) {
       if (found.length === 0) return
       const ids = found.map(({ id }) => id)
-      // One that was raised in time, and comes again with a record that was adopted or corrected late, stays what it is.
+      // An alert that was raised in time, and comes again with an adopted journal or a late correction, stays as it is.
       const known = new Set(await readRaisedIds(client, ids, AbortSignal.timeout(lateQuestionMs)))
       const alerts = found.filter(({ id }) => !known.has(id))
       if (alerts.length === 0) return

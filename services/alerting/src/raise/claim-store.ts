@@ -1,15 +1,15 @@
 import type { ChainableCommander, Redis } from 'ioredis'
 import type { ClaimStore, FoundClaim } from './ports.ts'
 
-/** Claims in Redis: `pending` with an expiry where there is nothing, `done` in its place when the alert is out. */
+/** Stores claims in Redis: `pending` with an expiry if the key is free, `done` instead once the alert is published. */
 export function createClaimStore(redis: Redis): ClaimStore {
   return {
     async claim(claims) {
       const pipeline = redis.pipeline()
-      for (const { key, lifetimeMs, stamp } of claims) {
-        pipeline.set(key, stamp === '' ? 'pending' : `pending ${stamp}`, 'PX', lifetimeMs, 'NX')
+      for (const { key, lifetimeMs, occurrenceId } of claims) {
+        pipeline.set(key, occurrenceId === '' ? 'pending' : `pending ${occurrenceId}`, 'PX', lifetimeMs, 'NX')
       }
-      // What stands there now: ours if the SET took, else what the first claimant left.
+      // The value now: ours if the SET succeeded, else that of the first claimant.
       for (const { key } of claims) pipeline.get(key)
       const answers = await run(pipeline)
       return claims.map((_, at) => foundClaim(answers[at], answers[claims.length + at]))
@@ -23,14 +23,14 @@ export function createClaimStore(redis: Redis): ClaimStore {
   }
 }
 
-/** A claim that has expired since the first of both was asked is taken at the next attempt. */
+/** A claim that expired between both commands is acquired at the next attempt. */
 function foundClaim(taken: unknown, stands: unknown): FoundClaim {
-  const [state = '', stamp = ''] = String(stands).split(' ')
-  if (taken === 'OK') return { state: 'acquired', stamp }
-  return { state: state === 'done' ? 'done' : 'pending', stamp }
+  const [state = '', occurrenceId = ''] = String(stands).split(' ')
+  if (taken === 'OK') return { state: 'acquired', occurrenceId }
+  return { state: state === 'done' ? 'done' : 'pending', occurrenceId }
 }
 
-/** The replies of a pipeline; the first error in it is thrown, and the caller repeats its whole step. */
+/** Returns the replies of a pipeline. Throws the first error; the caller repeats its whole step. */
 async function run(pipeline: ChainableCommander): Promise<unknown[]> {
   const results = await pipeline.exec()
   return (results ?? []).map(([error, reply]) => {

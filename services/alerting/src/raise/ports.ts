@@ -1,34 +1,37 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
-/** How a claim was found. */
+/** The state in which a claim was found. */
 export interface FoundClaim {
-  /** `pending`: claimed before, by a process that did not live to publish. */
+  /** `pending`: a process claimed it and died before it published. */
   readonly state: 'acquired' | 'pending' | 'done'
-  /** Of a pending one, what its first claimant gave. */
-  readonly stamp: string
+  /** The occurrence that the first claimant of a pending claim stored. */
+  readonly occurrenceId: string
 }
 
 export interface ClaimedKey {
   readonly key: string
-  /** It expires so long after it was last changed. */
+  /** The claim expires this long after its last change. */
   readonly lifetimeMs: number
-  /** Kept with the claim for whoever finds it pending; without blanks. */
-  readonly stamp: string
+  /** Stored with the claim for the process that finds it pending; without blanks. */
+  readonly occurrenceId: string
 }
 
-/** Who raised which alert; one answer for all processes. */
+/** Decides which process raises an alert; all processes share its answer. */
 export interface ClaimStore {
-  /** Takes each claim that nobody has, in one round trip; in the order of the keys. */
+  /** Acquires every free claim, in one round trip. Returns the states in the order of the keys. */
   claim(claims: readonly ClaimedKey[]): Promise<FoundClaim[]>
-  /** The alerts of these claims are published, or superseded: they are over until they expire. */
-  finish(claims: readonly Omit<ClaimedKey, 'stamp'>[]): Promise<void>
+  /** Marks claims as done, because their alerts are published or superseded; they stay done until they expire. */
+  finish(claims: readonly Omit<ClaimedKey, 'occurrenceId'>[]): Promise<void>
 }
 
-/** What was raised before, as far as ClickHouse knows. */
+/** The alerts that were raised before, as far as ClickHouse knows. */
 export interface AlertHistory {
-  /** The ids, of these alerts, that were raised. None where ClickHouse does not say so in time: an alert never waits for it. */
+  /**
+   * Returns the ids of those alerts that were raised; none if ClickHouse does not answer in time, since an alert never
+   * waits for it.
+   */
   raised(alerts: readonly AlertV1[]): Promise<ReadonlySet<string>>
-  /** Keeps alerts that come too late to be sent. Rejects when they are not kept. */
+  /** Stores alerts that come too late to be sent. Rejects if they are not stored. */
   keepLate(alerts: readonly AlertV1[]): Promise<void>
 }
 

@@ -10,7 +10,10 @@ type QuotaAlert = AlertOf<'weir.quota.reached'>
 const quotaOnly = (alerts: readonly AlertV1[]): QuotaAlert[] =>
   alerts.flatMap((alert) => (alert.type === 'weir.quota.reached' ? [alert] : []))
 
-/** Claims as Redis keeps them, ClickHouse's alerts, and a topic that may fail; all outlive a raiser, as they outlive a process. */
+/**
+ * Claims as Redis keeps them, ClickHouse's alerts, and a topic that may fail; all outlive a raiser, as they outlive a
+ * process.
+ */
 function world() {
   const claims = new Map<string, string>()
   const published: QuotaAlert[] = []
@@ -25,11 +28,11 @@ function world() {
       claims: {
         async claim(wanted) {
           roundTrips += 1
-          return wanted.map(({ key, stamp }) => {
+          return wanted.map(({ key, occurrenceId }) => {
             const stands = claims.get(key)
-            if (stands === undefined) claims.set(key, `pending ${stamp}`)
-            const [state, given = ''] = (stands ?? `acquired ${stamp}`).split(' ')
-            return { state: state === 'done' || state === 'acquired' ? state : 'pending', stamp: given }
+            if (stands === undefined) claims.set(key, `pending ${occurrenceId}`)
+            const [state, given = ''] = (stands ?? `acquired ${occurrenceId}`).split(' ')
+            return { state: state === 'done' || state === 'acquired' ? state : 'pending', occurrenceId: given }
           })
         },
         async finish(finished) {

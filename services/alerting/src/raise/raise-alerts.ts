@@ -12,49 +12,51 @@ const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
 
 /** A period that ended longer ago is over: its alert would only confuse. */
 const lateMs = 15 * 60_000
-/** Claims remembered as done, so that a subject at its limit costs Redis nothing more; those longest unused go first. */
+/**
+ * Claims remembered as done, so that a subject at its limit costs Redis nothing more; the least recently used go first.
+ */
 const rememberedMax = 30_000
-/** Findings raised together: a round trip, a question and a publish for all, and a bound on what is in flight. */
-const raisedAtOnceMax = 1_000
+/** Candidates raised together: one round trip, one query and one publish for all, and a bound on what is in flight. */
+const raisedTogetherMax = 1_000
 
 export interface AlertCounters {
   raised: number
   superseded: number
-  /** Of periods that were over: kept, and not sent. */
+  /** Alerts of periods that were over: stored, and not sent. */
   late: number
-  /** Found in ClickHouse where Redis knew nothing of them. */
+  /** Alerts that ClickHouse had and Redis had lost. */
   forgotten: number
 }
 
-/** What there is to alert of. */
-export type Finding = Crossing | RateChange
-type Threshold = Finding['thresholds'][number]
+/** A crossing or a rate change that may become an alert. */
+export type AlertCandidate = Crossing | RateChange
+type Threshold = AlertCandidate['thresholds'][number]
 
-/** A finding's highest threshold that is ours to raise, with the lower ones that it supersedes. */
+/** A candidate's highest threshold that is ours to raise, with the lower ones that it supersedes. */
 interface Due {
   readonly alert: AlertV1
-  /** Redis knew nothing of it, and ClickHouse might. */
+  /** The claim was free in Redis; ClickHouse may know the alert nevertheless. */
   readonly isNew: boolean
-  readonly highest: Omit<ClaimedKey, 'stamp'>
-  readonly lower: readonly Omit<ClaimedKey, 'stamp'>[]
+  readonly highest: Omit<ClaimedKey, 'occurrenceId'>
+  readonly lower: readonly Omit<ClaimedKey, 'occurrenceId'>[]
 }
 
-/** What may be raised again, once its claim has expired, is told apart by when it was first found. */
-function stampOf(finding: Finding): string {
-  if (!finding.isRecurring) return ''
-  const { startMs, endMs } = finding
-  return finding.kind === 'changed' ? `${startMs}-${endMs}` : `${startMs}-${endMs}-${finding.decisionId}`
+/** Returns what tells two alerts of one claim apart: when a recurring one was first found. */
+function occurrenceOf(candidate: AlertCandidate): string {
+  if (!candidate.isRecurring) return ''
+  const { startMs, endMs } = candidate
+  return candidate.kind === 'changed' ? `${startMs}-${endMs}` : `${startMs}-${endMs}-${candidate.decisionId}`
 }
 
-function alertOf(finding: Finding, { percent, key }: Threshold, stamp: string, nowMs: number): AlertV1 {
-  const id = uuidv5(alertNamespace, stamp === '' ? key : `${key} ${stamp}`)
-  const attributes = { id, subject: finding.subject, time: new Date(nowMs).toISOString() }
-  const [from, until] = [new Date(finding.startMs).toISOString(), new Date(finding.endMs).toISOString()]
-  if (finding.kind === 'changed') {
-    const { watch, alert, count, usual } = finding
+function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurrenceId: string, nowMs: number): AlertV1 {
+  const id = uuidv5(alertNamespace, occurrenceId === '' ? key : `${key} ${occurrenceId}`)
+  const attributes = { id, subject: candidate.subject, time: new Date(nowMs).toISOString() }
+  const [from, until] = [new Date(candidate.startMs).toISOString(), new Date(candidate.endMs).toISOString()]
+  if (candidate.kind === 'changed') {
+    const { watch, alert, count, usual } = candidate
     return { ...attributes, type: alert, data: { watch, window_start: from, window_end: until, count, usual } }
   }
-  const { kind, limit, size, used, decisionId } = finding
+  const { kind, limit, size, used, decisionId } = candidate
   if (kind === 'blocked') {
     return { ...attributes, type: 'weir.limit.blocked', data: { limit, size, until, decision_id: decisionId } }
   }
@@ -81,90 +83,94 @@ class AlertRaiser {
     this.#crash = options.crash ?? noCrash
   }
 
-  /** Safe to repeat: every claim is taken once, by whichever process. */
-  async raise(findings: readonly Finding[]): Promise<void> {
+  /** Safe to repeat: each claim is acquired once among all processes. */
+  async raise(candidates: readonly AlertCandidate[]): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
-    const news = findings.flatMap((finding) => {
-      const thresholds = finding.thresholds.filter(({ key }) => !this.#remembered.has(key))
-      return thresholds.length === 0 ? [] : [{ ...finding, thresholds }]
+    const news = candidates.flatMap((candidate) => {
+      const thresholds = candidate.thresholds.filter(({ key }) => !this.#remembered.has(key))
+      return thresholds.length === 0 ? [] : [{ ...candidate, thresholds }]
     })
-    const isLate = ({ endMs }: Finding) => nowMs - endMs > lateMs
+    const isLate = ({ endMs }: AlertCandidate) => nowMs - endMs > lateMs
     const late = news.filter(isLate)
-    const timely = news.filter((finding) => !isLate(finding))
-    for (let at = 0; at < late.length; at += raisedAtOnceMax) {
-      await this.#keepLate(late.slice(at, at + raisedAtOnceMax), nowMs)
+    const timely = news.filter((candidate) => !isLate(candidate))
+    for (let at = 0; at < late.length; at += raisedTogetherMax) {
+      await this.#keepLate(late.slice(at, at + raisedTogetherMax), nowMs)
     }
-    for (let at = 0; at < timely.length; at += raisedAtOnceMax) {
-      await this.#raiseSome(timely.slice(at, at + raisedAtOnceMax), nowMs)
+    for (let at = 0; at < timely.length; at += raisedTogetherMax) {
+      await this.#raiseSome(timely.slice(at, at + raisedTogetherMax), nowMs)
     }
   }
 
-  async #keepLate(findings: readonly Finding[], nowMs: number): Promise<void> {
-    const alerts = findings.flatMap((finding) =>
-      finding.thresholds.slice(0, 1).map((highest) => alertOf(finding, highest, stampOf(finding), nowMs)),
+  async #keepLate(candidates: readonly AlertCandidate[], nowMs: number): Promise<void> {
+    const alerts = candidates.flatMap((candidate) =>
+      candidate.thresholds.slice(0, 1).map((highest) => alertOf(candidate, highest, occurrenceOf(candidate), nowMs)),
     )
     await this.#options.history.keepLate(alerts)
     this.#options.counters.late += alerts.length
-    // What is looked at again and again may be timely then.
-    this.#remember(findings.filter(({ kind }) => kind !== 'changed'))
+    // A rate change is evaluated again and may be timely then.
+    this.#remember(candidates.filter(({ kind }) => kind !== 'changed'))
   }
 
-  async #raiseSome(findings: readonly Finding[], nowMs: number): Promise<void> {
+  async #raiseSome(candidates: readonly AlertCandidate[], nowMs: number): Promise<void> {
     const { claims, history, topic, counters } = this.#options
-    // 1. Claim. A crash after it leaves `pending`, and whoever reads the decisions again goes on from there.
-    const keys = findings.flatMap((finding) => {
-      const { thresholds, lifetimeMs } = finding
-      return thresholds.map(({ key }) => ({ key, lifetimeMs, stamp: stampOf(finding) }))
+    // 1. Claim. A crash here leaves `pending`; the process that reads the decisions again continues from there.
+    const keys = candidates.flatMap((candidate) => {
+      const { thresholds, lifetimeMs } = candidate
+      return thresholds.map(({ key }) => ({ key, lifetimeMs, occurrenceId: occurrenceOf(candidate) }))
     })
     const found = await claims.claim(keys)
     this.#crash('claim')
-    const due = dueOf(findings, new Map(keys.map(({ key }, at) => [key, found[at]])), nowMs)
-    // 2. What Redis knew nothing of may have been raised before it lost its data. Only then is anything found.
+    const due = dueOf(candidates, new Map(keys.map(({ key }, at) => [key, found[at]])), nowMs)
+    // 2. Look up new claims in ClickHouse: their alerts may have been raised before Redis lost its data.
     const asked = due.filter(({ isNew }) => isNew).map(({ alert }) => alert)
     const before = asked.length === 0 ? new Set<string>() : await history.raised(asked)
     const toPublish = due.filter(({ alert }) => !before.has(alert.id))
-    // 3. Close the lower ones. Closed after the publish, a crash in between would raise them as well.
+    // 3. Finish the lower thresholds. Finished after the publish, a crash in between would raise them as well.
     const lower = due.flatMap((one) => one.lower)
     if (lower.length > 0) await claims.finish(lower)
     this.#crash('supersede')
-    // 4. Publish. A crash after it publishes again, under the same ids.
+    // 4. Publish. After a crash here the alerts are published again, under the same ids.
     if (toPublish.length > 0) await topic.publish(toPublish.map(({ alert }) => alert))
     this.#crash('publish')
-    // 5. Done. The batch's offset is committed after all of this.
+    // 5. Finish the claims. The batch's offset is committed after this.
     if (due.length > 0) await claims.finish(due.map(({ highest }) => highest))
     this.#crash('done')
     counters.raised += toPublish.length
     counters.forgotten += due.length - toPublish.length
     counters.superseded += lower.length
-    this.#remember(findings)
+    this.#remember(candidates)
   }
 
-  #remember(findings: readonly Finding[]): void {
-    for (const { thresholds, isRecurring, lifetimeMs } of findings) {
-      // 0 stands for no end: only what recurs is ever to be claimed anew.
+  #remember(candidates: readonly AlertCandidate[]): void {
+    for (const { thresholds, isRecurring, lifetimeMs } of candidates) {
+      // A ttl of 0 is none: only recurring candidates are ever claimed again.
       for (const { key } of thresholds) this.#remembered.set(key, true, { ttl: isRecurring ? lifetimeMs : 0 })
     }
   }
 }
 
-/** Of each finding what nobody has finished: its highest threshold is raised, the lower ones are superseded by it. */
-function dueOf(findings: readonly Finding[], found: ReadonlyMap<string, FoundClaim | undefined>, nowMs: number): Due[] {
-  return findings.flatMap((finding) => {
-    const [highest, ...lower] = finding.thresholds.filter(({ key }) => found.get(key)?.state !== 'done')
+/** Returns what is due of each candidate: its highest unfinished threshold is raised and supersedes the lower ones. */
+function dueOf(
+  candidates: readonly AlertCandidate[],
+  found: ReadonlyMap<string, FoundClaim | undefined>,
+  nowMs: number,
+): Due[] {
+  return candidates.flatMap((candidate) => {
+    const [highest, ...lower] = candidate.thresholds.filter(({ key }) => found.get(key)?.state !== 'done')
     if (highest === undefined) return []
-    const { lifetimeMs } = finding
+    const { lifetimeMs } = candidate
     const claimed = ({ key }: Threshold) => ({ key, lifetimeMs })
     const claim = found.get(highest.key)
-    const isNew = claim?.state === 'acquired' && !finding.isRecurring
-    // Whoever claimed it first, and died, may have published it under its stamp.
-    const stamp = (claim?.state === 'pending' && claim.stamp) || stampOf(finding)
-    const alert = alertOf(finding, highest, stamp, nowMs)
+    const isNew = claim?.state === 'acquired' && !candidate.isRecurring
+    // The first claimant, which died, may have published the alert under its occurrenceId.
+    const occurrenceId = (claim?.state === 'pending' && claim.occurrenceId) || occurrenceOf(candidate)
+    const alert = alertOf(candidate, highest, occurrenceId, nowMs)
     return [{ alert, isNew, highest: claimed(highest), lower: lower.map(claimed) }]
   })
 }
 
-/** Raises what was found, say in a batch of decisions: a handful of round trips, however many there are. */
-export function createAlertRaiser(options: RaiserOptions): (findings: readonly Finding[]) => Promise<void> {
+/** Returns the function that raises the candidates of a batch, in a handful of round trips however many there are. */
+export function createAlertRaiser(options: RaiserOptions): (candidates: readonly AlertCandidate[]) => Promise<void> {
   const raiser = new AlertRaiser(options)
-  return (findings) => raiser.raise(findings)
+  return (candidates) => raiser.raise(candidates)
 }

@@ -5,20 +5,22 @@ import { parseTs } from '@weir/contracts/timestamp.ts'
 import type { DeliveryJob } from '../deliver/delivery-job.ts'
 import { giveUpAfterMs } from '../deliver/retry-schedule.ts'
 
-/** Deliveries that are looked at: one that is older is given up anyway. */
+/** Deliveries of this many days are read; older ones are given up anyway. */
 const days = 5
-/** A row is in ClickHouse a second or two after it was written; what is not there by now is mostly not on its way. */
+/**
+ * A row reaches ClickHouse within a second or two; a row that is not there after this time is rarely still on its way.
+ */
 const settleSeconds = 20
-/** Read and asked about together. */
+/** Rows of one query. */
 const pageRows = 1_000
 
-/** Nothing for a row of a version that this one does not know. */
+/** Returns no alert for a row of a version that this one does not know. */
 function alertOf({ id, type, subject, time, data }: AlertRow): readonly AlertV1[] {
   const parsed = readAlert({ id, type, subject, time: new Date(parseTs(time) ?? 0).toISOString(), text: data })
   return parsed.kind === 'alert' ? [parsed.alert] : []
 }
 
-/** Alerts by their ids; those that ClickHouse does not know are left out. */
+/** Reads alerts by their ids; those that ClickHouse does not have are left out. */
 export async function readAlerts(client: ClickHouseClient, ids: readonly string[]): Promise<AlertV1[]> {
   const alerts: AlertV1[] = []
   for (let at = 0; at < ids.length; at += pageRows) {
@@ -28,7 +30,7 @@ export async function readAlerts(client: ClickHouseClient, ids: readonly string[
   return alerts
 }
 
-/** Deliveries that ClickHouse has no end of, page by page, the oldest first. */
+/** Reads the deliveries that are unfinished in ClickHouse, page by page, the oldest first. */
 export async function* readUnfinishedJobs(client: ClickHouseClient): AsyncGenerator<readonly DeliveryJob[]> {
   let after: UnfinishedRow | undefined
   do {

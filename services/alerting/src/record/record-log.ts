@@ -11,7 +11,7 @@ import { alertRow } from './alert-row.ts'
 
 type LoggedRecord = RecordBatch['records'][number]
 
-/** A row of its table, or why there is none. */
+/** Returns the row of a record, or why there is none. */
 function rowOf(topic: string, { value, headers }: LoggedRecord): { row: object } | { reason: string } {
   if (topic === topics.alerts) {
     const alert = parseAlert(value, headers)
@@ -24,7 +24,7 @@ function rowOf(topic: string, { value, headers }: LoggedRecord): { row: object }
 type DeadLetters = ReturnType<typeof createDeadLetterSink>
 type DeadLetter = Parameters<DeadLetters['send']>[1][number]
 
-/** Of a record that Kafka does not take back, what it takes: where it stood, and why. */
+/** Builds the dead letter of a record that is too large for Kafka: its position and the reason, without its value. */
 const stubOf = ({ message, reason }: DeadLetter): DeadLetter => ({
   message: { position: message.position, value: null },
   reason: `${reason}; its ${message.value?.length ?? 0} bytes are too large to be kept`,
@@ -32,8 +32,15 @@ const stubOf = ({ message, reason }: DeadLetter): DeadLetter => ({
 
 const isRefused = (error: unknown) => error instanceof WeirError && error.code === 'KAFKA_REFUSED'
 
-/** Nobody who may write to the topic can stop alerting by what he writes: a letter that Kafka refuses becomes a stub. */
-async function keepLetters(deadLetters: DeadLetters, partition: number, letters: readonly DeadLetter[]): Promise<void> {
+/**
+ * Sends dead letters. A dead letter that Kafka refuses becomes a stub, so that no record in the topic can stop
+ * alerting.
+ */
+async function sendDeadLetters(
+  deadLetters: DeadLetters,
+  partition: number,
+  letters: readonly DeadLetter[],
+): Promise<void> {
   try {
     await deadLetters.send(partition, letters)
   } catch (error) {
@@ -48,8 +55,8 @@ async function keepLetters(deadLetters: DeadLetters, partition: number, letters:
 }
 
 /**
- * Writes a batch of alerts or of deliveries into ClickHouse: safe to repeat, for both tables hold each row once. An alert that cannot be
- * read, which only others write, is kept as a dead letter.
+ * Returns the function that writes a batch of alerts or deliveries to ClickHouse. Safe to repeat: both tables hold each
+ * row once. An alert that cannot be read, which only foreign programs write, becomes a dead letter.
  */
 export function createRecordLog(options: {
   readonly client: ClickHouseClient
@@ -65,7 +72,7 @@ export function createRecordLog(options: {
     rows: readonly object[],
   ) => {
     const table = topic === topics.alerts ? 'alerts' : 'deliveries'
-    // The time, because a topic that is made anew counts its offsets from 0 again.
+    // The time is part of the token because a topic that is created again counts its offsets from 0.
     const token = `${topic}:${partition}:${records[0]?.offset}-${records.at(-1)?.offset}:${records[0]?.timestampMs}`
     await insertBlock(client, { table, lines: linesOf(rows), dedupToken: token })
   }
@@ -83,8 +90,8 @@ export function createRecordLog(options: {
       log.error({ topic, partition, offset, why: found.reason }, 'record unreadable')
       letters.push({ message: { position, value }, reason: found.reason, headers })
     }
-    // Rows first: repeated, they are there once, and letters are not.
+    // Rows first: rows that are repeated count once, and dead letters do not.
     if (rows.length > 0) await insert(topic, partition, records, rows)
-    if (topic === topics.alerts && letters.length > 0) await keepLetters(deadLetters, partition, letters)
+    if (topic === topics.alerts && letters.length > 0) await sendDeadLetters(deadLetters, partition, letters)
   }
 }

@@ -60,7 +60,8 @@ describe('findCrossings', () => {
     const [ahead] = findCrossings(policy, decision(10, 500), kathmanduMidnightMs + 700) // Redis: 500 ms before midnight
     expect(ahead?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-20')
     expect(ahead?.endMs).toBe(kathmanduMidnightMs)
-    const [behind] = findCrossings(policy, decision(10, dayMs - 300), kathmanduMidnightMs - 700) // Redis: 300 ms after it
+    // Redis: 300 ms after it
+    const [behind] = findCrossings(policy, decision(10, dayMs - 300), kathmanduMidnightMs - 700)
     expect(behind?.thresholds[0]?.key).toBe('quota_alert:{acme}:day:10:100:2026-11-21')
     expect(behind?.startMs).toBe(kathmanduMidnightMs)
   })

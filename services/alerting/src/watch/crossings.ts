@@ -6,7 +6,7 @@ import { periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 
-/** One decision that found a limit's use at or above some of its thresholds, or its subject shut out by it. */
+/** A decision that found a limit's use at or above some of its thresholds, or its subject blocked by the limit. */
 export interface Crossing {
   readonly kind: 'reached' | 'blocked'
   readonly subject: string
@@ -14,12 +14,12 @@ export interface Crossing {
   readonly size: number
   readonly used: number
   readonly decisionId: string
-  /** Of the period or the window; of a block, from the decision to its end. */
+  /** Start of the period or the window; for a block, the time of the decision. */
   readonly startMs: number
   readonly endMs: number
-  /** Of its claims. */
+  /** How long its claims live. */
   readonly lifetimeMs: number
-  /** Its claims are free again once they have expired, and what is raised then is another alert. */
+  /** Whether its claims are free again after they expired, for another alert. */
   readonly isRecurring: boolean
   /** Highest first; each with the key that claims it. A block has one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
@@ -27,7 +27,7 @@ export interface Crossing {
 
 type LimitUse = DecisionRecordV1['limits'][number]
 
-/** A decision on one limit. */
+/** One limit of a decision. */
 interface Met {
   readonly policy: Policy
   readonly record: DecisionRecordV1
@@ -36,7 +36,7 @@ interface Met {
   readonly limit: Limit
 }
 
-/** A subject at its limit is asked about for every decision. */
+/** Cached, because a subject at its limit needs its period for every decision. */
 const periodBoundaries = createBoundaryCache()
 
 interface Zone {
@@ -44,12 +44,12 @@ interface Zone {
   readonly anchor: number
 }
 
-/** A subject that the policy no longer has keeps its alerts, with days in UTC. */
-const zoneOfStrangers: Zone = { timeZone: 'UTC', anchor: 1 }
+/** A subject that is no longer in the policy keeps its alerts, with days in UTC. */
+const zoneOfUnknown: Zone = { timeZone: 'UTC', anchor: 1 }
 
 /**
- * The period that a decision was counted in. Redis decided by its own clock, the record carries the ingress's: the period's
- * end is the boundary next to `ts + reset_ms`, so that two clocks a second apart never name different days.
+ * The period that a decision was counted in. Redis decided by its own clock, the record carries the ingress's: the
+ * period's end is the boundary next to `ts + reset_ms`, so that two clocks a second apart never name different days.
  */
 function periodOf(unit: PeriodUnit, zone: Zone, tsMs: number, resetMs: number): { startMs: number; endMs: number } {
   const endMs = tsMs + resetMs
@@ -64,8 +64,9 @@ function periodOf(unit: PeriodUnit, zone: Zone, tsMs: number, resetMs: number): 
 }
 
 /**
- * What a decision has crossed, for every limit with thresholds or a block, in the subject's own version. Most decisions cross nothing. A
- * blocked one used up nothing, and its reset is the block's, which may lie in another period.
+ * Returns what a decision crossed, for every limit with thresholds or a block, by the subject's own version of the
+ * limit. Most decisions cross nothing. A blocked decision charged nothing, and its reset is the block's, which may be
+ * in another period.
  */
 export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: number): Crossing[] {
   const crossings: Crossing[] = []
@@ -74,7 +75,7 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
     const limit = own?.get(use.name) ?? policy.limits.get(use.name)
     if (limit === undefined) continue
     const met = { policy, record, tsMs, use, limit }
-    if (isShutOut(met)) crossings.push(blockOf(met))
+    if (isBlocked(met)) crossings.push(blockOf(met))
     if (record.reason === 'blocked' || limit.thresholds.length === 0) continue
     const reached = reachedThresholds(use, limit.thresholds)
     if (reached.length > 0) crossings.push(reachedBy(met, reached))
@@ -82,8 +83,8 @@ export function findCrossings(policy: Policy, record: DecisionRecordV1, tsMs: nu
   return crossings
 }
 
-/** A refusal by a limit with a block, be it the first or one of those that follow. */
-const isShutOut = ({ record, use, limit }: Met): boolean =>
+/** Whether a limit with a block denied, be it the first denial or a later one. */
+const isBlocked = ({ record, use, limit }: Met): boolean =>
   record.outcome === 'deny' &&
   record.denied_by === use.name &&
   limit.blockMs > 0 &&
@@ -118,7 +119,7 @@ function reachedBy(met: Met, reached: readonly ReachedThreshold[]): Crossing {
     const cooldown = { lifetimeMs: limit.cooldownMs, isRecurring: true, thresholds: withKeys('cooldown') }
     return { kind: 'reached', ...aboutOf(met), startMs: endMs - span.ms, endMs, ...cooldown }
   }
-  const zone = policy.subjects.get(record.subject) ?? zoneOfStrangers
+  const zone = policy.subjects.get(record.subject) ?? zoneOfUnknown
   const { startMs, endMs } = periodOf(span.unit, zone, tsMs, use.reset_ms)
   return {
     ...{ kind: 'reached', ...aboutOf(met), startMs, endMs },

@@ -34,7 +34,7 @@ const whyNot = async (...asked: Parameters<typeof lookForChanges>) => {
 }
 
 describe('a look', () => {
-  it('asks about a window and twelve before it, leaves out whoever was told of, and claims for the cooldown', async () => {
+  it('asks about a window and twelve before it, leaves out subjects that were alerted, and claims for the cooldown', async () => {
     const from = source({ rows: [{ subject: 'acme', count: 900, usual: 12.5 }] })
     const look = await lookForChanges(rise, from, complete, endMs)
     expect(from.asked).toEqual([

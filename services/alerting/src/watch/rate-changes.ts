@@ -3,12 +3,12 @@ import { claimKey } from '@weir/core/alerts/claim.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 
-/** What is usual is the average of so many windows before. */
+/** The usual rate is the average of this many earlier windows. */
 const windowsBefore = 12
 const minuteMs = 60_000
-/** A window that ended longer ago says nothing of now. */
+/** A window that ended longer ago is not evaluated. */
 const oldMs = 15 * minuteMs
-/** Subjects of one watch in one look, those with most requests first; the others come with the next one. */
+/** Subjects of one watch in one evaluation, those with most requests first; the others come with the next one. */
 export const changesMax = 1_000
 
 /** A sudden change that a watch has found. */
@@ -19,32 +19,32 @@ export interface RateChange {
   readonly subject: string
   /** Decisions in the window. */
   readonly count: number
-  /** In a window before it, on average. */
+  /** Decisions in an earlier window, on average. */
   readonly usual: number
   readonly startMs: number
   readonly endMs: number
-  /** Of its claim. */
+  /** How long its claim lives. */
   readonly lifetimeMs: number
   readonly isRecurring: true
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
 }
 
-/** What is asked of ClickHouse; everything rejects with its error. */
+/** The queries to ClickHouse; each rejects with the server's error. */
 export interface RateSource {
-  /** When journals were there, of those that were since then. */
+  /** Returns when journals existed, of those that existed since then. */
   presence(sinceMs: number): Promise<readonly Presence[]>
-  /** Whether decisions of then are known to be missing. */
+  /** Returns whether decisions of that time are known to be missing. */
   hasGaps(during: Presence): Promise<boolean>
   changed(question: RateQuestion): Promise<readonly RateRow[]>
 }
 
-/** The end of the last whole minute of which every decision is there; undefined where that is long ago. */
+/** Returns the end of the last whole minute whose decisions are complete; undefined if that is long ago. */
 export function lastWholeMinute({ completeThroughMs }: Completeness, nowMs: number): number | undefined {
   const endMs = Math.floor(Math.min(completeThroughMs ?? 0, nowMs) / minuteMs) * minuteMs
   return nowMs - endMs > oldMs ? undefined : endMs
 }
 
-/** Ends of the windows to look at: every minute since the last that was looked at, as far as they say something of now. */
+/** Returns the ends of the windows to evaluate: every minute since the last evaluation, except old ones. */
 export function endsToLookAt(lookedMs: number | undefined, newestMs: number): readonly number[] {
   const firstMs = lookedMs === undefined ? newestMs : Math.max(lookedMs + minuteMs, newestMs - oldMs + minuteMs)
   const count = Math.max(0, (newestMs - firstMs) / minuteMs + 1)

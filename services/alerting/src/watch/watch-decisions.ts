@@ -2,9 +2,9 @@ import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
-import { createNearLimits, type LowestAlert } from './near-limits.ts'
+import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
-/** What alerting needs of a record in Kafka. */
+/** The parts of a Kafka record that alerting reads. */
 export interface WatchedRecord {
   readonly value: Buffer | null
   readonly bytes: Buffer
@@ -14,16 +14,16 @@ export interface WatchedRecord {
 
 export interface WatchCounters {
   read: number
-  /** Skipped; metering keeps them as dead letters, so alerting need not. */
+  /** Records that were skipped; metering keeps them as dead letters. */
   unreadable: number
 }
 
-/** Beyond this nothing is a time any more. */
+/** The largest time that a Date can hold, less a year. */
 const timeMsMax = 8.64e15 - 400 * 86_400_000
-/** Longer subjects make no key of Redis; no ingress writes any. */
+/** Longer subjects are ignored; no ingress writes any. */
 const subjectMax = 1_024
 
-/** A record with impossible values, which only others write, crosses nothing. */
+/** Returns no crossing for impossible values, which only foreign programs write. */
 function crossingsOf(policy: Policy, decision: DecisionRecordV1, tsMs: number): readonly Crossing[] {
   const isPossible = ({ reset_ms }: DecisionRecordV1['limits'][number]) => reset_ms >= 0 && tsMs + reset_ms < timeMsMax
   if (decision.subject.length > subjectMax || !decision.limits.every(isPossible)) return []
@@ -32,7 +32,7 @@ function crossingsOf(policy: Policy, decision: DecisionRecordV1, tsMs: number): 
 
 const noAlert: LowestAlert = { percent: Number.POSITIVE_INFINITY, units: Number.POSITIVE_INFINITY, isBlocking: false }
 
-/** From where on each limit may alert, for whichever subject. */
+/** Returns the lowest use from which each limit may alert, over all subjects. */
 function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
   const lowest = new Map<string, LowestAlert>()
   for (const versions of [policy.limits, ...ownLimitSetsOf(policy)]) {
@@ -54,29 +54,29 @@ function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
 
 export interface Watcher {
   watch(records: readonly WatchedRecord[]): Crossing[]
-  /** The policy, or who is subject to it, has changed. */
+  /** Forgets what was derived from the policy, because the policy or its subjects changed. */
   policyChanged(): void
 }
 
 /**
- * Folds a batch to its crossings: of several decisions above a threshold only the first matters, and of a record that sums
- * refusals its one state of the limits. A correction tells of the limits whose counts it changed, as any decision does. A batch
- * goes by the policy that is in force when it comes.
+ * Reduces a batch to its crossings: of several decisions above a threshold only the first matters, and a coalesced
+ * denial has one state of its limits. A correction carries the limits whose counts it changed, as any decision does. A
+ * batch is read under the policy in force when it arrives.
  */
 export function createWatcher(policyInForce: () => Policy, counters: WatchCounters): Watcher {
-  let isNearLimits: ReturnType<typeof createNearLimits> | undefined
+  let mayCross: ReturnType<typeof createThresholdPrefilter> | undefined
   const watch = (records: readonly WatchedRecord[]) => {
     const policy = policyInForce()
-    isNearLimits ??= createNearLimits(lowestAlerts(policy))
+    mayCross ??= createThresholdPrefilter(lowestAlerts(policy))
     const seen = new Set<string>()
     const found: Crossing[] = []
     for (const record of records) {
-      if (record.valueStart >= 0 && !isNearLimits(record.bytes, record.valueStart, record.valueEnd)) {
+      if (record.valueStart >= 0 && !mayCross(record.bytes, record.valueStart, record.valueEnd)) {
         counters.read += 1
         continue
       }
       const { value } = record
-      // What journals say of themselves tells of no use.
+      // Watermarks and gap records carry no use of a limit.
       if (value !== null && kindOf(value) !== 'record') continue
       counters.read += 1
       const parsed = value === null ? undefined : parseDecision(value)
@@ -95,7 +95,7 @@ export function createWatcher(policyInForce: () => Policy, counters: WatchCounte
   return {
     watch,
     policyChanged() {
-      isNearLimits = undefined
+      mayCross = undefined
     },
   }
 }

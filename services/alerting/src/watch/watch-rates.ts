@@ -8,7 +8,7 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Policy, Watch } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { repeatUntilStopped } from '../until-stopped.ts'
-import type { LookTurns } from './look-turns.ts'
+import type { EvaluationLock } from './evaluation-lock.ts'
 import {
   changesMax,
   endsToLookAt,
@@ -20,9 +20,9 @@ import {
 
 /** Windows are whole minutes. */
 const lookEveryMs = 60_000
-/** Sooner while Redis or ClickHouse is away, as it may be at the start. */
+/** Pause while Redis or ClickHouse is unavailable, as it may be at the start. */
 const retryMs = 5_000
-/** A stop waits so long for a look that is under way; the next process finds the same again. */
+/** A stop waits up to this long for an evaluation in progress; the next process evaluates the same windows. */
 const stopMs = 2_000
 
 const sourceOf = (client: ClickHouseClient): RateSource => ({
@@ -32,29 +32,29 @@ const sourceOf = (client: ClickHouseClient): RateSource => ({
 })
 
 export interface RateWatch {
-  /** What keeps watches from being looked at; undefined while nothing does. */
+  /** Returns what keeps watches from being evaluated; undefined while nothing does. */
   problem(): string | undefined
-  /** Resolves when it has stopped, which `stopping` asks for. */
+  /** Resolves after `stopping` aborted and the evaluation ended. */
   readonly stopped: Promise<void>
 }
 
 interface RateWatchOptions {
   readonly clickhouse: ClickHouseClient
   readonly policyInForce: () => Pick<Policy, 'watches'>
-  readonly turns: LookTurns
+  readonly lock: EvaluationLock
   readonly raise: (changes: readonly RateChange[]) => Promise<void>
   readonly clock: Clock
   readonly stopping: AbortSignal
   readonly log: Logger
 }
 
-/** Looks every minute at what the policy's watches watch, and raises what it finds. */
+/** Evaluates the policy's watches every minute, and raises the changes that they find. */
 export function startRateWatch(options: RateWatchOptions): RateWatch {
-  const { clickhouse, policyInForce, turns, raise, clock, stopping, log } = options
+  const { clickhouse, policyInForce, lock, raise, clock, stopping, log } = options
   const source = sourceOf(clickhouse)
   let problems: readonly string[] = []
 
-  /** Every window since the last that was looked at. Why one was not, if so. */
+  /** Evaluates every window since the last one. Returns why the last was not evaluated, if so. */
   const lookAt = async (watch: Watch, lookedMs: number | undefined, complete: Completeness, newestMs: number) => {
     let problem: string | undefined
     for (const endMs of endsToLookAt(lookedMs, newestMs)) {
@@ -63,16 +63,16 @@ export function startRateWatch(options: RateWatchOptions): RateWatch {
       if (look.kind === 'looked') await raise(look.changes)
       problem = look.kind === 'unknown' ? `${watch.name}: ${look.why}` : undefined
       if (look.kind === 'looked' && look.changes.length >= changesMax) {
-        log.warn({ watch: watch.name }, 'more subjects have changed than are told of at once')
+        log.warn({ watch: watch.name }, 'more subjects have changed than are alerted together')
       }
-      // Only now: killed before this, the next process finds the same again.
-      await turns.looked(watch.name, endMs)
+      // Only now: after a crash before this, the next process evaluates the same window again.
+      await lock.looked(watch.name, endMs)
     }
     return problem
   }
 
   const lookAtAll = async (watches: readonly Watch[]) => {
-    const looked = await turns.take()
+    const looked = await lock.take()
     if (looked === undefined) return []
     const complete = await readCompleteness(clickhouse, topics.decisions)
     const newestMs = lastWholeMinute(complete, clock.nowMs())

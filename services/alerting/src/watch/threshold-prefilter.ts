@@ -5,12 +5,12 @@ const usedBegin = Buffer.from(',"used":')
 const nothingLeft = Buffer.from(',"remaining":0,')
 const [quote, brace, comma, closingBracket, zero, nine] = [0x22, 0x7b, 0x2c, 0x5d, 0x30, 0x39]
 
-/** Of a limit, over all versions of it, from where on it may alert. */
+/** The lowest use from which a limit may alert, over all its versions. */
 export interface LowestAlert {
   /** Infinity for no such threshold. */
   readonly percent: number
   readonly units: number
-  /** Whoever exceeds it is shut out. */
+  /** Whether exceeding the limit blocks the subject. */
   readonly isBlocking: boolean
 }
 
@@ -22,7 +22,7 @@ function startsAt(bytes: Buffer, at: number, text: Buffer): boolean {
   return true
 }
 
-/** The first place that is no digit. */
+/** Returns the first position that is no digit. */
 function digitsEnd(bytes: Buffer, at: number): number {
   let end = at
   for (let byte = bytes[end] ?? 0; byte >= zero && byte <= nine; byte = bytes[end] ?? 0) end += 1
@@ -36,13 +36,14 @@ function numberAt(bytes: Buffer, from: number, end: number): number {
 }
 
 /**
- * Whether a decision record may have reached a threshold or a block, from its bytes: nearly all have not, and need no parsing. Reads the
- * form in which the ingress writes; whatever looks otherwise may have, and is parsed.
+ * Returns a test on the bytes of a decision record: may it have reached a threshold or a block? Nearly all records have
+ * not, and need no parsing. It reads the form that the ingress writes; a record of another form may have, and is
+ * parsed.
  */
-export function createNearLimits(
+export function createThresholdPrefilter(
   lowest: ReadonlyMap<string, LowestAlert>,
 ): (bytes: Buffer, valueStart: number, valueEnd: number) => boolean {
-  return function isNearLimits(bytes, valueStart, valueEnd) {
+  return function mayCross(bytes, valueStart, valueEnd) {
     const found = bytes.indexOf(limitsBegin, valueStart)
     if (found < 0 || found >= valueEnd) return true
     let at = found + limitsBegin.length

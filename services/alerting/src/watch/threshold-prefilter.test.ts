@@ -1,10 +1,10 @@
 import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createNearLimits } from './near-limits.ts'
+import { createThresholdPrefilter } from './threshold-prefilter.ts'
 
 const never = Number.POSITIVE_INFINITY
-const isNear = createNearLimits(
+const isNear = createThresholdPrefilter(
   new Map([
     ['day', { percent: 80, units: never, isBlocking: false }],
     ['month', { percent: never, units: 500, isBlocking: true }],
