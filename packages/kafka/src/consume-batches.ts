@@ -3,7 +3,7 @@ import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafka
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
 import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
-import { openPartitionDesk, type PartitionDesk } from './partition-facts.ts'
+import { openPartitionAdmin, type PartitionAdmin } from './partition-admin.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
@@ -106,12 +106,12 @@ class GroupConsumer implements BatchConsumer {
   readonly #assignment: Assignment
   readonly #stopping = new AbortController()
   readonly #ended: Promise<void>
-  readonly #desk: PartitionDesk
+  readonly #admin: PartitionAdmin
   #consumer: Consumer | undefined
 
   constructor(options: ConsumeOptions) {
     this.#options = options
-    this.#desk = openPartitionDesk({ ...options, purpose: 'Read' }, options.groupId)
+    this.#admin = openPartitionAdmin({ ...options, purpose: 'Read' }, options.groupId)
     if (options.onAssigned !== undefined) refuseJumps(options.groupId)
     this.#assignment = new Assignment(options.sessionTimeoutMs)
     this.#ended = this.#run()
@@ -127,7 +127,7 @@ class GroupConsumer implements BatchConsumer {
     const patience = new AbortController()
     await Promise.race([finished, delay(stopDeadlineMs, undefined, { signal: patience.signal }).catch(() => undefined)])
     patience.abort()
-    await this.#desk.close()
+    await this.#admin.close()
   }
 
   #crash(error: unknown): void {
@@ -176,7 +176,7 @@ class GroupConsumer implements BatchConsumer {
       consumer.pause([{ topic, partitions }])
       for (const partition of partitions) {
         const place = { topic, partition }
-        startPartition(place, { consumer, desk: this.#desk, onAssigned, isFenced, log })
+        startPartition(place, { consumer, admin: this.#admin, onAssigned, isFenced, log })
           .then((reason) => reason !== undefined && this.#stopPartition(consumer, place, reason))
           .catch((error: unknown) => this.#crash(error))
       }

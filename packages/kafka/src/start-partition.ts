@@ -3,7 +3,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { Consumer } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import { isTransient, kafkaFault, reasonOf } from './kafka-errors.ts'
-import type { PartitionDesk, PartitionFacts, RangeRecord } from './partition-facts.ts'
+import type { PartitionAdmin, PartitionFacts, RangeRecord } from './partition-admin.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 /** A partition that was just assigned, and of which nothing is read yet. Heartbeats go on by themselves meanwhile. */
@@ -27,7 +27,7 @@ export type Start =
 
 interface StartOptions {
   readonly consumer: Pick<Consumer, 'seek' | 'resume' | 'commitOffsets'>
-  readonly desk: PartitionDesk
+  readonly admin: PartitionAdmin
   readonly onAssigned: (partition: AssignedPartition) => Promise<Start>
   readonly isFenced: () => boolean
   readonly log: KafkaLog
@@ -36,14 +36,14 @@ interface StartOptions {
 type Place = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
 
 async function askOnce(place: Place, options: StartOptions): Promise<Start> {
-  const { consumer, desk, onAssigned, isFenced } = options
+  const { consumer, admin, onAssigned, isFenced } = options
   const { topic, partition } = place
   const what = `partition ${partition} of ${topic}`
   return onAssigned({
     ...place,
-    facts: () => desk.facts(topic, partition),
+    facts: () => admin.describe(topic, partition),
     isFenced,
-    readRange: (from, to) => desk.readRange(topic, partition, from, to),
+    readRange: (from, to) => admin.readRange(topic, partition, from, to),
     async commit(nextOffset, metadata) {
       if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
       const commit = { topic, partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }

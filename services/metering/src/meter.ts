@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, ConsumerStatus, RecordBatch, Start } from '@weir/kafka/consume-batches.ts'
-import type { RangeRecord } from '@weir/kafka/partition-facts.ts'
+import type { RangeRecord } from '@weir/kafka/partition-admin.ts'
 import { type MeterOptions, PartitionMeter } from './meter-partition.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
 import type { BlockRecord } from './ports.ts'

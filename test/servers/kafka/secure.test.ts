@@ -7,7 +7,7 @@ import type { KafkaLog, KafkaOptions } from '@weir/kafka/connect.ts'
 import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { openPartitionLog } from '@weir/kafka/partition-log.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
@@ -151,10 +151,10 @@ test.for<[string, () => Environment | Promise<Environment>]>([
   const { first, end } = await log.range()
   expect((await log.read(first)).records.length).toBeGreaterThan(0)
   await log.close()
-  const desk = openPartitionDesk(options, `test-${topic}`)
-  expect(await desk.facts(topic, 0)).toMatchObject({ first, committed: undefined })
-  expect((await desk.readRange(topic, 0, first, end - 1n)).length).toBeGreaterThan(0)
-  await desk.close()
+  const admin = openPartitionAdmin(options, `test-${topic}`)
+  expect(await admin.describe(topic, 0)).toMatchObject({ first, committed: undefined })
+  expect((await admin.readRange(topic, 0, first, end - 1n)).length).toBeGreaterThan(0)
+  await admin.close()
   if (given.WEIR_KAFKA_SASL_MECHANISM === 'OAUTHBEARER') {
     const basic = Buffer.from('weir%3A+client:its+secret').toString('base64')
     expect(tokens.asked[0]).toEqual({
@@ -168,8 +168,8 @@ test.for<[string, () => Environment | Promise<Environment>]>([
 
 /** Everything that waits for Kafka says so in these words; nothing that it says holds a secret. */
 async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly string[], sentence: RegExp) {
-  const desk = openPartitionDesk(options, 'test-desk')
-  onTestFinished(() => desk.close())
+  const admin = openPartitionAdmin(options, 'test-admin')
+  onTestFinished(() => admin.close())
   const feed = new PolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined })
   onTestFinished(() => feed.close())
   const says = { consumer: '', journal: '', policy: '', log: '' }
@@ -185,7 +185,7 @@ async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly
   )
   const wanted = expect.stringMatching(sentence)
   expect(says).toEqual({ consumer: wanted, journal: wanted, policy: wanted, log: wanted })
-  await expect(desk.facts('test.any', 0)).rejects.toMatchObject({ code: 'KAFKA_DENIED', message: wanted })
+  await expect(admin.describe('test.any', 0)).rejects.toMatchObject({ code: 'KAFKA_DENIED', message: wanted })
   await expect(ensureTopics(options, [topicSpec(1)])).rejects.toMatchObject({ code: 'KAFKA_DENIED', message: wanted })
   expect(flow.crashes).toEqual([])
   expect(logged.join('\n')).not.toMatch(/wrong|secret/)

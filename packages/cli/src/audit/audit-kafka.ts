@@ -4,7 +4,7 @@ import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionDesk, type PartitionDesk, type RangeRecord } from '@weir/kafka/partition-facts.ts'
+import { openPartitionAdmin, type PartitionAdmin, type RangeRecord } from '@weir/kafka/partition-admin.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { describePartition } from './describe-partition.ts'
 import type { MeteredTopic } from './metered-topics.ts'
@@ -99,7 +99,7 @@ interface Partition {
 /** What of a partition's range is no row although it should be one. */
 async function judge(
   client: ClickHouseClient,
-  desk: PartitionDesk,
+  admin: PartitionAdmin,
   one: Partition,
   letters: ReadonlySet<number>,
 ): Promise<Judged> {
@@ -111,7 +111,7 @@ async function judge(
   const unreadable: Range[] = []
   const numbers = new Set<string>()
   for (const piece of joined(gone, joinedWithin).flatMap((range) => pieces(range, recordsPerRead))) {
-    const read = await desk.readRange(topic, partition, BigInt(piece.from), BigInt(piece.to))
+    const read = await admin.readRange(topic, partition, BigInt(piece.from), BigInt(piece.to))
     const found = sort(
       read.filter(({ offset }) => isGone(Number(offset))),
       letters,
@@ -124,14 +124,14 @@ async function judge(
 
 /** Of each partition the offsets that Kafka still has, were appended since, and are committed as metered. */
 async function partitionsOf(
-  desk: PartitionDesk,
+  admin: PartitionAdmin,
   kafka: KafkaOptions,
   metered: MeteredTopic,
   sinceMs: number,
 ): Promise<Partition[]> {
   const found: Partition[] = []
   for (const { partition, offset } of await offsetsSince(kafka, metered.topic, sinceMs)) {
-    const { committed, first, topicId } = await describePartition(desk, metered.topic, partition)
+    const { committed, first, topicId } = await describePartition(admin, metered.topic, partition)
     if (committed === undefined) continue
     const from = Math.max(Number(offset), Number(first))
     found.push({ metered, partition, topicId, range: { from, to: Number(committed.offset) - 1 } })
@@ -147,19 +147,19 @@ export async function auditKafka(
   readLetters: () => Promise<DeadLetterNumbers>,
   sinceMs: number,
 ): Promise<KafkaAudit> {
-  const desk = openPartitionDesk(kafka, metered.groupId)
+  const admin = openPartitionAdmin(kafka, metered.groupId)
   const findings: Discrepancy[] = []
   const all: MissingRecords[] = []
   let compared = 0
   try {
-    const partitions = await partitionsOf(desk, kafka, metered, sinceMs)
+    const partitions = await partitionsOf(admin, kafka, metered, sinceMs)
     // After what is committed: whatever of it could not be read is a dead letter by then.
     const letters = await readLetters()
     for (const one of partitions) {
       const { partition, topicId, range } = one
       compared += Math.max(0, range.to - range.from + 1)
       const own = letters.places.filter((letter) => letter.topic === metered.topic && letter.partition === partition)
-      const { missing, unreadable } = await judge(client, desk, one, new Set(own.map(({ offset }) => offset)))
+      const { missing, unreadable } = await judge(client, admin, one, new Set(own.map(({ offset }) => offset)))
       const where = `${metered.topic}, partition ${partition}`
       const common = { check: 'kafka', where, expected: '0' } as const
       if (missing.length > 0) {
@@ -177,7 +177,7 @@ export async function auditKafka(
       }
     }
   } finally {
-    await desk.close()
+    await admin.close()
   }
   return { findings, missing: all, compared }
 }

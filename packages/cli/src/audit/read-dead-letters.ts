@@ -1,7 +1,7 @@
 import { numberOf } from '@weir/contracts/journal.v1.ts'
 import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { describePartition } from './describe-partition.ts'
 
@@ -24,14 +24,14 @@ function placeOf(key: string): DeadLetterPlace | undefined {
 
 /** Yields every dead letter of the topic once, in the order of the topic. */
 export async function* readDeadLetters(kafka: KafkaOptions, deadLetterTopic: string): AsyncIterable<DeadLetter> {
-  const desk = openPartitionDesk(kafka, 'weir-audit')
+  const admin = openPartitionAdmin(kafka, 'weir-audit')
   const seen = new Set<string>()
   try {
     for (const { partition } of await offsetsSince(kafka, deadLetterTopic, 0)) {
-      const { first, end } = await describePartition(desk, deadLetterTopic, partition)
+      const { first, end } = await describePartition(admin, deadLetterTopic, partition)
       for (let from = first; from < end; from += lettersPerRead) {
         const to = from + lettersPerRead < end ? from + lettersPerRead - 1n : end - 1n
-        for (const { key, value, headers } of await desk.readRange(deadLetterTopic, partition, from, to)) {
+        for (const { key, value, headers } of await admin.readRange(deadLetterTopic, partition, from, to)) {
           const name = key?.toString('utf8') ?? ''
           const place = placeOf(name)
           // A crash before the commit sends a letter again.
@@ -42,7 +42,7 @@ export async function* readDeadLetters(kafka: KafkaOptions, deadLetterTopic: str
       }
     }
   } finally {
-    await desk.close()
+    await admin.close()
   }
 }
 

@@ -5,7 +5,7 @@ import { seekMetadata } from '@weir/contracts/commit-metadata.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionDesk } from '@weir/kafka/partition-facts.ts'
+import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
 
 interface SeekOptions {
   readonly partition: number
@@ -31,10 +31,10 @@ export async function seekMetering(
 ): Promise<void> {
   const topic = outcomes ? topics.outcomes : topics.decisions
   const groupId = outcomes ? 'weir-metering-outcomes' : 'weir-metering'
-  const desk = openPartitionDesk(servers.kafka, groupId)
+  const admin = openPartitionAdmin(servers.kafka, groupId)
   const client = connectClickhouse(servers.clickhouse, 'weir-seek')
   try {
-    const { committed, first, end, topicId } = await desk.facts(topic, partition)
+    const { committed, first, end, topicId } = await admin.describe(topic, partition)
     const last = to === 'clickhouse' ? await readLastOffset(client, { topic, topicId, partition }) : undefined
     const offset = to === 'clickhouse' ? (last === undefined ? first : last + 1n) : BigInt(to)
     if (offset < first || offset > end) {
@@ -43,9 +43,9 @@ export async function seekMetering(
         `Offset ${offset} is outside the log, which has ${first} to ${end}; choose one within.`,
       )
     }
-    await desk.commit(topic, partition, offset, seekMetadata)
+    await admin.commit(topic, partition, offset, seekMetadata)
     print(`partition ${partition} of ${topic}: ${committed?.offset ?? 'nothing'} was committed, now ${offset} is`)
   } finally {
-    await Promise.all([desk.close(), client.close()])
+    await Promise.all([admin.close(), client.close()])
   }
 }

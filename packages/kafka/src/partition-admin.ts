@@ -34,8 +34,8 @@ export interface RangeRecord {
 }
 
 /** Questions about the partitions of a group's topics, on connections of their own. All reject with `KAFKA_…` errors. */
-export interface PartitionDesk {
-  facts(topic: string, partition: number): Promise<PartitionFacts>
+export interface PartitionAdmin {
+  describe(topic: string, partition: number): Promise<PartitionFacts>
   /** All records from the first to the last offset, both included. Their bytes together are the caller's to bound. */
   readRange(topic: string, partition: number, from: bigint, to: bigint): Promise<RangeRecord[]>
   /**
@@ -51,7 +51,7 @@ const fetchBytesMax = 8_000_000
 const fetchWaitMs = 1_000
 
 /** Asks of a connected cluster. */
-function deskOf(cluster: Cluster, groupId: string): Omit<PartitionDesk, 'close'> {
+function adminOf(cluster: Cluster, groupId: string): Omit<PartitionAdmin, 'close'> {
   const edge = async (topic: string, partition: number, fromBeginning: boolean) => {
     const [found] = await cluster.fetchTopicsOffset([{ topic, partitions: [{ partition }], fromBeginning }])
     const text = found?.partitions[0]?.offset
@@ -59,7 +59,7 @@ function deskOf(cluster: Cluster, groupId: string): Omit<PartitionDesk, 'close'>
     return BigInt(text)
   }
   return {
-    async facts(topic, partition) {
+    async describe(topic, partition) {
       await cluster.addTargetTopic(topic)
       const coordinator = await cluster.findGroupCoordinator({ groupId })
       const { responses } = await coordinator.offsetFetch({ groupId, topics: [{ topic, partitions: [{ partition }] }] })
@@ -112,7 +112,7 @@ function deskOf(cluster: Cluster, groupId: string): Omit<PartitionDesk, 'close'>
 }
 
 /** Connects at the first question, and anew after one that failed. */
-export function openPartitionDesk(options: KafkaOptions, groupId: string): PartitionDesk {
+export function openPartitionAdmin(options: KafkaOptions, groupId: string): PartitionAdmin {
   let connecting: Promise<Cluster> | undefined
   const connect = async () => {
     const cluster = createCluster(options)
@@ -124,11 +124,11 @@ export function openPartitionDesk(options: KafkaOptions, groupId: string): Parti
     connecting = undefined
     await old?.then((cluster) => cluster.disconnect()).catch(() => undefined) // a broken connection ends by itself
   }
-  const ask = async <T>(what: string, question: (desk: Omit<PartitionDesk, 'close'>) => Promise<T>): Promise<T> => {
+  const ask = async <T>(what: string, question: (admin: Omit<PartitionAdmin, 'close'>) => Promise<T>): Promise<T> => {
     connecting ??= connect()
     const mine = connecting
     try {
-      return await question(deskOf(await mine, groupId))
+      return await question(adminOf(await mine, groupId))
     } catch (error) {
       if (connecting === mine) void forget()
       if (error instanceof WeirError) throw error
@@ -137,14 +137,15 @@ export function openPartitionDesk(options: KafkaOptions, groupId: string): Parti
   }
   const named = (topic: string, partition: number) => `partition ${partition} of ${topic}`
   return {
-    facts: (topic, partition) => ask(`asking about ${named(topic, partition)}`, (desk) => desk.facts(topic, partition)),
+    describe: (topic, partition) =>
+      ask(`asking about ${named(topic, partition)}`, (admin) => admin.describe(topic, partition)),
     readRange: (topic, partition, from, to) =>
-      ask(`reading ${from} to ${to} of ${named(topic, partition)}`, (desk) =>
-        desk.readRange(topic, partition, from, to),
+      ask(`reading ${from} to ${to} of ${named(topic, partition)}`, (admin) =>
+        admin.readRange(topic, partition, from, to),
       ),
     commit: (topic, partition, offset, metadata) =>
-      ask(`committing ${offset} for ${named(topic, partition)}`, (desk) =>
-        desk.commit(topic, partition, offset, metadata),
+      ask(`committing ${offset} for ${named(topic, partition)}`, (admin) =>
+        admin.commit(topic, partition, offset, metadata),
       ),
     close: forget,
   }
