@@ -168,7 +168,7 @@ test('what callers without a password begin takes neither the memory of Kafka no
 
 test('a program of another user that took the ports of servers gets no password', async () => {
   const ports = await choosePorts('auto', new Set())
-  const { parts } = await planServers({ environment: {}, dir: await newDir(), ports, progress: () => {} })
+  const { processes } = await planServers({ environment: {}, dir: await newDir(), ports, progress: () => {} })
   let received = ''
   // To every question: what Redis answers to a ping, or for Kafka no throttling and one broker.
   const toKafka = Buffer.from([0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
@@ -188,7 +188,7 @@ test('a program of another user that took the ports of servers gets no password'
   const us = process.getuid?.() ?? 0
   vi.spyOn(process, 'getuid').mockReturnValue(us + 1) // so that this test is another user
   onTestFinished(() => void vi.restoreAllMocks())
-  expect(parts).toHaveLength(3)
-  for (const { name, ready } of parts) expect([name, await ready()]).toEqual([name, false])
+  expect(processes).toHaveLength(3)
+  for (const { name, ready } of processes) expect([name, await ready()]).toEqual([name, false])
   expect(received).toBe('')
 })

@@ -1,19 +1,19 @@
-import { KeptPart, type Part, type ProcessContext } from '@weir/cli/up/kept-part.ts'
+import { ManagedProcess, type ProcessContext, type ProcessDefinition } from '@weir/cli/up/managed-process.ts'
 
 /**
  * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started with more
  * variables for a while.
  */
 export class StackPart {
-  readonly base: Part
+  readonly base: ProcessDefinition
   readonly #context: ProcessContext
-  #kept: KeptPart
+  #kept: ManagedProcess
   #next: Readonly<Record<string, string>>[] = []
 
-  constructor(base: Part, context: ProcessContext) {
+  constructor(base: ProcessDefinition, context: ProcessContext) {
     this.base = base
     this.#context = context
-    this.#kept = new KeptPart(this.#part(), context)
+    this.#kept = new ManagedProcess(this.#part(), context)
   }
 
   get pid(): number | undefined {
@@ -40,7 +40,7 @@ export class StackPart {
   }
 
   async release(signal: AbortSignal): Promise<void> {
-    this.#kept = new KeptPart(this.#part(), this.#context)
+    this.#kept = new ManagedProcess(this.#part(), this.#context)
     await this.#kept.start(signal)
   }
 
@@ -50,7 +50,7 @@ export class StackPart {
   }
 
   /** The supervisor reads `env` at each start. */
-  #part(): Part {
+  #part(): ProcessDefinition {
     const takeNext = () => this.#next.shift()
     const { base } = this
     return {

@@ -7,18 +7,18 @@ import { findClickhouse } from '@weir/cli/find-clickhouse.ts'
 import { kafkaFrom } from '@weir/cli/kafka-from.ts'
 import { openDataDir, type Secrets } from '@weir/cli/up/data-dir.ts'
 import { effectivePolicy } from '@weir/cli/up/effective-policy.ts'
-import type { Part } from '@weir/cli/up/kept-part.ts'
+import type { ProcessDefinition } from '@weir/cli/up/managed-process.ts'
 import { choosePorts, opsPortsOf, type Ports } from '@weir/cli/up/ports.ts'
 import { putPolicyInForce } from '@weir/cli/up/put-policy-in-force.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
-import { demoParts, serviceParts } from '@weir/cli/up/services.ts'
+import { demoProcesses, serviceProcesses } from '@weir/cli/up/services.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { StackPart } from './stack-part.ts'
 
-/** A killed part is started again within 5 s (kept-part.ts) and may need half a minute on a busy machine. */
+/** A killed part is started again within 5 s (managed-process.ts) and may need half a minute on a busy machine. */
 const backDeadlineMs = 90_000
 
 export interface StackOptions {
@@ -67,7 +67,10 @@ export interface Stack {
 }
 
 /** The further metering processes, each as the first but for its ops port. */
-async function moreMetering(parts: readonly Part[], count: number): Promise<{ part: Part; port: number }[]> {
+async function moreMetering(
+  parts: readonly ProcessDefinition[],
+  count: number,
+): Promise<{ part: ProcessDefinition; port: number }[]> {
   const first = parts.find(({ name }) => name === 'metering')
   if (first === undefined || count === 0) return []
   return (await freePorts(count)).map((port, index) => ({
@@ -97,13 +100,13 @@ async function planStack(options: StackOptions) {
   writeFileSync(policyFile, policy.text)
   const opsPorts = await opsPortsOf(ports, options.ingress ?? 1)
   const serviceOptions = { environment, data, ports, servers, policyFile, watch: false, opsPorts }
-  const services = serviceParts(serviceOptions).map((part) => ({
+  const services = serviceProcesses(serviceOptions).map((part) => ({
     ...part,
     env: { ...part.env, ...options.environmentOf?.(part.name) },
   }))
   const more = await moreMetering(services, options.moreMetering ?? 0)
   for (const { part, port } of more) opsPorts[part.name] = port
-  const demo = demoParts(serviceOptions)
+  const demo = demoProcesses(serviceOptions)
   const withKafka = { ...environment, ...servers.kafkaVariables }
   const kafka = kafkaFrom(withKafka, 'failure-suite')
   /** What a command of that name has. */
@@ -114,12 +117,12 @@ async function planStack(options: StackOptions) {
 type Plan = Awaited<ReturnType<typeof planStack>>
 
 /** In the order of `./weir up`: whoever is needed is there first. */
-async function startParts(plan: Plan, start: (parts: readonly Part[]) => Promise<void>): Promise<void> {
+async function startParts(plan: Plan, start: (parts: readonly ProcessDefinition[]) => Promise<void>): Promise<void> {
   const { servers, report, ports, data, policy, demo, services, more } = plan
-  await start(servers.parts)
+  await start(servers.processes)
   await createTopics(kafkaFrom(plan.as('topics'), 'weir-topics'), report)
   await applyMigrations(findClickhouse(plan.as('migrate'), servers.addresses.clickhouse), report)
-  const isConsole = ({ name }: Part) => name === 'console'
+  const isConsole = ({ name }: ProcessDefinition) => name === 'console'
   await start([...demo, ...services.filter(isConsole)])
   const console = { url: `http://127.0.0.1:${ports.console}`, token: data.secrets.adminToken }
   await putPolicyInForce({ console, policy, before: undefined, report })
@@ -132,7 +135,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { dir, environment, data, said, report, ports, servers, opsPorts } = plan
   const stopping = new AbortController()
   const parts = new Map<string, StackPart>()
-  const start = async (base: Part) => {
+  const start = async (base: ProcessDefinition) => {
     const logFile = join(dir, 'logs', `${base.name}.log`)
     const part = new StackPart(base, { logFile, environment, report, onPid: () => undefined })
     parts.set(base.name, part)

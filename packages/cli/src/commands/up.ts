@@ -8,13 +8,13 @@ import { kafkaFrom } from '../kafka-from.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 import { openDataDir } from '../up/data-dir.ts'
 import { effectivePolicy } from '../up/effective-policy.ts'
-import type { Part } from '../up/kept-part.ts'
+import type { ProcessDefinition } from '../up/managed-process.ts'
 import { choosePorts, opsPortsOf } from '../up/ports.ts'
 import { putPolicyInForce } from '../up/put-policy-in-force.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
-import { demoParts, serviceParts } from '../up/services.ts'
-import { createSupervisor, type Supervisor } from '../up/supervisor.ts'
+import { demoProcesses, serviceProcesses } from '../up/services.ts'
+import { Supervisor } from '../up/supervisor.ts'
 import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
 import { createTopics } from './topics.ts'
@@ -28,7 +28,7 @@ export interface UpOptions {
   readonly watch: boolean
 }
 
-/** Stops in the order in which nothing is lost: the doors first, then those who work off what they wrote, servers last. */
+/** Stops in the order in which nothing is lost: the ingress first, then the services that process its records, servers last. */
 async function stopInOrder(supervisor: Supervisor): Promise<void> {
   const names = Object.keys(supervisor.pids())
   const ingress = names.filter((name) => name.startsWith('ingress'))
@@ -64,7 +64,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
   const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
-  const supervisor = createSupervisor({
+  const supervisor = new Supervisor({
     logDir: join(data.dir, 'logs'),
     environment,
     report,
@@ -72,35 +72,21 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   })
   let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {
-    if (servers.parts.length > 0) report(`starting ${servers.parts.map(({ name }) => name).join(', ')} …`)
+    if (servers.processes.length > 0) report(`starting ${servers.processes.map(({ name }) => name).join(', ')} …`)
     relay = await servers.openRelay()
-    await supervisor.start(servers.parts, signal)
+    await supervisor.start(servers.processes, signal)
     await createTopics(kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics'), report)
     await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), report)
-    const parts = {
-      environment,
-      data,
-      ports,
-      servers,
-      policyFile,
-      watch: options.watch,
-      opsPorts,
-    }
+    const serviceOptions = { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts }
     report('starting console, ingress, metering, alerting and the demo …')
-    const services = serviceParts(parts)
-    const isConsole = ({ name }: Part) => name === 'console'
-    await supervisor.start([...demoParts(parts), ...services.filter(isConsole)], signal)
+    const services = serviceProcesses(serviceOptions)
+    const isConsole = ({ name }: ProcessDefinition) => name === 'console'
+    await supervisor.start([...demoProcesses(serviceOptions), ...services.filter(isConsole)], signal)
     // Before the ingress, so that its first request is decided by this very policy.
-    await putPolicyInForce({
-      console: { url: line().console, token: data.secrets.adminToken },
-      policy: demo,
-      before,
-      report,
-    })
-    await supervisor.start(
-      services.filter((part) => !isConsole(part)),
-      signal,
-    )
+    const console = { url: line().console, token: data.secrets.adminToken }
+    await putPolicyInForce({ console, policy: demo, before, report })
+    const others = services.filter((one) => !isConsole(one))
+    await supervisor.start(others, signal)
     data.writeState(line())
     context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))

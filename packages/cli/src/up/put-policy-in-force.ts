@@ -14,7 +14,7 @@ export interface PolicyToApply {
 }
 
 /** Where the demo's own addresses stand, which differ from one start to the next. */
-const demoParts = [
+const demoEntities = [
   ['upstreams', 'demo'],
   ['endpoints', 'demo'],
 ] as const
@@ -34,18 +34,18 @@ export async function putPolicyInForce({ console, policy, before, report }: Poli
   report('the policy is the one applied last; edits by the admin API stay')
   if (before === undefined || before === policy.text) return
   const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
-  for (const [section, name] of demoParts) {
-    const [old, wanted] = [partOf(then, section, name), partOf(now, section, name)]
+  for (const [section, name] of demoEntities) {
+    const [old, wanted] = [entityOf(then, section, name), entityOf(now, section, name)]
     if (wanted === undefined || isSame(old, wanted)) continue
-    const part = `/v1/${section}/${name}`
-    const inForce = await askConsole(console, { path: part }).catch(unlessRefused)
+    const path = `/v1/${section}/${name}`
+    const inForce = await askConsole(console, { path }).catch(unlessRefused)
     if (inForce !== undefined && isSame(old, inForce.body)) {
-      await askConsole(console, { method: 'PUT', path: part, body: wanted, origin: 'file' })
+      await askConsole(console, { method: 'PUT', path, body: wanted, origin: 'file' })
     }
   }
 }
 
-function partOf(policy: unknown, section: string, name: string): unknown {
+function entityOf(policy: unknown, section: string, name: string): unknown {
   const inside = (value: unknown, key: string): unknown =>
     typeof value === 'object' && value !== null ? Object.entries(value).find(([one]) => one === key)?.[1] : undefined
   return inside(inside(policy, section), name)

@@ -9,7 +9,7 @@ import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
 import { localKafka } from '../kafka-from.ts'
-import type { Part } from './kept-part.ts'
+import type { ProcessDefinition } from './managed-process.ts'
 import type { PortName, Ports } from './ports.ts'
 
 interface ServerChoice {
@@ -45,7 +45,7 @@ export interface Servers {
   /** Listens where clients of our Kafka are told to connect; to be closed when it stops. */
   openRelay(): Promise<{ close(): unknown }>
   /** Those that we run. */
-  readonly parts: readonly Part[]
+  readonly processes: readonly ProcessDefinition[]
 }
 
 const isGiven = (environment: Environment, { variable }: ServerChoice) =>
@@ -99,6 +99,6 @@ export async function planServers(options: {
     kafkaVariables: kafka?.login === undefined ? {} : localKafka(kafka.login),
     openRelay: async () => (await kafka?.openRelay?.()) ?? { close: () => undefined },
     addresses: { redis: address('redis'), kafka: address('kafka'), clickhouse: address('clickhouse') },
-    parts: planned,
+    processes: planned,
   }
 }

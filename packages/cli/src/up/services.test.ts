@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { demoParts, type ServiceOptions, serviceParts } from './services.ts'
+import { demoProcesses, type ServiceOptions, serviceProcesses } from './services.ts'
 
-it('hands each secret to the parts that use it, and to no other', () => {
+it('Each secret is handed to the processes that use it, and to no other', () => {
   const secrets = { demoKey: 'k', demoSmallKey: 's', adminToken: 't', webhookSecret: 'whsec_the_secret' }
   const ports = Object.fromEntries(
     ['ingress', 'api', 'grpc', 'console', 'upstream', 'receiver'].map((name) => [name, 1]),
@@ -10,12 +10,12 @@ it('hands each secret to the parts that use it, and to no other', () => {
   const servers = {
     addresses: { redis: 'redis://:r@', kafka: 'k', clickhouse: 'http://c:c@' },
     kafkaVariables: {},
-    parts: [],
+    processes: [],
   }
   const options = { environment: {}, data: { dir: '/data', secrets }, ports, opsPorts, servers } as unknown
   const given = { ...(options as ServiceOptions), policyFile: 'p', watch: false }
   const holders = (secret: string) =>
-    [...demoParts(given), ...serviceParts(given)]
+    [...demoProcesses(given), ...serviceProcesses(given)]
       .filter(({ env }) => JSON.stringify(env).includes(secret))
       .map(({ name }) => name)
       .sort()

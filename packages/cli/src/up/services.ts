@@ -4,7 +4,7 @@ import { clickhouseVariablesFor } from '../find-clickhouse.ts'
 import { inProject, projectRoot } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'
-import type { Part } from './kept-part.ts'
+import type { ProcessDefinition } from './managed-process.ts'
 import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'
 
@@ -35,7 +35,7 @@ export interface ServiceOptions {
   readonly environment: Environment
   readonly data: DataDir
   readonly ports: Ports
-  /** By part; every part whose name begins with ingress is an ingress process. */
+  /** By process; every name that begins with ingress is an ingress process. */
   readonly opsPorts: Readonly<Record<string, number>>
   readonly servers: Servers
   readonly policyFile: string
@@ -52,8 +52,8 @@ const program = (path: string, watch: boolean, ...args: string[]): readonly [str
 ]
 
 /** The small API that the demo protects, and the receiver of its webhooks. */
-export function demoParts({ ports, data }: ServiceOptions): Part[] {
-  const demo = (name: 'upstream' | 'receiver', port: number): Part => ({
+export function demoProcesses({ ports, data }: ServiceOptions): ProcessDefinition[] {
+  const demo = (name: 'upstream' | 'receiver', port: number): ProcessDefinition => ({
     name,
     command: program(`infra/local/demo/src/${name}/main.ts`, false, '--port', String(port)),
     env: name === 'receiver' ? { WEIR_DEMO_WEBHOOK_SECRET: data.secrets.webhookSecret } : {},
@@ -65,7 +65,7 @@ export function demoParts({ ports, data }: ServiceOptions): Part[] {
 }
 
 /** The four services, the ingress as many times as asked. */
-export function serviceParts(options: ServiceOptions): Part[] {
+export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
   const { environment, ports, servers, data, policyFile, watch, opsPorts } = options
   const common = {
     WEIR_POLICY_FILE: policyFile,
@@ -89,7 +89,7 @@ export function serviceParts(options: ServiceOptions): Part[] {
     WEIR_DECISION_DEADLINE_MS: environment.WEIR_DECISION_DEADLINE_MS || String(decisionDeadlineMs),
     WEIR_SHARE_PORTS: ingressNames.length > 1 ? 'yes' : 'no',
   }
-  const service = (name: string, folder: string, env: Record<string, string>): Part => ({
+  const service = (name: string, folder: string, env: Record<string, string>): ProcessDefinition => ({
     name,
     command: program(`services/${folder}/src/main.ts`, watch),
     env: {

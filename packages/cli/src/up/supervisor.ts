@@ -1,33 +1,39 @@
 import { join } from 'node:path'
-import { KeptPart, type Part, type ProcessContext } from './kept-part.ts'
+import { ManagedProcess, type ProcessContext, type ProcessDefinition } from './managed-process.ts'
 
-export interface Supervisor {
-  /** Starts parts side by side and waits until all are ready; throws if one of them cannot. */
-  start(parts: readonly Part[], signal: AbortSignal): Promise<void>
-  /** Stops these parts side by side, those that were started. */
-  stop(names: readonly string[]): Promise<void>
-  /** Of the parts that run now. */
-  pids(): Record<string, number>
+interface SupervisorOptions extends Omit<ProcessContext, 'logFile'> {
+  readonly logDir: string
 }
 
-/** Keeps the parts of `weir up` running, each with a log of its own. */
-export function createSupervisor(options: { readonly logDir: string } & Omit<ProcessContext, 'logFile'>): Supervisor {
-  const kept = new Map<string, KeptPart>()
-  return {
-    async start(parts, signal) {
-      const started = parts.map(
-        (part) => new KeptPart(part, { ...options, logFile: join(options.logDir, `${part.name}.log`) }),
-      )
-      for (const one of started) kept.set(one.part.name, one)
-      await Promise.all(started.map((one) => one.start(signal)))
-    },
-    async stop(names) {
-      await Promise.all(names.map((name) => kept.get(name)?.stop()))
-    },
-    pids() {
-      const running: Record<string, number> = {}
-      for (const [name, { pid }] of kept) if (pid !== undefined) running[name] = pid
-      return running
-    },
+/** Keeps the processes of `weir up` running, each with a log of its own. */
+export class Supervisor {
+  readonly #options: SupervisorOptions
+  readonly #processes = new Map<string, ManagedProcess>()
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+  }
+
+  /** Starts processes concurrently and waits until all are ready. Rejects if one of them cannot start. */
+  async start(definitions: readonly ProcessDefinition[], signal: AbortSignal): Promise<void> {
+    const started = definitions.map((definition) => {
+      const logFile = join(this.#options.logDir, `${definition.name}.log`)
+      const one = new ManagedProcess(definition, { ...this.#options, logFile })
+      this.#processes.set(definition.name, one)
+      return one
+    })
+    await Promise.all(started.map((one) => one.start(signal)))
+  }
+
+  /** Stops the named processes concurrently, those that were started. */
+  async stop(names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#processes.get(name)?.stop()))
+  }
+
+  /** The process ids of those that run now. */
+  pids(): Record<string, number> {
+    const running: Record<string, number> = {}
+    for (const [name, { pid }] of this.#processes) if (pid !== undefined) running[name] = pid
+    return running
   }
 }

@@ -1,12 +1,13 @@
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
+import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** One program that `weir up` keeps running. */
-export interface Part {
+export interface ProcessDefinition {
   readonly name: string
   readonly command: readonly [string, ...string[]]
   readonly env: Readonly<Record<string, string>>
@@ -17,10 +18,10 @@ export interface Part {
   readonly startDeadlineMs: number
 }
 
-/** What a kept part has of its surroundings. */
+/** What a managed process gets from its supervisor. */
 export interface ProcessContext {
   readonly logFile: string
-  /** What every part inherits, so that its own variables can be set from outside. */
+  /** Variables that every process inherits, so that they can be set from outside. */
   readonly environment: Environment
   /** One line for the person at the terminal. */
   readonly report: (line: string) => void
@@ -28,14 +29,13 @@ export interface ProcessContext {
   readonly onPid: () => void
 }
 
-/** Quick at first, because most deaths are single; slow enough at last not to burn a core on a part that cannot run. */
-const restartDelayFirstMs = 200
-const restartDelayMaxMs = 5_000
-/** Having lived so long, a part starts over with the shortest delay. */
+/** Quick at first, because most deaths are single; slow enough at last not to burn a core on a program that cannot run. */
+const restartBackoff = { firstMs: 200, maxMs: 5_000 }
+/** After a life of this length a death counts as the first one again. */
 const restartForgivenMs = 10_000
 /** Longer than a service's own stop deadline (runtime/run.ts). */
 const stopDeadlineMs = 25_000
-/** A log that is longer at the start of its part is set aside, so that at most two such lengths remain. */
+/** A log that is longer at the start of its process is set aside, so that at most two such lengths remain. */
 const logBytesMax = 20_000_000
 
 function setAsideLongLog(file: string): void {
@@ -47,22 +47,22 @@ function setAsideLongLog(file: string): void {
 }
 
 /**
- * A part from its first start to its stop.
+ * Runs one program from its first start to its stop.
  *
- * Starting: a death ends the start with an error. Settled (it was ready once): a death is mended by a new process, after a
- * delay that doubles while deaths follow quickly. Stopped: a death is what was asked for.
+ * While it starts, a death ends the start with an error. Once it was ready, a dead process is replaced by a new one, after a delay
+ * that doubles while deaths follow quickly. After `stop` a death is expected.
  */
-export class KeptPart {
-  readonly part: Part
+export class ManagedProcess {
+  readonly #definition: ProcessDefinition
   readonly #context: ProcessContext
   #child: ChildProcess | undefined
   #startedAtMs = 0
-  #restartDelayMs = restartDelayFirstMs
+  #deaths = 0
   #timer: NodeJS.Timeout | undefined
   #state: 'starting' | 'settled' | 'stopped' = 'starting'
 
-  constructor(part: Part, context: ProcessContext) {
-    this.part = part
+  constructor(definition: ProcessDefinition, context: ProcessContext) {
+    this.#definition = definition
     this.#context = context
   }
 
@@ -74,7 +74,7 @@ export class KeptPart {
 
   /** Resolves when it is ready for the first time; throws with the tail of its log if it died or stayed silent. */
   async start(signal: AbortSignal): Promise<void> {
-    const { ready, startDeadlineMs, name } = this.part
+    const { ready, startDeadlineMs, name } = this.#definition
     this.#spawn()
     const answer = await waitUntil(
       async () => (this.pid === undefined ? 'dead' : (await ready()) ? 'ready' : undefined),
@@ -99,7 +99,7 @@ export class KeptPart {
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     child.kill('SIGTERM')
     const kill = setTimeout(() => {
-      this.#context.report(`${this.part.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
+      this.#context.report(`${this.#definition.name} did not stop within ${stopDeadlineMs / 1_000} s and is killed.`)
       child.kill('SIGKILL')
     }, stopDeadlineMs)
     await ended
@@ -110,9 +110,9 @@ export class KeptPart {
     const { logFile, environment } = this.#context
     setAsideLongLog(logFile)
     const log = openSync(logFile, 'a')
-    const { env: own, command, cwd } = this.part // once: in tests each start has an environment of its own
+    const { env: own, command, cwd } = this.#definition // once: in tests each start has an environment of its own
     const env = { ...environment, ...own }
-    // What the part is given goes before a file that the environment names.
+    // A variable of the definition takes precedence over a file that the environment names.
     for (const name in own) delete env[`${name}_FILE`]
     const child = spawnBound(command, { stdio: ['ignore', log, log], env, cwd })
     closeSync(log)
@@ -125,13 +125,13 @@ export class KeptPart {
   #onEnd(how: string): void {
     if (this.#state !== 'settled') return
     const livedMs = performance.now() - this.#startedAtMs
-    const longer = Math.min(this.#restartDelayMs * 2, restartDelayMaxMs)
-    this.#restartDelayMs = livedMs > restartForgivenMs ? restartDelayFirstMs : longer
+    this.#deaths = livedMs > restartForgivenMs ? 1 : this.#deaths + 1
+    const delayMs = backoffMs(this.#deaths, restartBackoff)
     const { report, logFile, onPid } = this.#context
-    report(`${this.part.name} ended (${how}); starting it again in ${this.#restartDelayMs} ms. Log: ${logFile}`)
+    report(`${this.#definition.name} ended (${how}); starting it again in ${delayMs} ms. Log: ${logFile}`)
     this.#timer = setTimeout(() => {
       this.#spawn()
       onPid()
-    }, this.#restartDelayMs)
+    }, delayMs)
   }
 }
