@@ -61,7 +61,7 @@ test('a decision is settled to less or to more on every limit that it was charge
   clock.ms += 1
   const lower = await settlements.settle({ subject, id: first.reservation.id, cost: 10 })
   expect(lower).toMatchObject({
-    ...{ kind: 'settled', cost: 10, chargedCost: 40, about: '{"route":"POST /v1/ü"}', isOwed: true },
+    ...{ kind: 'settled', cost: 10, chargedCost: 40, about: '{"route":"POST /v1/ü"}', isRecordPending: true },
     ...{
       settledAtUs: clock.ms * 1_000,
       limits: everyLimit.map(({ name }) => ({ name, size: 100, used: 12, remaining: 88 })),
@@ -90,7 +90,7 @@ test('a decision that was charged nothing is settled, also one without any limit
   const unlimited = ask({ cost: 3, limits: [] })
   expect(await store.decide(unlimited)).toMatchObject({ allowed: true, reason: 'ok' })
   const settled = await settlements.settle({ subject, id: unlimited.reservation.id, cost: 9 })
-  expect(settled).toMatchObject({ kind: 'settled', chargedCost: 3, limits: [], isOwed: true })
+  expect(settled).toMatchObject({ kind: 'settled', chargedCost: 3, limits: [], isRecordPending: true })
 })
 
 test('a repeat gets the same answer and changes nothing; another cost is a conflict', async () => {
@@ -200,7 +200,7 @@ test('what a version before settled to more than is allowed now is completed by 
   const text = before?.toString('latin1').replace('"settleMax":100', '"settleMax":10 ') ?? ''
   await redis.set(key, Buffer.from(text, 'latin1'), 'KEEPTTL')
   expect(await settlements.settle(settlement)).toEqual(settled)
-  expect(settled).toMatchObject({ kind: 'settled', isOwed: true })
+  expect(settled).toMatchObject({ kind: 'settled', isRecordPending: true })
 })
 
 test('a span that is over is left as it is, and the limits whose counts were corrected are named', async () => {
@@ -237,16 +237,16 @@ test('a record is owed until it is safe, to the process that settled; another ta
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)
   const settlement = { subject, id: request.reservation.id, cost: 2 }
-  expect(await settlements.settle(settlement)).toMatchObject({ isOwed: true })
+  expect(await settlements.settle(settlement)).toMatchObject({ isRecordPending: true })
   const other = processOf('two')
   clock.ms += 10_000
   expect(await other.settle(settlement)).toEqual({ kind: 'busy', retryAfterMs: 50_000 })
   clock.ms += 50_000
-  expect(await other.settle(settlement)).toMatchObject({ kind: 'settled', isOwed: true })
+  expect(await other.settle(settlement)).toMatchObject({ kind: 'settled', isRecordPending: true })
   expect(await settlements.settle(settlement)).toEqual({ kind: 'busy', retryAfterMs: 60_000 })
-  expect(await other.recorded(settlement)).toBe(true)
-  expect(await settlements.settle(settlement)).toMatchObject({ kind: 'settled', isOwed: false })
-  expect(await other.settle(settlement)).toMatchObject({ isOwed: false, chargedCost: 5 })
+  expect(await other.confirmRecorded(settlement)).toBe(true)
+  expect(await settlements.settle(settlement)).toMatchObject({ kind: 'settled', isRecordPending: false })
+  expect(await other.settle(settlement)).toMatchObject({ isRecordPending: false, chargedCost: 5 })
 })
 
 test('a cost that was right from the start owes no record', async () => {
@@ -254,7 +254,7 @@ test('a cost that was right from the start owes no record', async () => {
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)
   const settled = await settlements.settle({ subject, id: request.reservation.id, cost: 5 })
-  expect(settled).toMatchObject({ kind: 'settled', isOwed: false, limits: [] })
+  expect(settled).toMatchObject({ kind: 'settled', isRecordPending: false, limits: [] })
 })
 
 test('a marker is kept with the charge whole or not at all, and always expires', async () => {

@@ -49,7 +49,7 @@ async function open(dialect: RateLimitDialect) {
       store,
       pauses,
       log: decisions,
-      settlements: { settle: async () => settled.result, recorded: async () => true },
+      settlements: { settle: async () => settled.result, confirmRecorded: async () => true },
       clock,
       dialect,
     },
@@ -171,10 +171,18 @@ it('every answer to the wish to settle a decision is as described', async () => 
   expect(await ask(wish)).toEqual([404, []])
   const about = JSON.stringify({ tsMs: 0, keyId: '', plan: 'free', route: '*', method: '*' })
   const limits = [{ name: 'minute', size: 9, used: 1, remaining: 8, resetMs: 5 }]
-  const done = { kind: 'settled', cost: 7, chargedCost: 9, about, limits, settledAtUs: 1_000, isOwed: true } as const
+  const done = {
+    kind: 'settled',
+    cost: 7,
+    chargedCost: 9,
+    about,
+    limits,
+    settledAtUs: 1_000,
+    isRecordPending: true,
+  } as const
   settled.result = done
   expect(await ask(wish)).toEqual([200, []])
-  settled.result = { ...done, chargedCost: 7, isOwed: false }
+  settled.result = { ...done, chargedCost: 7, isRecordPending: false }
   expect(await ask(wish)).toEqual([200, []])
   settled.result = { kind: 'conflict', cost: 3 }
   expect(await ask(wish)).toEqual([409, []])

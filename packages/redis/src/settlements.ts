@@ -1,4 +1,4 @@
-import type { LimitState } from '@weir/core/limits/decision.ts'
+import { phases } from '@weir/core/limits/script-protocol.ts'
 import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
@@ -8,10 +8,10 @@ import { settlementKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
 import { readScript } from './scripts.ts'
 import {
-  chargedIn,
   type Marker,
   parseMarker,
   recordedMarker,
+  type SettledBy,
   settledHead,
   settleMaxOf,
   takenMarker,
@@ -21,7 +21,10 @@ export interface SettlementsOptions {
   readonly redis: Redis | ClusterConnection
   /** Names this process start. */
   readonly owner: string
-  /** A process that owes a record for longer is taken for dead. Longer than any may be stopped between Redis's answer and its journal. */
+  /**
+   * A process whose record is pending for longer is taken for dead. Longer than any may be stopped between Redis's answer and
+   * its journal.
+   */
   readonly graceMs?: number
   /** Settling may wait longer than a decision, but its caller waits too. */
   readonly answerMs?: number
@@ -39,12 +42,7 @@ const attemptsMax = 5
 /** Why a decision is not settled, although it could be. */
 type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-much' }>
 
-interface Read {
-  readonly bytes: Buffer
-  readonly marker: Marker
-}
-
-/** Settles decisions that were decided with `reservation`; each once, however often it is asked. */
+/** Settles decisions that were made with a reservation: each once, however often it is asked. */
 export class RedisSettlements {
   readonly #redis: Redis | ClusterConnection
   readonly #owner: string
@@ -70,20 +68,19 @@ export class RedisSettlements {
   }
 
   /**
-   * The record of a settled decision is safe. False when Redis did not answer: the record stays owed until Redis is told
-   * again, and another process may write it again.
+   * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays pending
+   * until a later call, and another process may write it again.
    */
-  async recorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
-    const key = settlementKey(subject, id)
-    const isRecorded = this.#recorded(key).catch(() => false)
-    return await withTimeout(isRecorded, this.#answerMs, false)
+  async confirmRecorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
+    const isConfirmed = this.#confirm(settlementKey(subject, id)).catch(() => false)
+    return await withTimeout(isConfirmed, this.#answerMs, false)
   }
 
-  async #recorded(key: string): Promise<boolean> {
+  async #confirm(key: string): Promise<boolean> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-      const read = await this.#read(key)
-      if (read?.marker.phase !== 'owed') return true // nothing is owed, or nothing any more
-      if ((await this.#replace(key, read.bytes, recordedMarker(read.bytes))) !== undefined) return true
+      const marker = await this.#read(key)
+      if (marker?.phase !== phases.RECORD_PENDING) return true // it waits for no record, or not any more
+      if ((await this.#replace(marker, recordedMarker(marker), key)) !== undefined) return true
     }
     return false
   }
@@ -93,58 +90,52 @@ export class RedisSettlements {
     const home = await this.#settleOne(key, cost, (marker) => whyNot(marker, settlement))
     if (home === undefined) return { kind: 'unknown' }
     if ('kind' in home) return home
-    const { marker } = home
-    const { settled } = marker
+    const { settled, text } = home
     if (settled === undefined) return { kind: 'unavailable' }
     if (settled.cost !== cost) return { kind: 'conflict', cost: settled.cost }
-    const isOwed = marker.phase === 'owed'
-    const waitMs = isOwed && settled.owner !== this.#owner ? await this.#takeOver(key, home) : 0
+    const isRecordPending = home.phase === phases.RECORD_PENDING
+    const waitMs = isRecordPending && settled.owner !== this.#owner ? await this.#takeOver(key, home, settled) : 0
     if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
-    const parts = [marker]
-    // Each by its own marker: what is there already is only read, so that a repeat completes what a death left half done.
-    for (const beside of marker.text.beside ?? []) {
+    const limits = [...settled.limits]
+    // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death interrupted.
+    for (const beside of text.beside ?? []) {
       const part = await this.#settleOne(beside, cost, () => undefined)
-      if (part !== undefined && !('kind' in part)) parts.push(part.marker)
+      if (part !== undefined && !('kind' in part)) limits.push(...(part.settled?.limits ?? []))
     }
-    const limits = parts.flatMap(correctedLimits)
-    const { cost: chargedCost, text } = marker
-    return { kind: 'settled', cost, chargedCost, about: text.about, limits, settledAtUs: settled.atUs, isOwed }
+    const { atUs: settledAtUs } = settled
+    return { kind: 'settled', cost, chargedCost: home.cost, about: text.about, limits, settledAtUs, isRecordPending }
   }
 
-  /** The marker as it is once it has been settled, by this or before; undefined when there is none to settle. */
+  /** The marker once it is settled, by this call or before; undefined when there is none to settle. */
   async #settleOne(
     key: string,
     cost: number,
     whyNot: (marker: Marker) => Refused | undefined,
-  ): Promise<Read | Refused | undefined> {
+  ): Promise<Marker | Refused | undefined> {
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-      const read = await this.#read(key)
-      if (read === undefined || read.marker.phase === 'void') return undefined
-      const refused = whyNot(read.marker)
+      const marker = await this.#read(key)
+      if (marker === undefined || marker.phase === phases.VOID) return undefined
+      const refused = whyNot(marker)
       if (refused !== undefined) return refused
-      if (read.marker.phase !== 'open') return read
-      const { bytes, marker } = read
-      const limits = chargedIn(marker)
-      const head = settledHead(bytes, marker, { cost, owner: this.#owner, takenUs: 0 })
+      if (marker.phase !== phases.OPEN) return marker
+      const { limits } = marker
+      const head = settledHead(marker, { cost, owner: this.#owner, takenUs: 0 })
       const numbers = [marker.untilMs, repeatedMs, cost - marker.cost, marker.atUs]
       const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join(',')}]`
-      const keys = limits.map(([, , count]) => count)
-      const settled = await this.#replace(key, bytes, head, keys, correction)
+      const counts = limits.map(([, , count]) => count)
+      const settled = await this.#replace(marker, head, key, counts, correction)
       if (settled !== undefined) return settled
     }
     throw new Error(`${key} changed ${attemptsMax} times while it was settled`)
   }
 
-  /** Milliseconds to wait before this process may take over what another owes; 0 when it has. */
-  async #takeOver(key: string, { bytes, marker }: Read): Promise<number> {
-    const { settled } = marker
-    if (settled === undefined) return this.#graceMs
+  /** Returns the milliseconds to wait before this process may write another's record; 0 once it may. */
+  async #takeOver(key: string, marker: Marker, { cost, atUs, takenUs }: SettledBy & { atUs: number }): Promise<number> {
     const nowUs = await this.#nowUs(key)
-    const sinceUs = Math.max(settled.atUs, settled.takenUs)
-    const waitMs = Math.ceil(this.#graceMs - (nowUs - sinceUs) / 1_000)
+    const waitMs = Math.ceil(this.#graceMs - (nowUs - Math.max(atUs, takenUs)) / 1_000)
     if (waitMs > 0) return waitMs
-    const taken = takenMarker(bytes, marker, { cost: settled.cost, owner: this.#owner, takenUs: nowUs })
-    return (await this.#replace(key, bytes, taken)) === undefined ? this.#graceMs : 0
+    const taken = takenMarker(marker, { cost, owner: this.#owner, takenUs: nowUs })
+    return (await this.#replace(marker, taken, key)) === undefined ? this.#graceMs : 0
   }
 
   async #nowUs(key: string): Promise<number> {
@@ -154,26 +145,32 @@ export class RedisSettlements {
     return Number(seconds) * 1_000_000 + Number(us)
   }
 
-  async #read(key: string): Promise<Read | undefined> {
+  async #read(key: string): Promise<Marker | undefined> {
     const bytes = await this.#on(key, (server) => server.getBuffer(key))
-    return bytes === null ? undefined : readBytes(bytes)
+    return bytes === null ? undefined : parseMarker(bytes)
   }
 
   /** Undefined when the marker is not what it was, and nothing was done. */
-  async #replace(key: string, from: Buffer, to: Buffer, counts: readonly string[] = [], correction = '') {
+  async #replace(
+    from: Marker,
+    to: Buffer,
+    key: string,
+    counts: readonly string[] = [],
+    correction = '',
+  ): Promise<Marker | undefined> {
     const nowMs = this.#now()
     const time = nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))
     const keys = [key, ...counts]
     const { source } = this.#script
     const reply = await this.#on(key, (server) =>
-      server.callBuffer('eval', source, keys.length, ...keys, time, from, to, correction),
+      server.callBuffer('eval', source, keys.length, ...keys, time, from.bytes, to, correction),
     )
     if (reply === null) return undefined
     if (!Buffer.isBuffer(reply)) throw new Error(`settle.lua replied with ${typeof reply} instead of bytes`)
-    return readBytes(reply)
+    return parseMarker(reply)
   }
 
-  /** Whatever is sent again is harmless: it changes nothing unless the marker still is what was read. */
+  /** Sending again is harmless: it changes nothing unless the marker still is what was read. */
   async #on<T>(key: string, ask: (server: Redis) => Promise<T>): Promise<T> {
     const connection = this.#redis
     if (!('serverOf' in connection)) return await ask(connection)
@@ -196,19 +193,5 @@ export class RedisSettlements {
 function whyNot(marker: Marker, { cost, isOwn }: Settlement): Refused | undefined {
   if (isOwn === true && marker.text.isOwn !== true) return { kind: 'forbidden' }
   const settleMax = isOwn === true ? marker.cost : settleMaxOf(marker)
-  return marker.phase === 'open' && cost > settleMax ? { kind: 'too-much', settleMax } : undefined
-}
-
-function readBytes(bytes: Buffer): Read | undefined {
-  const marker = parseMarker(bytes)
-  return marker === undefined ? undefined : { bytes, marker }
-}
-
-function correctedLimits(marker: Marker): readonly LimitState[] {
-  return chargedIn(marker).flatMap(([name, size], at) => {
-    const count = marker.settled?.counts[at]
-    if (count?.changed !== true) return []
-    const { used, remaining, resetMs } = count
-    return [{ name, size, used, remaining, resetMs }]
-  })
+  return marker.phase === phases.OPEN && cost > settleMax ? { kind: 'too-much', settleMax } : undefined
 }

@@ -20,7 +20,7 @@ import { ingressVariables } from './config.ts'
 import { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import { followPolicy } from './follow-policy.ts'
 import { createAuthenticator } from './http/authenticate.ts'
-import { registerCorrections, registerDecisionService, registerMetrics } from './metrics.ts'
+import { registerDecisionService, registerMetrics } from './metrics.ts'
 import { journalTopics, ownJournal } from './own-journal.ts'
 import { warmUp } from './warm-up.ts'
 
@@ -91,8 +91,7 @@ await startService(
       adminToken,
       tls,
     )
-    registerDecisionService(metrics, apps.decisionService, idempotencyRecords)
-    registerCorrections(metrics, apps.settling)
+    registerDecisionService(metrics, apps.decisionService, idempotencyRecords, apps.settling)
     await listen(apps, config, tls, service)
   },
 )

@@ -58,51 +58,22 @@ export function registerMetrics(
   })
 }
 
-/** What becomes of requests that are refused or wait. */
+/** Registers what is counted of decisions, of their records and of corrections. */
 export function registerDecisionService(
   register: Registry,
   decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>,
   idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
-): void {
-  registerDenials(register, decisionService.denials, idempotencyRecords)
-  registerExceeded(register, decisionService)
-}
-
-/** How denials are recorded, and what their records could not say. */
-function registerDenials(
-  register: Registry,
-  denials: DecisionService['denials'],
-  idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
+  settling: Pick<Settling, 'counters'>,
 ): void {
   registerScraped(register, {
     weir_denials_summed_total: {
       help: 'Denials from memory and of unknown callers that share a record',
-      read: () => denials.counters.summed,
+      read: () => decisionService.denials.counters.summed,
     },
     weir_admission_marks_lost_total: {
       help: 'Recorded admissions under idempotency keys whose repeats will not know',
       read: () => idempotencyRecords.marksLost,
     },
-  })
-}
-
-/** How many decisions were corrected after the fact, and which corrections the sums do not know of. */
-export function registerCorrections(register: Registry, settling: Pick<Settling, 'counters'>): void {
-  registerScraped(register, {
-    weir_corrections_total: {
-      help: 'Correction records of decisions that were settled or given back',
-      read: () => settling.counters.recorded,
-    },
-    weir_corrections_lost_total: {
-      help: 'Charges given back whose correction record the journal did not take',
-      read: () => settling.counters.lost,
-    },
-  })
-}
-
-/** What is done with requests beyond a limit. */
-function registerExceeded(register: Registry, decisionService: Pick<DecisionService, 'delays' | 'exceeded'>): void {
-  registerScraped(register, {
     weir_limits_exceeded_total: {
       help: 'Requests beyond a limit, by what was done with them',
       label: 'action',
@@ -111,6 +82,14 @@ function registerExceeded(register: Registry, decisionService: Pick<DecisionServ
     weir_requests_waiting: {
       help: 'Requests that wait for room in a limit',
       read: () => decisionService.delays.waiting,
+    },
+    weir_corrections_total: {
+      help: 'Correction records of decisions that were settled or given back',
+      read: () => settling.counters.recorded,
+    },
+    weir_corrections_lost_total: {
+      help: 'Charges given back whose correction record the journal did not take',
+      read: () => settling.counters.lost,
     },
   })
 }

@@ -62,7 +62,7 @@ test('a decision over several slots is settled in each of them, once, however of
   expect(await store.decide(request)).toMatchObject({ allowed: true, charged: 'yes' })
   const settlement = { subject, id: request.reservation.id, cost: 90 }
   const first = await settlements.settle(settlement)
-  expect(first).toMatchObject({ kind: 'settled', chargedCost: 40, isOwed: true })
+  expect(first).toMatchObject({ kind: 'settled', chargedCost: 40, isRecordPending: true })
   expect(first.kind === 'settled' && first.limits.map((state) => state.used)).toEqual([90, 90, 90])
   expect(await Promise.all([settlements.settle(settlement), settlements.settle(settlement)])).toEqual([first, first])
   expect(await settlements.settle({ ...settlement, cost: 1 })).toEqual({ kind: 'conflict', cost: 90 })
@@ -124,7 +124,7 @@ test('a settlement that ended after the first slot is completed by a repeat', as
   expect(await used(request)).toEqual([10, 40])
   await nodeOf(beside).set(beside, bytes ?? '', 'PX', 600_000)
   expect(await settlements.settle({ subject, id, cost: 10 })).toMatchObject({
-    ...{ kind: 'settled', isOwed: true, limits: [{ used: 10 }, { used: 10 }] },
+    ...{ kind: 'settled', isRecordPending: true, limits: [{ used: 10 }, { used: 10 }] },
   })
   expect(await used(request)).toEqual([10, 10])
 

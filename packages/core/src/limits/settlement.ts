@@ -27,7 +27,7 @@ export interface Settled {
   /** Redis's clock when it was settled. */
   readonly settledAtUs: number
   /** The process that asks has to write the correction record, and then to confirm that. */
-  readonly isOwed: boolean
+  readonly isRecordPending: boolean
 }
 
 /** How an attempt to settle a decision ends. */

@@ -56,7 +56,7 @@ export interface Settlements {
    * The record of a settled decision is safe. False when Redis did not answer: the record stays owed until Redis is told
    * again, and another process may write it again.
    */
-  recorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
+  confirmRecorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
 }
 
 /** Makes limits deny for a while whatever room they have, in every process. */

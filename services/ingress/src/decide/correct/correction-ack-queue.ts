@@ -15,7 +15,7 @@ const warnAfterMs = 30_000
 export type WrittenCorrection = Pick<Settlement, 'subject' | 'id'>
 
 export interface CorrectionAckQueueOptions {
-  readonly settlements: Pick<Settlements, 'recorded'>
+  readonly settlements: Pick<Settlements, 'confirmRecorded'>
   /** Gets a warning once when Redis has not answered for long, and at the close about what it does not know of. */
   readonly log: { warn(fields: object, event: string): void }
   /** A test's pause between two attempts. */
@@ -34,7 +34,7 @@ interface PendingAck {
  * that Redis takes for owed is written again by the next process that meets a repeat.
  */
 export class CorrectionAckQueue {
-  readonly #settlements: Pick<Settlements, 'recorded'>
+  readonly #settlements: Pick<Settlements, 'confirmRecorded'>
   readonly #log: CorrectionAckQueueOptions['log']
   readonly #pause: () => Promise<unknown>
   readonly #monotonicMs: () => number
@@ -95,7 +95,7 @@ export class CorrectionAckQueue {
   /** False when Redis did not take one of them. */
   async #sendBatch(): Promise<boolean> {
     const batch = this.#pending.entries().take(batchMax).toArray()
-    const answers = await Promise.all(batch.map(([, { correction }]) => this.#settlements.recorded(correction)))
+    const answers = await Promise.all(batch.map(([, { correction }]) => this.#settlements.confirmRecorded(correction)))
     for (const [at, [name, one]] of batch.entries()) {
       this.#pending.delete(name)
       if (answers[at] === true) one.onAcked?.()

@@ -15,9 +15,9 @@ function open() {
   const settlements: Settlements = {
     settle: async ({ cost }) => ({
       ...{ kind: 'settled', cost, chargedCost: 10, about: JSON.stringify(about), limits: [] },
-      ...{ settledAtUs: tsMs * 1_000, isOwed: told.length === 0 },
+      ...{ settledAtUs: tsMs * 1_000, isRecordPending: told.length === 0 },
     }),
-    recorded: async ({ id }) => told.push(id) > 0,
+    confirmRecorded: async ({ id }) => told.push(id) > 0,
   }
   const log = createMemoryDecisionLog()
   const settling = new Settling({

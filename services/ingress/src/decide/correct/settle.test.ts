@@ -18,13 +18,13 @@ function fakeRedis() {
     asked: 0,
     /** What an answer waits for on its way. */
     onTheWay: Promise.resolve(),
-    isOwed: (id: string) => !safe.has(id),
+    isRecordPending: (id: string) => !safe.has(id),
     async settle({ id, cost }: Settlement): Promise<Settled> {
-      const isOwed = redis.isOwed(id)
+      const isRecordPending = redis.isRecordPending(id)
       await redis.onTheWay
-      return { kind: 'settled', cost, chargedCost: 5, about, limits: [], settledAtUs: 0, isOwed }
+      return { kind: 'settled', cost, chargedCost: 5, about, limits: [], settledAtUs: 0, isRecordPending }
     },
-    async recorded({ id }: Pick<Settlement, 'id'>): Promise<boolean> {
+    async confirmRecorded({ id }: Pick<Settlement, 'id'>): Promise<boolean> {
       redis.asked += 1
       if (redis.isHearing) safe.add(id)
       return redis.isHearing
@@ -51,11 +51,11 @@ test('a record that Redis did not hear of is safe: Redis is told until it knows,
   expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled', adjustment: -2 })
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     await vi.waitUntil(() => pauses.length === attempt)
-    expect(redis.isOwed('a')).toBe(true)
+    expect(redis.isRecordPending('a')).toBe(true)
     if (attempt === 3) redis.isHearing = true
     pauses.at(-1)?.()
   }
-  await vi.waitUntil(() => !redis.isOwed('a'))
+  await vi.waitUntil(() => !redis.isRecordPending('a'))
   expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled', adjustment: -2 })
   expect([log.records.length, pauses.length]).toEqual([1, 3])
 })
@@ -79,7 +79,7 @@ test('a repeat that finds the record owed just before Redis is told writes no se
   const repeat = settling.settle(wish('a'))
   redis.isHearing = true
   pauses[0]?.()
-  await vi.waitUntil(() => !redis.isOwed('a'))
+  await vi.waitUntil(() => !redis.isRecordPending('a'))
   await new Promise(setImmediate) // whoever was told has done what it does then
   resolve()
   expect(await repeat).toMatchObject({ kind: 'settled' })
@@ -94,7 +94,7 @@ test('a process has 10,000 records at most that Redis does not know of, and take
   expect(await settling.settle(wish('more'))).toEqual({ kind: 'unrecorded' })
   redis.isHearing = true
   pauses[0]?.()
-  await vi.waitUntil(() => !redis.isOwed('a0') && !redis.isOwed('a9999'))
+  await vi.waitUntil(() => !redis.isRecordPending('a0') && !redis.isRecordPending('a9999'))
   expect(await settling.settle(wish('more'))).toMatchObject({ kind: 'settled' })
   expect([log.records.length, pauses.length]).toEqual([10_001, 1])
 })
@@ -124,7 +124,7 @@ test('the log says once that Redis has not heard for half of the minute after wh
     if (seconds === 90) redis.isHearing = true
     pauses[at]?.()
   }
-  await vi.waitUntil(() => !redis.isOwed('a'))
+  await vi.waitUntil(() => !redis.isRecordPending('a'))
   expect(late).toEqual([{ left: 1 }])
 })
 
@@ -138,5 +138,10 @@ test('what was found in journals while Redis was away is told once each when it 
   redis.isHearing = true
   pauses[0]?.()
   await vi.waitUntil(() => acked === 2)
-  expect([redis.asked, redis.isOwed('a'), redis.isOwed('b'), ackQueue.close()]).toEqual([4, false, false, 0])
+  expect([redis.asked, redis.isRecordPending('a'), redis.isRecordPending('b'), ackQueue.close()]).toEqual([
+    4,
+    false,
+    false,
+    0,
+  ])
 })

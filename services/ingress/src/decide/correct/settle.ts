@@ -103,12 +103,12 @@ export class Settling {
     this.#crash('settle.corrected')
     if (settled.kind !== 'settled') return settled
     const answer = answerOf(settlement.id, settled)
-    if (!settled.isOwed) return answer
+    if (!settled.isRecordPending) return answer
     if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
     if (!(await this.#record(settlement, settled, given))) return { kind: 'unrecorded' }
     this.#crash('settle.written')
     const acked = () => this.#given.delete(settlement.id)
-    if (await settlements.recorded(settlement)) acked()
+    if (await settlements.confirmRecorded(settlement)) acked()
     else ackQueue?.enqueue([settlement], acked)
     this.#crash('settle.recorded')
     return answer
