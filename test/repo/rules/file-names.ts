@@ -14,6 +14,7 @@ const given: readonly RegExp[] = [
   /^\d{4}_[a-z0-9]+(?:_[a-z0-9]+)*\.sql$/, // migrations: a number, then the table
   /^[a-z]+\.Dockerfile$/,
   /^\.[a-z]+(?:[-.][a-z]+)*$/, // .gitignore
+  /^(?:ISSUE_TEMPLATE|pull_request_template\.md)$/, // GitHub's
 ]
 
 function nameProblem(path: string): string | undefined {
