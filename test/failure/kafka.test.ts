@@ -68,7 +68,7 @@ describe('Kafka', () => {
     expect(row).toEqual(exactly(row))
   })
 
-  it('with the topic deleted and made anew: its new life is counted from its first record', async () => {
+  it('with the topic deleted and created again: its new life is counted from its first record', async () => {
     const kafka = await openKafkaOffsets(stack.kafka)
     await kafka.deleteTopic(topics.decisions)
     const recreated = async () => {
@@ -77,7 +77,7 @@ describe('Kafka', () => {
     }
     expect(await waitUntil(recreated, { deadlineMs: 30_000, everyMs: 500 })).toBe(true)
     const { row } = await playScenario(stack, {
-      fault: 'the topic of the decisions deleted and made anew',
+      fault: 'the topic of the decisions deleted and created again',
       perSecond: 500,
       async strike({ load }) {
         await load.forMs(5_000)

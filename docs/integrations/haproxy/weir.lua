@@ -4,7 +4,7 @@
 --   frontend:  http-request lua.weir abns@weir closed
 --
 -- The first argument is a listener of HAProxy's own whose servers are Weir's API listeners: there it has retries, health
--- checks and timeouts, which the client inside Lua has not. The second says what becomes of requests while Weir cannot be
+-- checks and timeouts, which the client inside Lua has not. The second decides what happens to requests while Weir cannot be
 -- reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it is.
 -- Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
 -- txn.weir_decision hold what the response is to carry. txn.weir_drop is there for a request that is to get no answer.
