@@ -182,3 +182,9 @@ describe('packages/client/README.md', () => {
     expect(codes.filter((code) => !rows.includes(code))).toEqual([])
   })
 })
+
+test('docs/decisions/README.md lists every decision', () => {
+  const pages = tree.flatMap(({ path }) => /^docs\/decisions\/(\d{4}-.*\.md)$/.exec(path)?.[1] ?? [])
+  const listed = readMarkdown(document('docs/decisions/README.md')).links.map(({ text }) => text)
+  expect(pages.filter((page) => !listed.includes(page))).toEqual([])
+})
