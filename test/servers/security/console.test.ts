@@ -189,7 +189,7 @@ describe('every route of the console', () => {
 })
 
 describe('a name that every object of JavaScript has', () => {
-  countAttempts('`__proto__` and its like as names', 'no 5xx, and nothing that was not asked for is there afterwards')
+  countAttempts('`__proto__` and similar names', 'no 5xx, and nothing that was not asked for is there afterwards')
   const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '__defineGetter__']
   const bodies: Readonly<Record<string, string>> = {
     plans: '{"limits":["minute"]}',
