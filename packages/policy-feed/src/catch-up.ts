@@ -1,6 +1,6 @@
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import type { Entity, EntityChange, PolicyFault } from '@weir/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type AuditRecord, entityKey, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
 
 export type EntityName = Pick<EntityChange, 'kind' | 'name'>
@@ -69,7 +69,7 @@ export class CatchUp {
   /** May be asked again after more changes. */
   finish(): CaughtUp {
     this.isChanged = false
-    const state = createPolicyState()
+    const state = new PolicyState()
     const loaded = state.load(this.#all())
     const mark = this.#mark
     const steps = loaded.kind === 'loaded' && loaded.leftOut.length === 0 ? undefined : this.#stepByStep()
@@ -84,7 +84,7 @@ export class CatchUp {
 
   /** As a process that was there all the time has done it: what does not fit is left out. */
   #stepByStep(): Extract<CaughtUp, { kind: 'caught-up' }> | undefined {
-    const state = createPolicyState()
+    const state = new PolicyState()
     const loaded = state.load(this.#settledEntities(new Set()))
     if (loaded.kind === 'problems') return undefined
     const tried = this.#recent.map((change): TriedChange => {

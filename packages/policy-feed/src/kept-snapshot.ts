@@ -1,6 +1,6 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Mark } from './gather-changes.ts'
 import { readSnapshot, renewSnapshot, writeSnapshot } from './snapshot-file.ts'
 
@@ -50,7 +50,7 @@ export class KeptSnapshot {
     if (read.kind === 'none') return undefined
     if (read.kind === 'unusable') return this.#leave({ reason: read.reason })
     const { mark, heardMs, entities } = read.snapshot
-    const state = createPolicyState()
+    const state = new PolicyState()
     try {
       const loaded = state.load(entities())
       if (loaded.kind !== 'loaded') return this.#leave(loaded)

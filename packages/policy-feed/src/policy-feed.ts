@@ -2,7 +2,7 @@ import { topics } from '@weir/contracts/topics.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
-import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { CatchUp, type EntityName } from './catch-up.ts'
 import { type AuditRecord, ChangeGatherer, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
 import { KeptSnapshot } from './kept-snapshot.ts'
@@ -234,7 +234,7 @@ export class PolicyFeed {
       return
     }
     this.#options.onAudit?.(change.audit)
-    this.#takeOver(change, this.#state ?? createPolicyState())
+    this.#takeOver(change, this.#state ?? new PolicyState())
   }
 
   #passed(mark: Mark, taken: readonly EntityChange[]): void {

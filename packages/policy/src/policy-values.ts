@@ -17,23 +17,25 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
 ])
 
 /** Names of plans, limits, upstreams, endpoints and keys. Printable ASCII, since they stand in headers and Redis keys. */
-export function parseName(text: string): string | undefined {
-  return /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(text) ? text : undefined
-}
+export const parseName = (text: string): string | undefined => (namePattern.test(text) ? text : undefined)
+
+export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export const nameRule =
   'a name of 1 to 64 letters, digits, dots, underscores or hyphens that begins with a letter or digit'
 
 /** Ids of subjects. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
-export function parseSubjectId(text: string): string | undefined {
-  return /^(?!_|ip:)[\x21-\x7e]{1,128}$/.test(text) ? text : undefined
-}
+export const parseSubjectId = (text: string): string | undefined => (subjectPattern.test(text) ? text : undefined)
+
+export const subjectPattern = /^(?!_|ip:)[\x21-\x7e]{1,128}$/
 
 export const subjectRule = '1 to 128 printable ASCII characters without spaces, not beginning with `_` or `ip:`'
 
+export const timeZonePattern = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
+
 /** An IANA time zone such as `Asia/Kathmandu`, as written. Offsets are refused: a billing day follows its zone's law. */
 export function parseTimeZone(text: string): string | undefined {
-  if (!/^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/.test(text)) return undefined
+  if (!timeZonePattern.test(text)) return undefined
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(text) && text
   } catch {
@@ -43,7 +45,7 @@ export function parseTimeZone(text: string): string | undefined {
 
 /** A moment as RFC 3339 has it, with its offset, in milliseconds since the epoch. */
 export function parseTimeMs(text: string): number | undefined {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(text)) return undefined
+  if (!timePattern.test(text)) return undefined
   try {
     return Temporal.Instant.from(text).epochMilliseconds
   } catch {
@@ -51,23 +53,25 @@ export function parseTimeMs(text: string): number | undefined {
   }
 }
 
+export const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+
 export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'
 
 /** SHA-256 in hex, lower case. */
-export function parseSha256(text: string): string | undefined {
-  return /^[0-9a-fA-F]{64}$/.test(text) ? text.toLowerCase() : undefined
-}
+export const parseSha256 = (text: string): string | undefined =>
+  sha256Pattern.test(text) ? text.toLowerCase() : undefined
+
+export const sha256Pattern = /^[0-9a-fA-F]{64}$/
 
 /** `80%` as 80. */
 export function parsePercent(text: string): number | undefined {
-  const percent = Number(/^(\d{1,3})%$/.exec(text)?.[1])
-  return percent >= 1 && percent <= 100 ? percent : undefined
+  return percentPattern.test(text) ? Number.parseInt(text, 10) : undefined
 }
 
+export const percentPattern = /^(?:0{0,2}[1-9]|0?[1-9]\d|100)%$/
+
 /** The name of an environment variable. */
-export function parseVariableName(text: string): string | undefined {
-  return /^[A-Z_][A-Z0-9_]{0,127}$/.test(text) ? text : undefined
-}
+export const variablePattern = /^[A-Z_][A-Z0-9_]{0,127}$/
 
 /** An http or https URL, as written by `URL`; undefined with credentials or a fragment in it. */
 export function parseHttpUrl(text: string): URL | undefined {
@@ -75,6 +79,9 @@ export function parseHttpUrl(text: string): URL | undefined {
   const url = new URL(text)
   return url.username === '' && url.password === '' && url.hash === '' ? url : undefined
 }
+
+/** As much of `parseHttpUrl` as a pattern can say. */
+export const urlSchema = { maxLength: 2_048, pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/@?#\\s]+[^#\\s]*$' }
 
 /** Scheme, host and port, for an upstream that gets the request's own path. */
 export function parseOrigin(text: string): string | undefined {
@@ -85,6 +92,7 @@ export function parseOrigin(text: string): string | undefined {
 /** A host name or IP address without a port, lower case, or `*`. */
 export function parseHost(text: string): string | undefined {
   const host = text.toLowerCase()
-  if (host === '*') return host
-  return /^(?:[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])$/.test(host) ? host : undefined
+  return hostPattern.test(host) ? host : undefined
 }
+
+export const hostPattern = /^(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])$/

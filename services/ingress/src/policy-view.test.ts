@@ -1,6 +1,6 @@
 import { type Entity, putEntity } from '@weir/policy/entities.ts'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
-import { createPolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from './policy-view.ts'
 
@@ -18,7 +18,7 @@ routes: [{ match: "GET /a/:id" }, { match: GET /search, limits: [search] }]
 )
 
 function live() {
-  const state = createPolicyState()
+  const state = new PolicyState()
   if (file.kind === 'problems' || state.load(file.entities).kind === 'problems') throw new Error('a wrong policy')
   const policy = createLivePolicy(state.policy)
   const put = (kind: Entity['kind'], name: string, body: Entity['body']) => {

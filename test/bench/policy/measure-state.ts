@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { putEntity } from '@weir/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import {
   decodedEntities,
   encodedEntities,
@@ -45,7 +45,7 @@ function change(state: PolicyState, ...changed: readonly ReturnType<typeof entit
 
 /** A limit and a route edited among 10,000 routes, which is as many as a policy has. */
 function measureRoutes(): Pick<StateFigures, 'putLimitOfRoutesMillis' | 'putRouteMillis'> {
-  const state = createPolicyState()
+  const state = new PolicyState()
   state.load(manyRoutes())
   return {
     putLimitOfRoutesMillis: timed(10, (n) =>
@@ -59,7 +59,7 @@ function measure(source: string): StateFigures {
   const blocks = source === 'lines' ? encodedEntities() : []
   collectGarbage()
   const before = process.memoryUsage()
-  const state = createPolicyState()
+  const state = new PolicyState()
   const cpu = process.cpuUsage()
   const loadSeconds = timed(1, () => state.load(source === 'lines' ? decodedEntities(blocks) : entities())) / 1_000
   const { user, system } = process.cpuUsage(cpu)

@@ -14,7 +14,7 @@ const local: Layer = { packages: ['@weir/runtime'], libraries: [], node: 'all' }
 /** Arrows point inwards: services → kafka, redis, clickhouse → contracts → policy → core. Services meet in Kafka, never in an import. */
 export const layers: Readonly<Record<string, Layer>> = {
   '@weir/core': { packages: [], libraries: ['temporal-polyfill'], node: 'hashes' },
-  '@weir/policy': { packages: ['@weir/core'], libraries: ['temporal-polyfill', 'yaml'], node: 'hashes' },
+  '@weir/policy': { packages: ['@weir/core'], libraries: ['ipaddr.js', 'temporal-polyfill', 'yaml'], node: 'hashes' },
   // Readers of other limiters' files: what they find is written as a policy.
   '@weir/import': { packages: ['@weir/policy'], libraries: ['yaml'], node: 'hashes' },
   '@weir/contracts': { packages: ['@weir/core', '@weir/policy'], libraries: [], node: 'hashes' },

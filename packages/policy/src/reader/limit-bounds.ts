@@ -1,25 +1,26 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { type Fields, windowMsMax } from './limit-settings.ts'
-import type { Place, PolicyReader } from './policy-reader.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
 /** Two cells are weighted by whole numbers below 2^53: window in milliseconds × units, see lua/algorithms/sliding-window.lua. */
 const slidingWindowMsMax = 86_400_000
 /** The log keeps 8 bytes for every unit: 80 kB a subject, and a change of size rewrites them in one step. */
-const slidingLogSizeMax = 10_000
+export const slidingLogSizeMax = 10_000
 /** The bucket's time is kept as a fraction with the size as its denominator, in 32 bits and with products below 2^53. */
 const tokenBucketUnitsMax = 90_000_000
 
 const dayMs = 86_400_000
+/** The longest `window`: an empty bucket must be full again within it. */
+const windowMsMax = 366 * dayMs
 const inDays = (ms: number) => `${ms / dayMs}d`
 
 /**
  * Whether the limit is one that its algorithm decides exactly; adds a problem with the reason if it is not. `fields` are
- * what was written of it; what is wrong by its default is told at `place`.
+ * what was written of it; what is wrong by its default is reported at `at`.
  */
-export function isWithinBounds(reader: PolicyReader, place: Place, fields: Fields, limit: Limit): boolean {
+export function isWithinBounds(reader: PolicyReader, at: SourcePosition, fields: Fields, limit: Limit): boolean {
   const refuse = (key: string, message: string): false => {
     const field = fields.get(key)
-    if (field === undefined) reader.problemAtKey(place, `${key}: ${message}`)
+    if (field === undefined) reader.problemAtKey(at, `${key}: ${message}`)
     else reader.problem(field, message)
     return false
   }

@@ -1,6 +1,7 @@
+import type { PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
 import type { PolicyProblem } from '../policy-problem.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { readEndpoints } from './read-endpoints.ts'
 import { readIdentity } from './read-identity.ts'
 import { readLimits } from './read-limits.ts'
@@ -12,9 +13,6 @@ import { readUpstreams } from './read-upstreams.ts'
 import { readWatches } from './read-watches.ts'
 import { TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
-import { WordingReader } from './wording-reader.ts'
-
-export { formatProblem, type PolicyProblem } from '../policy-problem.ts'
 
 export type ParsedPolicy =
   /** `written`: names and values of a section as JSON has them, with nothing filled in; of a list by number. */
@@ -34,46 +32,34 @@ const sections = [
  * or all its problems come back at once, in the order of the file; `fileName` is only for their text.
  */
 export function parsePolicy(text: string, fileName: string): ParsedPolicy {
-  return parseEdited(text, fileName, emptyPolicy)
-}
-
-/** As `parsePolicy`; limits and plans that are as they were in `before` are the same objects. */
-export function parseEdited(text: string, fileName: string, before: Policy): ParsedPolicy {
   const reader = new TextReader(fileName)
   const root = reader.open(text)
-  const policy = root === undefined ? undefined : readPolicy(reader, root, before, {})
+  const policy = root === undefined ? undefined : readPolicy(reader, root, emptyPolicy, {})
   const { problems } = reader
   if (problems.length > 0 || policy === undefined || root === undefined) return { kind: 'problems', problems }
-  const written = reader.map(root, 'a policy')
-  const entries = (section: string) => {
-    const place = written?.get(section)
-    return place === undefined ? [] : reader.written(place)
+  const sectionsAt = reader.map(root, 'a policy')
+  const written = (section: string) => {
+    const at = sectionsAt?.get(section)
+    return at === undefined ? [] : reader.written(at)
   }
-  return { kind: 'policy', policy, written: entries }
+  return { kind: 'policy', policy, written }
 }
 
 /**
- * As `parseEdited`, of what the text would say; undefined when something is wrong with it. Sections that are kept say
- * what they said in `before`, and are not in `value`.
+ * As `parsePolicy`, of values that a text would say; problems have paths and no lines. Limits and plans that are as they
+ * were in `before` are the same objects. Sections that are kept say what they said in `before`, and are not in `value`.
  */
-export function readEdited(
+export function readValues(
   value: PolicyValue,
   before: Policy,
   kept: { readonly upstreams: boolean; readonly routes: boolean },
-): Policy | undefined {
+): { readonly policy: Policy | undefined; readonly problems: readonly PolicyFault[] } {
   const reader = new ValueReader()
   const policy = readPolicy(reader, reader.open(value), before, {
     upstreams: kept.upstreams ? before.upstreams : undefined,
     routes: kept.routes ? (known) => keepRoutes(reader, before.routes, known) : undefined,
   })
-  return reader.isRight ? policy : undefined
-}
-
-/** What `readEdited` finds wrong, in words, and the paths of entities by the number that stands for a line in them. */
-export function wordProblems(value: PolicyValue, before: Policy) {
-  const reader = new WordingReader()
-  readPolicy(reader, reader.open(value), before, {})
-  return { problems: reader.problems, entities: reader.entities }
+  return { policy: reader.problemCount > 0 ? undefined : policy, problems: reader.problems }
 }
 
 interface Kept {
@@ -83,25 +69,27 @@ interface Kept {
 
 /** Nobody and nothing: what is in force before there is a policy. */
 export const emptyPolicy: Policy = {
-  ...{ plans: new Map(), limits: new Map(), limitsForAll: [], routes: [], upstreams: new Map() },
-  ...{
-    subjects: new Map(),
-    keys: new Map(),
-    endpoints: new Map(),
-    watches: new Map(),
-    identity: defaultIdentity,
-    tokens: new Map(),
-  },
+  plans: new Map(),
+  limits: new Map(),
+  limitsForAll: [],
+  routes: [],
+  upstreams: new Map(),
+  subjects: new Map(),
+  keys: new Map(),
+  endpoints: new Map(),
+  watches: new Map(),
+  identity: defaultIdentity,
+  tokens: new Map(),
 }
 
-function readPolicy(reader: PolicyReader, root: Place, before: Policy, kept: Kept): Policy | undefined {
+function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
   const fields = reader.fields(root, 'a policy', sections, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')
   if (version !== undefined && reader.scalar(version) !== 1)
     reader.problem(version, 'must be 1, the only version there is')
   // A section that is empty, say because all of it is commented out, is as good as one left out.
-  const section = <T>(name: string, read: (field: Field) => T, none: T): T => {
+  const section = <T>(name: string, read: (at: SourcePosition) => T, none: T): T => {
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }

@@ -1,111 +1,192 @@
+import type { PolicyFault } from '../entities.ts'
 import { didYouMean } from '../suggest.ts'
 
-/** As many as problems that are kept (text-reader.ts). */
+/** Kept problems end here: a policy with more is wrong as a whole, and nobody reads a longer list. */
+const problemsMax = 200
+/** As many as problems that are kept. */
 const suggestionsMax = 200
+/** Longest quotation of a wrong value in a message. */
+const quotedLengthMax = 40
 
-/** A value of the policy with where it stands, for messages. */
-export interface Place {
-  readonly path: string
-  /** Only the reader that gave the place knows what it is. */
+/** A value of the policy with its position in the source, for messages. */
+export interface SourcePosition {
+  /** The map or list that holds the value; undefined for the whole policy. */
+  readonly parent: SourcePosition | undefined
+  /** The name in a map, or the index in a list. */
+  readonly key: string | number
+  /** Only the reader that made the position knows what it is. */
   readonly node: unknown
-  /** Offset of the value; of its key when the value is empty. */
+  /** Offset of the value; of its key when the value is empty. Always 0 without a text. */
   readonly valueOffset: number
-  /** Offset of the key before the value; of the value itself in a list. */
+  /** Offset of the key before the value; of the value itself in a list. Always 0 without a text. */
   readonly keyOffset: number
 }
 
-export interface Field extends Place {
-  readonly key: string
+/** The entries of a map, by name. */
+export type Fields = ReadonlyMap<string, SourcePosition>
+
+/** A problem with the offset by which problems are ordered. */
+interface FoundProblem extends PolicyFault {
+  readonly offset: number
 }
 
 /**
- * Reads values and collects every problem, instead of stopping at the first. A reading method gives undefined exactly when
- * it has added a problem. TextReader reads YAML and words the problems; ValueReader reads JSON's values, a hundred times as fast.
+ * Reads values and collects every problem, instead of stopping at the first. A reading method returns undefined exactly when
+ * it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
  */
 export abstract class PolicyReader {
+  readonly #problems: FoundProblem[] = []
+  #left = 0
   #suggestions = 0
 
-  /** `; did you mean …?` for the first problems of a text: nobody reads more, and each costs a look at all the names. */
+  /** How many problems were found so far: a value is right if reading it has found none. */
+  get problemCount(): number {
+    return this.#problems.length + this.#left
+  }
+
+  /** At most 200 problems, in the order of the source, and the number of the others. */
+  protected get sortedProblems(): readonly FoundProblem[] {
+    const sorted = this.#problems.toSorted((a, b) => a.offset - b.offset)
+    const last = sorted.at(-1)
+    if (this.#left === 0 || last === undefined) return sorted
+    return [...sorted, { ...last, path: '', message: `and ${this.#left} more problems` }]
+  }
+
+  protected add(offset: number, path: string, message: string): undefined {
+    if (this.problemCount < problemsMax) this.#problems.push({ offset, path, message })
+    else this.#left += 1
+  }
+
+  /** `; did you mean …?` for the first problems of a text: nobody reads more, and each compares all the names. */
   near(word: string, known: Iterable<string>): string {
     this.#suggestions += 1
     return this.#suggestions > suggestionsMax ? '' : didYouMean(word, known)
   }
 
-  /** A problem with a value. */
-  abstract problem(place: Place, message: string): undefined
+  /** Adds a problem with a value. */
+  problem(at: SourcePosition, message: string): undefined {
+    return this.add(at.valueOffset, pathOf(at), message)
+  }
 
-  /** A problem with a name, or with something missing below it. */
-  abstract problemAtKey(place: Place, message: string): undefined
+  /** Adds a problem with a name, or with something missing below it. */
+  problemAtKey(at: SourcePosition, message: string): undefined {
+    return this.add(at.keyOffset, pathOf(at), message)
+  }
 
-  /** A problem with a value of which something else was expected. */
-  protected abstract wrong(place: Place, message: string, hint?: string): undefined
+  /** Adds a problem with a value of which something else was expected. */
+  wrong(at: SourcePosition, message: string, hint = ''): undefined {
+    return this.problem(at, `${message}, but is ${this.describe(at)}${hint}`)
+  }
 
-  abstract lineOf(place: Place): number
+  /** How messages show the value. */
+  protected abstract describe(at: SourcePosition): string
 
-  abstract isEmpty(place: Place): boolean
+  /** Undefined without a text. */
+  protected abstract lineOf(at: SourcePosition): number | undefined
+
+  /** `on line 12`, or without a text `at limits.minute`. */
+  where(at: SourcePosition): string {
+    const line = this.lineOf(at)
+    return line === undefined ? `at ${pathOf(entityOf(at))}` : `on line ${line}`
+  }
+
+  /** ` (line 12)`, or nothing without a text. */
+  lineNote(at: SourcePosition): string {
+    const line = this.lineOf(at)
+    return line === undefined ? '' : ` (line ${line})`
+  }
+
+  abstract isEmpty(at: SourcePosition): boolean
 
   /** Name and value of every entry; a name that is written twice is a problem with both lines, and its first entry stays. */
-  abstract map(place: Place, what: string): ReadonlyMap<string, Field> | undefined
+  abstract map(at: SourcePosition, what: string): Fields | undefined
 
-  abstract list(place: Place, what: string): readonly Place[] | undefined
+  abstract list(at: SourcePosition, what: string): readonly SourcePosition[] | undefined
 
   /** A text, number, boolean or null; undefined for anything else. */
-  abstract scalar(place: Place): unknown
+  abstract scalar(at: SourcePosition): unknown
 
   /** A scalar as written, whatever it is taken for. */
-  protected abstract source(place: Place): string | undefined
+  protected abstract source(at: SourcePosition): string | undefined
 
   /** The entries of a map whose keys are fixed: any other is a problem, and so is a missing one of `required`. */
-  fields(place: Place, what: string, known: readonly string[], required: readonly string[]) {
-    const fields = this.map(place, `${what} (a map of its keys)`)
+  fields(
+    at: SourcePosition,
+    what: string,
+    known: readonly string[],
+    required: readonly string[] = [],
+  ): Fields | undefined {
+    const fields = this.map(at, `${what} (a map of its keys)`)
     if (fields === undefined) return undefined
-    for (const field of fields.values()) {
-      if (known.includes(field.key)) continue
-      this.problemAtKey(field, `is not a key of ${what}${this.near(field.key, known)}`)
+    for (const [name, field] of fields) {
+      if (known.includes(name)) continue
+      this.problemAtKey(field, `is not a key of ${what}${this.near(name, known)}`)
     }
-    for (const name of required) {
-      const field = fields.get(name)
-      if (field === undefined) this.problemAtKey(place, `needs \`${name}\``)
-    }
+    for (const name of required) if (!fields.has(name)) this.problemAtKey(at, `needs \`${name}\``)
     return fields
   }
 
   /** A text that `read` understands; `what` says what would have been right. */
-  text<T = string>(place: Place, what: string, read: (text: string) => T | undefined): T | undefined {
-    const value = this.scalar(place)
+  text<T = string>(at: SourcePosition, what: string, read: (text: string) => T | undefined): T | undefined {
+    const value = this.scalar(at)
     const result = typeof value === 'string' ? read(value) : undefined
-    return result ?? this.wrong(place, `must be ${what}`)
+    return result ?? this.wrong(at, `must be ${what}`)
   }
 
   /** As written, and never repeated in a message: for values that may turn out to be secret. */
-  secretText<T>(place: Place, what: string, read: (text: string) => T | undefined): T | undefined {
-    const text = this.source(place)
+  secretText<T>(at: SourcePosition, what: string, read: (text: string) => T | undefined): T | undefined {
+    const text = this.source(at)
     const result = text === undefined ? undefined : read(text)
-    return result ?? this.problem(place, `must be ${what}`)
+    return result ?? this.problem(at, `must be ${what}`)
   }
 
-  integer(place: Place, min: number, max: number): number | undefined {
-    const value = this.scalar(place)
+  integer(at: SourcePosition, min: number, max: number): number | undefined {
+    const value = this.scalar(at)
     if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value
-    return this.wrong(place, `must be a whole number from ${min} to ${max}`)
+    return this.wrong(at, `must be a whole number from ${min} to ${max}`)
   }
 
-  boolean(place: Place): boolean | undefined {
-    const value = this.scalar(place)
-    return typeof value === 'boolean' ? value : this.wrong(place, 'must be true or false')
-  }
-
-  oneOf<const T extends string>(place: Place, options: readonly T[]): T | undefined {
-    const value = this.scalar(place)
+  oneOf<const T extends string>(at: SourcePosition, options: readonly T[]): T | undefined {
+    const value = this.scalar(at)
     const option = options.find((candidate) => candidate === value)
     if (option !== undefined) return option
     const hint = typeof value === 'string' ? this.near(value, options) : ''
-    return this.wrong(place, `must be one of ${options.join(', ')}`, hint)
+    return this.wrong(at, `must be one of ${options.join(', ')}`, hint)
+  }
+
+  /** What the name stands for; undefined also for what is there but wrong, which is a problem at its own position. */
+  find<T>(
+    at: SourcePosition,
+    kind: 'limit' | 'plan' | 'upstream',
+    name: string,
+    all: ReadonlyMap<string, T>,
+  ): T | undefined {
+    if (all.has(name)) return all.get(name)
+    return this.problem(at, `there is no ${kind} ${JSON.stringify(name)}${this.near(name, all.keys())}`)
   }
 }
 
+/** `limits.minute.size`, `routes[0].match`; empty for the whole policy. */
+function pathOf({ parent, key }: SourcePosition): string {
+  if (parent === undefined) return ''
+  return typeof key === 'number' ? `${pathOf(parent)}[${key}]` : pathBelow(pathOf(parent), key)
+}
+
 /** The path of an entry: with a dot, or quoted where its name has more than letters. */
-export function pathOf(parent: string, name: string): string {
+export function pathBelow(parent: string, name: string): string {
   if (!/^[\w-]{1,128}$/.test(name)) return `${parent}[${JSON.stringify(name.slice(0, 128))}]`
   return parent === '' ? name : `${parent}.${name}`
+}
+
+/** The entry of a section that holds the value. */
+function entityOf(at: SourcePosition): SourcePosition {
+  let entity = at
+  while (entity.parent?.parent?.parent !== undefined) entity = entity.parent
+  return entity
+}
+
+/** A wrong text, number or boolean as messages show it. */
+export function quoted(value: unknown, written = String(value)): string {
+  const text = typeof value === 'string' ? JSON.stringify(value) : written
+  return text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
 }

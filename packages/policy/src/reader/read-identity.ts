@@ -1,99 +1,130 @@
-import { defaultIdentity, type Identity, type Plan, type TrustedHeaders } from '../policy.ts'
+import { defaultIdentity, type Identity, type TrustedHeaders } from '../policy.ts'
 import { parseCidr } from './parse-cidr.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { readHeaderName } from './read-header-name.ts'
-import { readJwtIssuers } from './read-jwt.ts'
-import { readPlanName } from './read-plan-name.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { issuerList, readIssuers } from './read-jwt.ts'
+import { type Plans, planName, planOf } from './read-plans.ts'
+import * as t from './value-types.ts'
 
-/** Headers looked at for a key: each is one more to hash for every stranger. */
+/** Headers in which a key is looked for: each is one more to hash for every unauthenticated request. */
 const keyHeadersMax = 8
-/** Blocks of one list: every request from a peer may be held against all of them. */
+/** Blocks of one list: every request from a peer may be compared with all of them. */
 const cidrsMax = 1_000
 
-type Plans = ReadonlyMap<string, Plan | undefined>
+/** They frame the message, belong to one hop, or say where it came from: none is a caller's credential. */
+const framing = [
+  ...['connection', 'content-encoding', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'te'],
+  ...['proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'trailer', 'transfer-encoding', 'upgrade'],
+  ...['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'],
+]
+const cookies = ['cookie', 'set-cookie']
 
-const identityKeys = ['keyHeaders', 'keyQuery', 'jwt', 'trustedHeaders', 'trustedProxies', 'anonymous', 'unknown']
+/** The name of a header, in lower case, that may say who calls. */
+const headerName = t.checked(
+  t.matching('the name of a header', /^[\w!#$%&'*+.^`|~-]{1,64}$/),
+  (written, reader, at) => {
+    const name = written.toLowerCase()
+    if (cookies.includes(name)) {
+      const why = 'so that any page could call in the name of its visitors'
+      return reader.problem(at, `browsers send cookies unasked, ${why}`)
+    }
+    if (framing.includes(name)) return reader.problem(at, `the header ${name} is of the connection, not of the caller`)
+    return name
+  },
+  { not: { enum: [...cookies, ...framing] } },
+)
+
+const cidr = t.checked(
+  t.anyText('an address or a block of them such as 10.0.0.0/8'),
+  (written, reader, at) => {
+    const parsed = parseCidr(written)
+    return parsed.kind === 'wrong' ? reader.problem(at, parsed.why) : parsed.cidr
+  },
+  { pattern: '^[0-9a-fA-F:.]{2,45}(/[0-9]{1,3})?$' },
+)
+const cidrList = (min: number) =>
+  t.list('a list of addresses such as [127.0.0.1/32, 10.0.0.0/8]', cidr, {
+    min,
+    max: cidrsMax,
+    wrongCount: (count) =>
+      count === 0
+        ? 'names no address: leave `trustedHeaders` out if nobody is to be believed'
+        : `has ${count} entries; there are at most ${cidrsMax}`,
+    nameOf: String,
+  })
+
+const trustedHeaders = t.object('trustedHeaders', {
+  from: t.required('Addresses of peers that are believed.', cidrList(1)),
+  subject: t.required('Header with the subject.', headerName),
+  planHeader: t.optional('Header with the plan.', headerName),
+  plan: t.optional('Plan of subjects that the policy does not have.', planName),
+})
+
+const keyHeaders = t.list('a list of header names such as [authorization, x-api-key]', headerName, {
+  max: keyHeadersMax,
+  wrongCount: (count) => `names ${count} headers; a key is looked for in at most ${keyHeadersMax}`,
+  nameOf: String,
+})
+const parameter = t.matching('a name of 1 to 64 letters, digits, -, _ or .', /^[\w.-]{1,64}$/)
+const foundTrustedHeaders = { schema: trustedHeaders.schema, read: trustedHeaders.find }
+
+export const identity = t.object('identity', {
+  keyHeaders: t.orEmpty(
+    t.optional(
+      'Headers that may carry a key, in the order they are looked at. Default: [authorization, x-api-key].',
+      keyHeaders,
+    ),
+  ),
+  keyQuery: t.orEmpty(t.optional('Query parameter that may carry a key; off unless named.', parameter)),
+  jwt: t.orEmpty(t.optional('Who signs tokens of callers.', issuerList)),
+  trustedHeaders: t.orEmpty(
+    t.optional('Headers in which proxies that have authenticated the caller name it.', foundTrustedHeaders),
+  ),
+  trustedProxies: t.orEmpty(
+    t.optional("Addresses of the proxies in front, whose word on the caller's address is taken.", cidrList(0)),
+  ),
+  anonymous: t.orEmpty(t.optional('Plan of callers without a credential; without it they are refused.', planName)),
+  unknown: t.orEmpty(
+    t.optional(
+      'Plan of subjects that the policy does not have and a token names at the check API or over gRPC; without it they are refused.',
+      planName,
+    ),
+  ),
+})
 
 /** How callers are told apart; what is wrong in it falls back to the default, beside its problem. */
-export function readIdentity(reader: PolicyReader, place: Place, plans: Plans): Identity {
-  const fields = reader.fields(place, 'identity', identityKeys, [])
-  if (fields === undefined) return defaultIdentity
-  const read = <T>(name: string, of: (field: Field) => T | undefined): T | undefined => {
-    const field = fields.get(name)
-    return field === undefined || reader.isEmpty(field) ? undefined : of(field)
-  }
-  const keyHeaders = read('keyHeaders', (at) => readKeyHeaders(reader, at)) ?? defaultIdentity.keyHeaders
-  const jwt = read('jwt', (at) => readJwtIssuers(reader, at, plans)) ?? []
-  const trustedHeaders = read('trustedHeaders', (at) => readTrustedHeaders(reader, at, plans, keyHeaders))
+export function readIdentity(reader: PolicyReader, at: SourcePosition, plans: Plans): Identity {
+  const found = identity.find(reader, at)
+  if (found === undefined) return defaultIdentity
+  const { fields, values } = found
+  const headers = values.keyHeaders ?? defaultIdentity.keyHeaders
   return {
-    keyHeaders,
-    keyQuery: read('keyQuery', (at) => reader.text(at, 'a name of 1 to 64 letters, digits, -, _ or .', parseParameter)),
-    jwt,
-    trustedHeaders,
-    trustedProxies: read('trustedProxies', (at) => readCidrs(reader, at)) ?? [],
-    anonymousPlan: read('anonymous', (at) => readPlanName(reader, at, plans)),
-    unknownPlan: read('unknown', (at) => readPlanName(reader, at, plans)),
+    keyHeaders: headers,
+    keyQuery: values.keyQuery,
+    jwt: values.jwt === undefined ? [] : readIssuers(reader, values.jwt, plans),
+    trustedHeaders:
+      values.trustedHeaders === undefined ? undefined : readTrusted(reader, values.trustedHeaders, plans, headers),
+    trustedProxies: values.trustedProxies ?? [],
+    anonymousPlan: planOf(reader, fields, values, 'anonymous', plans),
+    unknownPlan: planOf(reader, fields, values, 'unknown', plans),
   }
 }
 
-const parseParameter = (text: string) => (/^[\w.-]{1,64}$/.test(text) ? text : undefined)
-
-function readKeyHeaders(reader: PolicyReader, field: Field): readonly string[] | undefined {
-  const items = reader.list(field, 'a list of header names such as [authorization, x-api-key]')
-  if (items === undefined) return undefined
-  if (items.length > keyHeadersMax) {
-    return reader.problem(field, `names ${items.length} headers; a key is looked for in at most ${keyHeadersMax}`)
-  }
-  const names = new Set<string>()
-  for (const item of items) {
-    const name = readHeaderName(reader, item)
-    if (name === undefined) continue
-    if (names.has(name)) reader.problem(item, `${name} is named twice`)
-    names.add(name)
-  }
-  return [...names]
-}
-
-function readTrustedHeaders(
+function readTrusted(
   reader: PolicyReader,
-  field: Field,
+  { fields, values }: { readonly fields: Fields; readonly values: t.FoundValues<typeof trustedHeaders.members> },
   plans: Plans,
-  keyHeaders: readonly string[],
+  keys: readonly string[],
 ): TrustedHeaders | undefined {
-  const known = ['from', 'subject', 'planHeader', 'plan']
-  const fields = reader.fields(field, 'trustedHeaders', known, ['from', 'subject'])
-  const [fromAt, subjectAt] = [fields?.get('from'), fields?.get('subject')]
-  const [planHeaderAt, planAt] = [fields?.get('planHeader'), fields?.get('plan')]
-  const from = fromAt === undefined ? undefined : readCidrs(reader, fromAt)
-  if (fromAt !== undefined && from?.length === 0) {
-    reader.problem(fromAt, 'names no address: leave `trustedHeaders` out if nobody is to be believed')
-  }
-  const subject = subjectAt === undefined ? undefined : readHeaderName(reader, subjectAt)
-  const planHeader = planHeaderAt === undefined ? undefined : readHeaderName(reader, planHeaderAt)
-  const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, plans)
-  for (const [name, at] of [[subject, subjectAt] as const, [planHeader, planHeaderAt] as const]) {
-    if (name === undefined || at === undefined || !keyHeaders.includes(name)) continue
+  const { from, subject, planHeader } = values
+  const plan = planOf(reader, fields, values, 'plan', plans)
+  for (const key of ['subject', 'planHeader'] as const) {
+    const [at, name] = [fields.get(key), values[key]]
+    if (at === undefined || name === undefined || !keys.includes(name)) continue
     reader.problem(at, `${name} carries a key already; a header has one meaning`)
   }
+  const planHeaderAt = fields.get('planHeader')
   if (planHeaderAt !== undefined && planHeader !== undefined && planHeader === subject) {
     reader.problem(planHeaderAt, `${planHeader} names the subject already; a header has one meaning`)
   }
   return from === undefined || subject === undefined ? undefined : { from, subject, planHeader, plan }
-}
-
-function readCidrs(reader: PolicyReader, field: Field): readonly string[] | undefined {
-  const items = reader.list(field, 'a list of addresses such as [127.0.0.1/32, 10.0.0.0/8]')
-  if (items === undefined) return undefined
-  if (items.length > cidrsMax)
-    return reader.problem(field, `has ${items.length} entries; there are at most ${cidrsMax}`)
-  const cidrs = new Set<string>()
-  for (const item of items) {
-    const text = reader.text(item, 'an address or a block of them such as 10.0.0.0/8', (value) => value)
-    const parsed = text === undefined ? undefined : parseCidr(text)
-    if (parsed?.kind === 'wrong') reader.problem(item, parsed.why)
-    if (parsed?.kind !== 'cidr') continue
-    if (cidrs.has(parsed.cidr)) reader.problem(item, `${parsed.cidr} is named twice`)
-    cidrs.add(parsed.cidr)
-  }
-  return [...cidrs]
 }

@@ -1,91 +1,83 @@
-import type { JwtIssuer, Plan } from '../policy.ts'
-import { parseHttpUrl } from '../policy-values.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { readPlanName } from './read-plan-name.ts'
+import type { JwtIssuer } from '../policy.ts'
+import { parseHttpUrl, urlSchema } from '../policy-values.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { type Plans, planName, planOf } from './read-plans.ts'
+import * as t from './value-types.ts'
 
 /** Issuers: the keys of each are fetched and kept, and few APIs have callers from more. */
 const issuersMax = 16
 
-/** Only asymmetric ones: with a shared secret whoever can check a token can make one. */
-const jwtAlgorithms = [
-  ...(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const),
-  ...(['ES256', 'ES384', 'ES512', 'EdDSA'] as const),
-] as const
-const defaultAlgorithms = ['RS256', 'ES256']
+/** Only asymmetric ones: with a shared secret, whoever can check a token can make one. */
+const rsa = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const
+const algorithms = [...rsa, 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
+const algorithm = t.oneOf(algorithms)
 
-const issuerKeys = [
-  ...['issuer', 'jwksUrl', 'audience', 'algorithms', 'subjectClaim', 'planClaim', 'plan', 'allowPrivate'],
-]
-
-type Plans = ReadonlyMap<string, Plan | undefined>
-
-/** Those that are right. No issuer stands twice: a token names its issuer and nothing else to choose by. */
-export function readJwtIssuers(reader: PolicyReader, field: Field, plans: Plans): readonly JwtIssuer[] {
-  const items = reader.list(field, 'a list of issuers such as [{ issuer: …, jwksUrl: … }]') ?? []
-  if (items.length > issuersMax) reader.problem(field, `has ${items.length} issuers; there are at most ${issuersMax}`)
-  const issuers: JwtIssuer[] = []
-  const seen = new Map<string, Place>()
-  for (const item of items.slice(0, issuersMax)) {
-    const fields = reader.fields(item, 'an issuer', issuerKeys, ['issuer', 'jwksUrl'])
-    if (fields === undefined) continue
-    const issuer = readIssuer(reader, fields, plans)
-    const at = fields.get('issuer')
-    const before = issuer === undefined ? undefined : seen.get(issuer.issuer)
-    if (issuer === undefined || at === undefined) continue
-    if (before === undefined) seen.set(issuer.issuer, at)
-    else reader.problem(at, `the same issuer is on line ${reader.lineOf(before)}`)
-    issuers.push(issuer)
-  }
-  return issuers
+/** Names of symmetric algorithms and `none` are told why they are not taken. */
+const signing = {
+  schema: algorithm.schema,
+  read(reader: PolicyReader, at: SourcePosition) {
+    const written = reader.scalar(at)
+    if (typeof written !== 'string' || !/^(?:none|HS\d+)$/i.test(written)) return algorithm.read(reader, at)
+    return reader.problem(at, `${written} does not show who has signed; take one of ${algorithms.join(', ')}`)
+  },
 }
 
-function readIssuer(reader: PolicyReader, fields: ReadonlyMap<string, Field>, plans: Plans): JwtIssuer | undefined {
-  const read = <T>(name: string, of: (field: Field) => T | undefined, otherwise: T): T | undefined => {
-    const field = fields.get(name)
-    return field === undefined ? otherwise : of(field)
-  }
-  const token = (what: string) => (at: Field) => reader.text(at, what, parseToken)
-  const claim = token('the name of a claim')
-  const issuer = read<string | undefined>('issuer', token('the `iss` of its tokens, as they have it'), undefined)
-  const audience = read<string | undefined>('audience', token('the `aud` of tokens for this API'), undefined)
-  const algorithms = read('algorithms', (at) => readAlgorithms(reader, at), defaultAlgorithms)
-  const subjectClaim = read('subjectClaim', claim, 'sub')
-  const planClaim = read<string | undefined>('planClaim', claim, undefined)
-  const plan = read<Plan | undefined>('plan', (at) => readPlanName(reader, at, plans), undefined)
-  const allowPrivate = read('allowPrivate', (at) => reader.boolean(at), false)
-  const jwksUrl = read<string | undefined>('jwksUrl', (at) => readJwksUrl(reader, at, allowPrivate ?? false), undefined)
-  if (issuer === undefined || jwksUrl === undefined || algorithms === undefined) return undefined
-  if (subjectClaim === undefined || allowPrivate === undefined) return undefined
-  return { issuer, jwksUrl, audience, algorithms, subjectClaim, planClaim, plan, allowPrivate }
-}
+const token = (what: string) => t.matching(what, /^[\x21-\x7e]{1,512}$/)
+const claim = token('the name of a claim')
 
-const parseToken = (text: string) => (/^[\x21-\x7e]{1,512}$/.test(text) ? text : undefined)
+const issuer = t.object(
+  'an issuer',
+  {
+    issuer: t.required('The `iss` of its tokens.', token('the `iss` of its tokens, as they have it')),
+    jwksUrl: t.required(
+      'Where its public keys are.',
+      t.secretText('an https URL without credentials and fragment', parseHttpUrl, urlSchema),
+    ),
+    audience: t.optional('Required of a token if given.', token('the `aud` of tokens for this API')),
+    algorithms: t.withDefault(
+      'Default: [RS256, ES256].',
+      t.list('a list such as [RS256, ES256]', signing, {
+        min: 1,
+        wrongCount: () => 'names no algorithm: no token could be right',
+        nameOf: String,
+      }),
+      ['RS256', 'ES256'],
+    ),
+    subjectClaim: t.withDefault('The claim that names the subject. Default: sub.', claim, 'sub'),
+    planClaim: t.optional('The claim that names the plan of subjects that the policy does not have.', claim),
+    plan: t.optional('Plan of subjects that the policy does not have.', planName),
+    allowPrivate: t.withDefault('Allows keys at a loopback or private address, and http.', t.boolean, false),
+  },
+  // Keys come over https; over http only where addresses may be private.
+  t.implies({ not: t.has('allowPrivate', true) }, { properties: { jwksUrl: { pattern: '^[Hh][Tt][Tt][Pp][Ss]://' } } }),
+)
 
-function readJwksUrl(reader: PolicyReader, field: Field, allowPrivate: boolean): string | undefined {
-  const what = 'an https URL without credentials and fragment'
-  const url = reader.secretText(field, what, parseHttpUrl)
-  if (url === undefined || url.protocol === 'https:' || allowPrivate) return url?.href
-  return reader.problem(
-    field,
-    'must be https: whoever can answer in its place could sign as anybody (http only with `allowPrivate: true`)',
-  )
-}
+export const issuerList = t.list(
+  'a list of issuers such as [{ issuer: …, jwksUrl: … }]',
+  { schema: issuer.schema, read: issuer.find },
+  { max: issuersMax, wrongCount: (count) => `has ${count} issuers; there are at most ${issuersMax}` },
+)
 
-function readAlgorithms(reader: PolicyReader, field: Field): readonly string[] | undefined {
-  const items = reader.list(field, 'a list such as [RS256, ES256]')
-  if (items === undefined) return undefined
-  if (items.length === 0) return reader.problem(field, 'names no algorithm: no token could be right')
-  const names = new Set<string>()
-  for (const item of items) {
-    const written = reader.scalar(item)
-    if (typeof written === 'string' && /^(?:none|HS\d+)$/i.test(written)) {
-      reader.problem(item, `${written} does not show who has signed; take one of ${jwtAlgorithms.join(', ')}`)
-      continue
+/** Those that are right. No issuer occurs twice: a token names its issuer and nothing else to choose by. */
+export function readIssuers(
+  reader: PolicyReader,
+  found: NonNullable<ReturnType<typeof issuerList.read>>,
+  plans: Plans,
+): readonly JwtIssuer[] {
+  const seen = new Map<string, SourcePosition>()
+  return found.flatMap(({ fields, values }) => {
+    const plan = planOf(reader, fields, values, 'plan', plans)
+    const { issuer: name, jwksUrl, audience, algorithms: names, subjectClaim, planClaim, allowPrivate = false } = values
+    const [at, urlAt] = [fields.get('issuer'), fields.get('jwksUrl')]
+    if (urlAt !== undefined && jwksUrl !== undefined && jwksUrl.protocol !== 'https:' && !allowPrivate) {
+      const why = 'whoever can answer in its place could sign as anybody (http only with `allowPrivate: true`)'
+      reader.problem(urlAt, `must be https: ${why}`)
     }
-    const name = reader.oneOf(item, jwtAlgorithms)
-    if (name === undefined) continue
-    if (names.has(name)) reader.problem(item, `${name} is named twice`)
-    names.add(name)
-  }
-  return [...names]
+    const before = name === undefined ? undefined : seen.get(name)
+    if (at !== undefined && before !== undefined) reader.problem(at, `the same issuer is ${reader.where(before)}`)
+    else if (at !== undefined && name !== undefined) seen.set(name, at)
+    if (name === undefined || jwksUrl === undefined || names === undefined || subjectClaim === undefined) return []
+    const settings = { audience, algorithms: names, subjectClaim, planClaim, plan, allowPrivate }
+    return [{ issuer: name, jwksUrl: jwksUrl.href, ...settings }]
+  })
 }

@@ -1,57 +1,76 @@
 import type { ApiKey, Subject } from '../policy.ts'
-import { nameRule, parseName, parseSha256, parseTimeMs, timeRule } from '../policy-values.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import {
+  namePattern,
+  nameRule,
+  parseSha256,
+  parseTimeMs,
+  sha256Pattern,
+  timePattern,
+  timeRule,
+} from '../policy-values.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
 
 /** Hex digits of the hash that name a key which has no `id`: enough to tell it from any other, too few to be of use. */
 const keyIdDigits = 12
 /** Keys of one subject; rotation needs two, and every one is another way in. */
 export const keysPerSubjectMax = 100
+const hashRule = 'the SHA-256 of a key in 64 hex digits (never the key itself)'
 
 /** What names a key that has no `id`. */
 export const defaultKeyId = (sha256: string): string => sha256.slice(0, keyIdDigits)
 
-/** Reads the keys of all subjects of a policy. No hash and no id occurs twice, whoever has it. */
+const key = t.object('a key', {
+  sha256: t.required(
+    'SHA-256 of the whole key: printf %s KEY | sha256sum.',
+    t.secretText(hashRule, parseSha256, { pattern: sha256Pattern.source }),
+  ),
+  id: t.optional(
+    'Name of the key in records. Default: the first 12 digits of the hash.',
+    t.matching(nameRule, namePattern),
+  ),
+  expires: t.optional(
+    'From then on the key is not accepted: 2027-01-31T00:00:00Z.',
+    t.text(timeRule, parseTimeMs, { pattern: timePattern.source }),
+  ),
+})
+
+/** The `keys` of a subject, with their positions: whether a hash is another's too is known when all are read. */
+export const keyList = t.list(
+  'a list of keys such as [{ sha256: … }]',
+  { schema: key.schema, read: (reader, at) => key.find(reader, at) },
+  { max: keysPerSubjectMax, wrongCount: (count) => `has ${count} keys; a subject has at most ${keysPerSubjectMax}` },
+)
+
+type FoundKeys = NonNullable<ReturnType<typeof keyList.read>>
+
+/** The keys of all subjects of a policy. No hash and no id occurs twice, whichever subjects have it. */
 export class KeyRing {
   readonly byHash = new Map<string, ApiKey>()
   readonly #reader: PolicyReader
-  readonly #hashes = new Map<string, Place>()
-  readonly #ids = new Map<string, Place>()
+  readonly #hashes = new Map<string, SourcePosition>()
+  readonly #ids = new Map<string, SourcePosition>()
 
   constructor(reader: PolicyReader) {
     this.#reader = reader
   }
 
-  read(place: Field | undefined, subject: Subject | undefined): void {
-    if (place === undefined || this.#reader.isEmpty(place)) return
-    const items = this.#reader.list(place, 'a list of keys such as [{ sha256: … }]') ?? []
-    if (items.length > keysPerSubjectMax) {
-      this.#reader.problem(place, `has ${items.length} keys; a subject has at most ${keysPerSubjectMax}`)
-      return
-    }
-    for (const item of items) this.#readKey(item, subject)
-  }
-
-  #readKey(place: Place, subject: Subject | undefined): void {
-    const fields = this.#reader.fields(place, 'a key', ['sha256', 'id', 'expires'], ['sha256'])
-    const hashAt = fields?.get('sha256')
-    const idAt = fields?.get('id')
-    const expiresAt = fields?.get('expires')
-    const what = 'the SHA-256 of a key in 64 hex digits (never the key itself)'
-    const sha256 = hashAt === undefined ? undefined : this.#reader.secretText(hashAt, what, parseSha256)
-    const given = idAt === undefined ? '' : this.#reader.text(idAt, nameRule, parseName)
-    const expiresAtMs = expiresAt === undefined ? undefined : this.#reader.text(expiresAt, timeRule, parseTimeMs)
-    if (hashAt === undefined || sha256 === undefined || given === undefined) return
-    const id = given === '' ? defaultKeyId(sha256) : given
-    const sameHash = this.#hashes.get(sha256)
-    const sameId = this.#ids.get(id)
-    if (sameHash !== undefined) {
-      this.#reader.problem(hashAt, `the same key is on line ${this.#reader.lineOf(sameHash)}`)
-    } else if (sameId !== undefined) {
-      this.#reader.problem(idAt ?? hashAt, `the key on line ${this.#reader.lineOf(sameId)} has the id ${id} too`)
-    } else {
-      this.#hashes.set(sha256, hashAt)
-      this.#ids.set(id, idAt ?? hashAt)
-      if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs })
+  /** Takes the keys of one subject; `subject` is undefined where it is wrong itself. */
+  add(keys: FoundKeys, subject: Subject | undefined): void {
+    for (const { fields, values } of keys) {
+      const { sha256, id: given, expires } = values
+      const [hashAt, idAt] = [fields.get('sha256'), fields.get('id')]
+      if (hashAt === undefined || sha256 === undefined || (idAt !== undefined && given === undefined)) continue
+      const id = given ?? defaultKeyId(sha256)
+      const [sameHash, sameId] = [this.#hashes.get(sha256), this.#ids.get(id)]
+      if (sameHash !== undefined) this.#reader.problem(hashAt, `the same key is ${this.#reader.where(sameHash)}`)
+      else if (sameId !== undefined) {
+        this.#reader.problem(idAt ?? hashAt, `the key ${this.#reader.where(sameId)} has the id ${id} too`)
+      } else {
+        this.#hashes.set(sha256, hashAt)
+        this.#ids.set(id, idAt ?? hashAt)
+        if (subject !== undefined) this.byHash.set(sha256, { id, sha256, subject, expiresAtMs: expires })
+      }
     }
   }
 }

@@ -1,28 +1,37 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Place, PolicyReader } from './policy-reader.ts'
-import type { Limits } from './read-limits.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
+
+/** The limits by name; undefined stands for one that is there but wrong, so that what names it is not wrong too. */
+export type Limits = ReadonlyMap<string, Limit | undefined>
+
+const limitName = t.anyText('the name of a limit')
+
+/** Names of limits with their positions; whether there are such limits is known when all are read. */
+export const limitNames = t.list(
+  'a list of limits by name',
+  {
+    schema: limitName.schema,
+    read(reader: PolicyReader, at: SourcePosition) {
+      const name = limitName.read(reader, at)
+      return name === undefined ? undefined : { name, at }
+    },
+  },
+  { nameOf: ({ name }) => name },
+)
+export type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
 
 export interface NamedLimits {
-  /** As written; some may be wrong where they stand. */
+  /** As written; some may be wrong themselves. */
   readonly names: ReadonlySet<string>
   /** Those that are right, in the order written. */
   readonly limits: readonly Limit[]
 }
 
-/** A list of limits by name, as plans and routes have one. */
-export function readLimitNames(reader: PolicyReader, place: Place, limits: Limits): NamedLimits | undefined {
-  const items = reader.list(place, 'a list of limits by name')
-  if (items === undefined) return undefined
-  const names = new Set<string>()
-  for (const item of items) {
-    const name = reader.text(item, 'the name of a limit', (text) => text)
-    if (name === undefined) continue
-    if (names.has(name)) reader.problem(item, `${name} is named twice`)
-    names.add(name)
-    if (!limits.has(name))
-      reader.problem(item, `there is no limit ${JSON.stringify(name)}${reader.near(name, limits.keys())}`)
-  }
-  return { names, limits: [...names].map((name) => limits.get(name)).filter((limit) => limit !== undefined) }
+/** The limits with these names. */
+export function findLimits(reader: PolicyReader, names: LimitNames, limits: Limits): NamedLimits {
+  const found = names.map(({ name, at }) => reader.find(at, 'limit', name, limits))
+  return { names: new Set(names.map(({ name }) => name)), limits: found.filter((limit) => limit !== undefined) }
 }
 
 /** Names of the limits for everybody. */

@@ -1,53 +1,112 @@
 import {
-  type Algorithm,
   algorithms,
   isOfOneSubject,
   type Limit,
   limitsPerDecisionMax,
+  periodUnits,
   type ScopePart,
   type Span,
   type Threshold,
 } from '@weir/core/limits/limit.ts'
-import { nameRule, parseDurationMs, parseName } from '../policy-values.ts'
-import { isWithinBounds } from './limit-bounds.ts'
-import { durationRule, type Fields, readSettings, readSpan, settingKeys, unitsMax } from './limit-settings.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { readOnExceed } from './read-on-exceed.ts'
-import { checkReplaced, namesReplaced, type Replacing, readReplaces } from './read-replaces.ts'
-import { readScope } from './read-scope.ts'
+import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
+import { checkSettings, membersFor, settingMembers, unitsMax } from './limit-settings.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import type { Limits } from './read-limit-names.ts'
+import { checkOnExceed, onExceed } from './read-on-exceed.ts'
+import { scopes } from './read-scope.ts'
+import * as t from './value-types.ts'
 
-const limitKeys = [
-  ...['algorithm', 'window', 'period', 'by', 'applies', 'lease', 'cooldown', 'onExceed', 'replaces', ...settingKeys],
-]
-/** Shorter, and people stop reading; longer is never. */
-const cooldownMsMin = 10_000
-const cooldownMsMax = 31 * 86_400_000
-/** These name policies of their own in the RateLimit fields. */
-const reservedNames = ['unauthenticated', 'unlimited']
+/** A name with its position: whether there is such a limit is known when all are read. */
+const replacedName: t.ValueType<{ readonly name: string; readonly at: SourcePosition }> = {
+  schema: { type: 'string' },
+  read(reader, at) {
+    const name = t.anyText('the name of a limit').read(reader, at)
+    return name === undefined ? undefined : { name, at }
+  },
+}
 
-/** The limits by name; undefined stands for one that is there but wrong, so that what refers to it is not wrong too. */
-export type Limits = ReadonlyMap<string, Limit | undefined>
+const members = {
+  algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms)),
+  ...settingMembers,
+  size: { ...settingMembers.size, isRequired: true },
+  // Shorter, and a window is over before Redis has answered; longer is a calendar's business.
+  window: t.optional('Length of time: 100ms to 366d.', t.duration('100ms', '366d')),
+  period: t.optional("Of a fixed_window: a calendar period in the subject's time zone.", t.oneOf(periodUnits)),
+  by: t.withDefault('What is counted apart. Default: [subject].', scopes, [{ kind: 'subject' }]),
+  applies: t.withDefault('all: to everybody, above every plan.', t.oneOf(['plan', 'all']), 'plan'),
+  onExceed: t.withDefault('What happens to a request that the limit has no capacity for. Default: deny.', onExceed, {
+    kind: 'deny',
+  }),
+  lease: t.optional('Of a fixed_window: units that a process takes in advance.', t.integer(1, unitsMax)),
+  replaces: t.optional(
+    'Names of limits that do not apply to a request to which this one does.',
+    t.list('a list of limits by name', replacedName),
+  ),
+  // Shorter, and people stop reading; longer is never.
+  cooldown: t.optional(
+    'Of a limit with a window: after an alert, a similar one is not raised for this long: 10s to 31d.',
+    t.duration('10s', '31d'),
+  ),
+}
+const keys = Object.keys(members)
+
+const isFixed = t.has('algorithm', 'fixed_window')
+const delays = { enum: ['delay', 'degrade'] }
+const schema = t.objectSchema(members, {
+  allOf: [
+    t.implies(isFixed, { oneOf: [t.has('window'), t.has('period')] }),
+    t.implies(
+      { not: isFixed },
+      { required: ['window'], properties: { period: false, lease: false, size: { minimum: 1 } } },
+    ),
+    t.implies({ not: t.has('algorithm', 'token_bucket') }, t.without('burst')),
+    t.implies(t.has('algorithm', 'sliding_log'), { properties: { size: { maximum: slidingLogSizeMax } } }),
+    t.implies({ ...t.has('window'), not: t.has('cooldown') }, { properties: { thresholds: { maxItems: 0 } } }),
+    t.implies(t.has('lease'), t.without('block')),
+    t.implies(t.has('mode', 'shadow'), { properties: { block: false, onExceed: { const: 'deny' } } }),
+    t.implies(t.has('onExceed', 'block'), t.has('block')),
+    t.implies(
+      {
+        ...t.has('onExceed'),
+        properties: { onExceed: { anyOf: [delays, { type: 'object', ...t.has('delay') }] } },
+      },
+      t.without('block', 'lease'),
+    ),
+    t.implies({ required: ['period', 'by'] }, { properties: { by: { contains: { enum: ['subject', 'key'] } } } }),
+    t.implies(t.has('period'), t.without('cooldown')),
+  ],
+})
+
+export const limitEntries = t.entries(schema, {
+  plural: 'limits',
+  one: 'a limit',
+  // These name policies of their own in the RateLimit fields.
+  reserved: {
+    names: ['unauthenticated', 'unlimited'],
+    message: 'this name is reserved for the RateLimit fields',
+  },
+})
+
+/** What a limit replaces, with where it says so. */
+interface Replacing {
+  /** The limit's own. */
+  readonly name: string
+  readonly replaced: readonly { readonly name: string; readonly at: SourcePosition }[]
+}
 
 /** Those that are as they were in `before` are the very same objects: what is kept beside a limit is kept then. */
-export function readLimits(reader: PolicyReader, place: Place, before: ReadonlyMap<string, Limit>): Limits {
+export function readLimits(reader: PolicyReader, at: SourcePosition, before: ReadonlyMap<string, Limit>): Limits {
   const limits = new Map<string, Limit | undefined>()
   const replacing: Replacing[] = []
   let forAll = 0
-  for (const [name, field] of reader.map(place, 'a map of limits by name') ?? []) {
-    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of a limit must be ${nameRule}`)
-    if (reservedNames.includes(name)) reader.problemAtKey(field, 'this name is reserved for the RateLimit fields')
-    const limit = sameAs(
-      before.get(name),
-      readLimit(reader, name, field, (one) => replacing.push(one)),
-    )
+  for (const [name, field] of limitEntries.read(reader, at)) {
+    const limit = sameAs(before.get(name), readLimit(reader, name, field, replacing))
     limits.set(name, limit)
     if (limit?.applies !== 'all') continue
     forAll += 1
     if (forAll <= limitsPerDecisionMax) continue
-    reader.problemAtKey(
-      field,
-      `is the ${forAll}th limit with \`applies: all\`; a decision has at most ${limitsPerDecisionMax}`,
-    )
+    const most = `a decision has at most ${limitsPerDecisionMax}`
+    reader.problemAtKey(field, `is the ${forAll}th limit with \`applies: all\`; ${most}`)
   }
   checkReplaced(reader, limits, replacing)
   return limits
@@ -57,39 +116,32 @@ function sameAs(before: Limit | undefined, limit: Limit | undefined): Limit | un
   return before !== undefined && JSON.stringify(before) === JSON.stringify(limit) ? before : limit
 }
 
-function readLimit(
-  reader: PolicyReader,
-  name: string,
-  place: Field,
-  notes: (replacing: Replacing) => void,
-): Limit | undefined {
-  const fields = reader.fields(place, 'a limit', limitKeys, ['algorithm', 'size'])
+function readLimit(reader: PolicyReader, name: string, at: SourcePosition, replacing: Replacing[]): Limit | undefined {
+  const fields = reader.fields(at, 'a limit', keys, ['algorithm', 'size'])
   if (fields === undefined) return undefined
-  const field = <T>(key: string, read: (field: Field) => T | undefined, otherwise: T | undefined) => {
-    const found = fields.get(key)
-    return found === undefined ? otherwise : read(found)
-  }
-  const algorithm = field('algorithm', (at) => reader.oneOf(at, algorithms), undefined)
-  const span = readSpan(reader, place, fields, algorithm)
-  const by = field('by', (at) => readScope(reader, at, span), [{ kind: 'subject' }])
-  const applies = field('applies', (at) => reader.oneOf(at, ['plan', 'all']), 'plan')
-  const cooldownMs = field('cooldown', (at) => readCooldown(reader, at, span), 0)
-  const settings = readSettings(
+  const before = reader.problemCount
+  const algorithmAt = fields.get('algorithm')
+  const written = algorithmAt === undefined ? undefined : reader.scalar(algorithmAt)
+  const known = algorithms.find((one) => one === written)
+  const values = t.readMembers(reader, fields, membersFor(members, known))
+  const { algorithm, by = [], applies, cooldown: cooldownMs = 0, onExceed: exceed, lease = 0, replaces = [] } = values
+  const span = readSpan(reader, at, fields, values)
+  checkPeriod(reader, fields, by, span)
+  const settings = checkSettings(
     reader,
     fields,
-    { algorithm, span, cooldownMs: cooldownMs ?? 0 },
+    values,
+    { algorithm, span, cooldownMs },
     {
       ...{ size: undefined, capacity: undefined, mode: 'enforce', blockMs: 0 },
-      ...{ onUnavailable: defaultOnUnavailable(by ?? []), thresholds: defaultThresholds(span) },
+      ...{ onUnavailable: defaultOnUnavailable(by), thresholds: defaultThresholds(span) },
     },
   )
-  const replaces = field('replaces', (at) => readReplaces(reader, at, name), undefined)
-  if (replaces !== undefined) notes(replaces)
-  const lease = field('lease', (at) => readLease(reader, at, algorithm, fields), 0)
-  const onExceed = field('onExceed', (at) => readOnExceed(reader, at, fields), { kind: 'deny' })
-  if (algorithm === undefined || span === undefined || by === undefined || applies === undefined) return undefined
-  if (settings === undefined || lease === undefined || cooldownMs === undefined) return undefined
-  if (onExceed === undefined) return undefined
+  if (replaces.length > 0) replacing.push({ name, replaced: replaces })
+  if (lease > 0) checkLease(reader, fields, algorithm)
+  if (exceed !== undefined) checkOnExceed(reader, fields, exceed)
+  if (reader.problemCount > before || algorithm === undefined || span === undefined) return undefined
+  if (applies === undefined || settings === undefined || exceed === undefined) return undefined
   const limit: Limit = {
     name,
     algorithm,
@@ -98,53 +150,84 @@ function readLimit(
     applies,
     lease,
     cooldownMs,
-    onExceed,
+    onExceed: exceed,
     ...settings,
-    ...namesReplaced(replaces),
+    ...(replaces.length === 0 ? {} : { replaces: replaces.map((one) => one.name) }),
   }
-  return isWithinBounds(reader, place, fields, limit) ? limit : undefined
+  return isWithinBounds(reader, at, fields, limit) ? limit : undefined
 }
 
-function readCooldown(reader: PolicyReader, field: Field, span: Span | undefined): number | undefined {
-  const ms = reader.text(field, durationRule, parseDurationMs)
-  if (span?.kind === 'period')
-    return reader.problemAtKey(
-      field,
-      'a limit with a `period` alerts once in each; only one with a `window` has a `cooldown`',
-    )
-  if (ms === undefined || (ms >= cooldownMsMin && ms <= cooldownMsMax)) return ms
-  return reader.problem(field, `must be from ${cooldownMsMin / 1_000}s to ${cooldownMsMax / 86_400_000}d`)
-}
-
-function readLease(
+/** The length of time or the calendar period that a limit is counted over. */
+function readSpan(
   reader: PolicyReader,
-  field: Field,
-  algorithm: Algorithm | undefined,
+  at: SourcePosition,
   fields: Fields,
-): number | undefined {
-  const lease = reader.integer(field, 1, unitsMax)
-  if (lease === undefined || algorithm === undefined) return undefined
-  if (algorithm !== 'fixed_window') {
-    return reader.problemAtKey(
-      field,
-      `only a fixed_window has a \`lease\`: a ${algorithm} counts every unit by the time at which it is used`,
-    )
+  { algorithm, window: ms, period: unit }: t.FoundValues<typeof members>,
+): Span | undefined {
+  const [window, period] = [fields.get('window'), fields.get('period')]
+  if (window !== undefined && period !== undefined) {
+    const note = reader.lineNote(window)
+    return reader.problemAtKey(period, `stands beside \`window\`${note}; a limit has one of them`)
   }
-  const block = fields.get('block')
-  if (block === undefined) return lease
-  const line = reader.lineOf(block)
-  return reader.problemAtKey(
-    field,
-    `stands beside \`block\` (line ${line}): a process that holds units would let the blocked in`,
-  )
+  if (window !== undefined) return ms === undefined ? undefined : { kind: 'window', ms }
+  const isFixedWindow = algorithm === undefined || algorithm === 'fixed_window'
+  if (period === undefined) {
+    return reader.problemAtKey(at, isFixedWindow ? 'needs `window` or `period`' : 'needs `window`')
+  }
+  if (isFixedWindow) return unit === undefined ? undefined : { kind: 'period', unit }
+  return reader.problemAtKey(period, `only a fixed_window has a calendar \`period\`; a ${algorithm} has a \`window\``)
 }
 
-/** Whoever is not known by a key or as a subject is held to the limit also without Redis, as far as one process can. */
+function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePart[], span: Span | undefined): void {
+  const [byAt, cooldownAt] = [fields.get('by'), fields.get('cooldown')]
+  if (span?.kind !== 'period') return
+  if (byAt !== undefined && by.length > 0 && !isOfOneSubject(by)) {
+    const missing = 'a calendar period over several subjects (whose time zone would it follow?)'
+    const instead = 'periods with subject or key in `by`'
+    reader.problem(byAt, `this version of Weir does not have ${missing}; it has ${instead}`)
+  }
+  if (cooldownAt !== undefined) {
+    const why = 'only one with a `window` has a `cooldown`'
+    reader.problemAtKey(cooldownAt, `a limit with a \`period\` alerts once in each; ${why}`)
+  }
+}
+
+function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algorithm'] | undefined): void {
+  const [at, block] = [fields.get('lease'), fields.get('block')]
+  if (at === undefined || algorithm === undefined) return
+  if (algorithm !== 'fixed_window') {
+    const why = `a ${algorithm} counts every unit by the time at which it is used`
+    reader.problemAtKey(at, `only a fixed_window has a \`lease\`: ${why}`)
+  } else if (block !== undefined) {
+    const why = 'a process that holds units would let the blocked in'
+    reader.problemAtKey(at, `stands beside \`block\`${reader.lineNote(block)}: ${why}`)
+  }
+}
+
+/**
+ * Adds a problem for every name that is no limit's, that is the limit's own, or whose limit replaces others itself: with
+ * chains two limits could replace each other, and neither would apply.
+ */
+function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly Replacing[]): void {
+  const theirs = new Set(replacing.map(({ name }) => name))
+  for (const { name: own, replaced } of replacing) {
+    for (const { name, at } of replaced) {
+      reader.find(at, 'limit', name, limits)
+      if (name === own) reader.problem(at, 'a limit cannot replace itself')
+      else if (theirs.has(name)) {
+        const instead = 'name those here too, and none of them may replace others'
+        reader.problem(at, `${name} replaces limits itself; ${instead}`)
+      }
+    }
+  }
+}
+
+/** Callers that are known neither by a key nor as a subject stay limited without Redis, as far as one process can. */
 function defaultOnUnavailable(by: readonly ScopePart[]): Limit['onUnavailable'] {
   return by.some(({ kind }) => kind === 'ip') && !isOfOneSubject(by) ? 'local' : 'allow'
 }
 
-/** Whoever has a quota of a day or longer wants to hear of it before it is used up; shorter ones would only be noise. */
+/** A quota of a day or longer alerts before it is used up; for shorter ones that would only be noise. */
 function defaultThresholds(span: Span | undefined): readonly Threshold[] {
   const isLong = span?.kind === 'period' && ['day', 'week', 'month'].includes(span.unit)
   return isLong ? [{ percent: 80 }, { percent: 100 }] : []

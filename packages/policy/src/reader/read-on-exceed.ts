@@ -1,13 +1,10 @@
 import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
-import { parseDurationMs } from '../policy-values.ts'
-import { durationRule, type Fields } from './limit-settings.ts'
-import type { Field, PolicyReader } from './policy-reader.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
 
-/** Longer, and clients and proxies in between have given up. */
-const delayMsMax = 60_000
 /** Of the bare word: what people wait for an answer without reloading. */
 const delayMsDefault = 5_000
-/** Each who waits holds a connection and some kilobytes. */
+/** Each request that waits holds a connection and some kilobytes. */
 const queueMax = 10_000
 const queueDefault = 100
 /** It stands in headers, beside all others. */
@@ -16,57 +13,46 @@ const urlLengthMax = 1_024
 const words = ['deny', 'drop', 'delay', 'degrade', 'block'] as const
 const rule = `one of ${words.join(', ')}, { delay: 5s, queue: 100 } or { challenge: "https://…" }`
 
-/** What a limit does with what it has no room for. `fields` are those of the limit: not everything goes with everything. */
-export function readOnExceed(reader: PolicyReader, place: Field, fields: Fields): OnExceed | undefined {
-  const isWord = reader.isEmpty(place) || reader.scalar(place) !== undefined
-  const onExceed = isWord ? readWord(reader, place) : readMap(reader, place)
-  return onExceed !== undefined && fits(reader, place, onExceed, fields) ? onExceed : undefined
+const delayMembers = {
+  // Longer, and clients and proxies in between have given up.
+  delay: t.required('The request waits for capacity: 1ms to 60s.', t.duration('1ms', '60s')),
+  queue: t.withDefault(
+    'Most requests that wait at one time, in each process. Default: 100.',
+    t.integer(1, queueMax),
+    queueDefault,
+  ),
+}
+const urlRule = `an http or https URL without a password, of at most ${urlLengthMax} characters`
+const challengeMembers = {
+  challenge: t.required('A page for people.', t.secretText(urlRule, readUrl, { pattern: '^[hH][tT][tT][pP][sS]?://' })),
 }
 
-/** What a subject's own version does: the same as the limit, as far as the version can. In shadow it refuses nothing. */
-export function onExceedOfOwn(
-  reader: PolicyReader,
-  fields: Fields,
-  { onExceed }: Limit,
-  mode: Limit['mode'],
-): OnExceed | undefined {
-  if (mode === 'shadow') return { kind: 'deny' }
-  const block = fields.get('block')
-  if (block === undefined || goesWithBlock(onExceed)) return onExceed
-  return reader.problemAtKey(block, `does not go with the limit's \`onExceed: ${onExceed.kind}\``)
+/** What a limit does with a request that it has no capacity for. */
+export const onExceed: t.ValueType<OnExceed> = {
+  schema: { oneOf: [{ enum: words }, t.objectSchema(delayMembers), t.objectSchema(challengeMembers)] },
+  read(reader, at) {
+    const isWord = reader.isEmpty(at) || reader.scalar(at) !== undefined
+    if (!isWord) return readMap(reader, at)
+    const word = reader.text(at, rule, (text) => words.find((one) => one === text))
+    if (word === 'delay') return { kind: word, delayMs: delayMsDefault, queueMax: queueDefault }
+    return word === undefined ? undefined : { kind: word }
+  },
 }
 
-function readWord(reader: PolicyReader, place: Field): OnExceed | undefined {
-  const word = reader.text(place, rule, (text) => words.find((one) => one === text))
-  if (word === 'delay') return { kind: word, delayMs: delayMsDefault, queueMax: queueDefault }
-  return word === undefined ? undefined : { kind: word }
-}
-
-function readMap(reader: PolicyReader, place: Field): OnExceed | undefined {
-  const fields = reader.fields(place, '`onExceed`', ['delay', 'queue', 'challenge'], [])
+function readMap(reader: PolicyReader, at: SourcePosition): OnExceed | undefined {
+  const fields = reader.fields(at, '`onExceed`', ['delay', 'queue', 'challenge'])
   if (fields === undefined) return undefined
-  const [delay, queue, challenge] = ['delay', 'queue', 'challenge'].map((name) => fields.get(name))
-  if (challenge !== undefined && (delay !== undefined || queue !== undefined)) {
-    return reader.problemAtKey(challenge, 'stands beside `delay` or `queue`; a limit does one of them')
+  const challengeAt = fields.get('challenge')
+  if (challengeAt !== undefined && (fields.has('delay') || fields.has('queue'))) {
+    return reader.problemAtKey(challengeAt, 'stands beside `delay` or `queue`; a limit does one of them')
   }
-  if (challenge !== undefined) {
-    const url = reader.secretText(
-      challenge,
-      `an http or https URL without a password, of at most ${urlLengthMax} characters`,
-      readUrl,
-    )
+  if (challengeAt !== undefined) {
+    const { challenge: url } = t.readMembers(reader, fields, challengeMembers)
     return url === undefined ? undefined : { kind: 'challenge', url }
   }
-  if (delay === undefined) return reader.problemAtKey(place, `needs \`delay\` or \`challenge\`: ${rule}`)
-  const delayMs = readDelay(reader, delay)
-  const places = queue === undefined ? queueDefault : reader.integer(queue, 1, queueMax)
-  return delayMs === undefined || places === undefined ? undefined : { kind: 'delay', delayMs, queueMax: places }
-}
-
-function readDelay(reader: PolicyReader, place: Field): number | undefined {
-  const ms = reader.text(place, durationRule, parseDurationMs)
-  if (ms === undefined || ms <= delayMsMax) return ms
-  return reader.problem(place, `must be from 1ms to ${delayMsMax / 1_000}s`)
+  if (!fields.has('delay')) return reader.problemAtKey(at, `needs \`delay\` or \`challenge\`: ${rule}`)
+  const { delay, queue } = t.readMembers(reader, fields, delayMembers)
+  return delay === undefined || queue === undefined ? undefined : { kind: 'delay', delayMs: delay, queueMax: queue }
 }
 
 /** As a header has it: in ASCII, whatever was written. */
@@ -78,23 +64,35 @@ function readUrl(text: string): string | undefined {
 
 const goesWithBlock = ({ kind }: Pick<OnExceed, 'kind'>) => kind !== 'delay' && kind !== 'degrade'
 
-function fits(reader: PolicyReader, place: Field, { kind }: OnExceed, fields: Fields): boolean {
-  const [mode, block, lease] = ['mode', 'block', 'lease'].map((name) => fields.get(name))
-  const wrong = (message: string) => {
-    reader.problemAtKey(place, message)
-    return false
-  }
+/** Adds a problem where `onExceed` does not go with the other keys of its limit. */
+export function checkOnExceed(reader: PolicyReader, fields: Fields, { kind }: OnExceed): void {
+  const [at, mode, block, lease] = ['onExceed', 'mode', 'block', 'lease'].map((name) => fields.get(name))
+  if (at === undefined) return
   if (kind !== 'deny' && mode !== undefined && reader.scalar(mode) === 'shadow') {
-    return wrong('a limit with `mode: shadow` refuses nothing; leave it out')
+    reader.problemAtKey(at, 'a limit with `mode: shadow` refuses nothing; leave it out')
+  } else if (kind === 'block' && block === undefined) {
+    reader.problemAtKey(at, '`block` needs for how long, as `block: 10m` beside it')
+  } else if (goesWithBlock({ kind })) return
+  else if (block !== undefined) {
+    reader.problemAtKey(at, `\`${kind}\` stands beside \`block\`${reader.lineNote(block)}, which shuts out`)
+  } else if (lease !== undefined) {
+    const why =
+      kind === 'delay'
+        ? 'a process that holds units would let in whoever is paused'
+        : 'leased units are counted beforehand'
+    reader.problemAtKey(at, `\`${kind}\` stands beside \`lease\`${reader.lineNote(lease)}: ${why}`)
   }
-  if (kind === 'block' && block === undefined) return wrong('`block` needs for how long, as `block: 10m` beside it')
-  if (goesWithBlock({ kind })) return true
-  if (block !== undefined)
-    return wrong(`\`${kind}\` stands beside \`block\` (line ${reader.lineOf(block)}), which shuts out`)
-  if (lease === undefined) return true
-  const why =
-    kind === 'delay'
-      ? 'a process that holds units would let in whoever is paused'
-      : 'leased units are counted beforehand'
-  return wrong(`\`${kind}\` stands beside \`lease\` (line ${reader.lineOf(lease)}): ${why}`)
+}
+
+/** What a subject's own version does: the same as the limit, as far as the version can. In shadow it denies nothing. */
+export function onExceedOfOwn(
+  reader: PolicyReader,
+  fields: Fields,
+  limit: Limit,
+  mode: Limit['mode'],
+): OnExceed | undefined {
+  if (mode === 'shadow') return { kind: 'deny' }
+  const block = fields.get('block')
+  if (block === undefined || goesWithBlock(limit.onExceed)) return limit.onExceed
+  return reader.problemAtKey(block, `does not go with the limit's \`onExceed: ${limit.onExceed.kind}\``)
 }

@@ -1,11 +1,20 @@
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { noOwnLimits, type OwnLimits, type Plan, type Route } from '../policy.ts'
 import { isWithinBounds } from './limit-bounds.ts'
-import { readSettings, settingKeys } from './limit-settings.ts'
-import type { Field, PolicyReader } from './policy-reader.ts'
-import { namesForAll } from './read-limit-names.ts'
-import type { Limits } from './read-limits.ts'
+import { checkSettings, membersFor, settingMembers } from './limit-settings.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { type Limits, namesForAll } from './read-limit-names.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
+import * as t from './value-types.ts'
+
+const settingKeys = Object.keys(settingMembers)
+const versionSchema = t.objectSchema(settingMembers, t.implies(t.has('mode', 'shadow'), t.without('block')))
+
+/** The `limits` of a subject, with their positions: what a version is of is known when all limits are read. */
+export const ownVersions: t.ValueType<Fields> = {
+  schema: { type: 'object', additionalProperties: versionSchema },
+  read: (reader, at) => reader.map(at, "a map of the subject's own versions of limits, by their names"),
+}
 
 /**
  * Reads the versions of limits that subjects have of their own. Equal ones are one object, however many subjects have
@@ -24,52 +33,45 @@ export class OwnLimitsReader {
     this.#everybodys = new Set([...namesForAll(limits), ...ofRoutes.map(({ name }) => name)])
   }
 
-  /** The `limits` of a subject; undefined when something in them is wrong. */
-  read(reader: PolicyReader, place: Field | undefined, plan: Plan | undefined): OwnLimits | undefined {
-    if (place === undefined || reader.isEmpty(place)) return noOwnLimits
-    const fields = reader.map(place, "a map of the subject's own versions of limits, by their names")
-    if (fields === undefined) return undefined
+  /** The own limits of a subject; only right if no problem was found. */
+  read(reader: PolicyReader, versions: Fields, plan: Plan | undefined): OwnLimits {
     const own = new Map<string, Limit>()
     const ids: number[] = []
-    let wrong = false
-    for (const [name, field] of fields) {
-      const version = this.#readVersion(reader, name, field, plan)
-      if (version === undefined) wrong = true
-      else {
-        own.set(name, version.limit)
-        ids.push(version.id)
-      }
+    for (const [name, at] of versions) {
+      const version = this.#readVersion(reader, name, at, plan)
+      if (version === undefined) continue
+      own.set(name, version.limit)
+      ids.push(version.id)
     }
-    return wrong ? undefined : this.#shared(own, ids)
+    return this.#shared(own, ids)
   }
 
-  #readVersion(reader: PolicyReader, name: string, place: Field, plan: Plan | undefined) {
+  #readVersion(reader: PolicyReader, name: string, at: SourcePosition, plan: Plan | undefined) {
     const limit = this.#limits.get(name)
     if (limit === undefined) {
       if (this.#limits.has(name)) return undefined
-      return reader.problemAtKey(
-        place,
-        `there is no limit ${JSON.stringify(name)}${reader.near(name, this.#limits.keys())}`,
-      )
+      const near = reader.near(name, this.#limits.keys())
+      return reader.problemAtKey(at, `there is no limit ${JSON.stringify(name)}${near}`)
     }
     if (plan !== undefined && !this.#isInReach(name, plan)) {
       const near = reader.near(name, [...plan.limits.map((one) => one.name), ...this.#everybodys])
       const why = `neither the plan ${plan.name} nor a route names it, and it does not apply to all`
-      return reader.problemAtKey(place, `never applies to this subject: ${why}${near}`)
+      return reader.problemAtKey(at, `never applies to this subject: ${why}${near}`)
     }
     if (!isOfOneSubject(limit.by)) {
       const why = 'it counts several subjects together, and one count cannot have two sizes'
-      return reader.problemAtKey(place, `a subject cannot have its own version of ${name}: ${why}`)
+      return reader.problemAtKey(at, `a subject cannot have its own version of ${name}: ${why}`)
     }
-    const fields = reader.fields(place, "a subject's own version of a limit", settingKeys, [])
+    const fields = reader.fields(at, "a subject's own version of a limit", settingKeys)
     if (fields === undefined) return undefined
+    const before = reader.problemCount
+    const values = t.readMembers(reader, fields, membersFor(settingMembers, limit.algorithm))
     const capacity = limit.capacity === limit.size ? undefined : limit.capacity
-    const settings = readSettings(reader, fields, limit, { ...limit, capacity })
-    if (settings === undefined) return undefined
-    const own = onExceedOfOwn(reader, fields, limit, settings.mode)
-    if (own === undefined) return undefined
+    const settings = checkSettings(reader, fields, values, limit, { ...limit, capacity })
+    const own = settings === undefined ? undefined : onExceedOfOwn(reader, fields, limit, settings.mode)
+    if (reader.problemCount > before || settings === undefined || own === undefined) return undefined
     const version: Limit = { ...limit, ...settings, onExceed: own }
-    return isWithinBounds(reader, place, fields, version) ? this.#sharedVersion(version) : undefined
+    return isWithinBounds(reader, at, fields, version) ? this.#sharedVersion(version) : undefined
   }
 
   #isInReach(name: string, plan: Plan): boolean {

@@ -1,23 +1,30 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import type { Plan } from '../policy.ts'
-import { nameRule, parseName } from '../policy-values.ts'
-import type { Place, PolicyReader } from './policy-reader.ts'
-import { namesForAll, readLimitNames } from './read-limit-names.ts'
-import type { Limits } from './read-limits.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { findLimits, type LimitNames, type Limits, limitNames, namesForAll } from './read-limit-names.ts'
+import * as t from './value-types.ts'
 
-/** The plans by name; undefined stands for one that is there but wrong. One that is as it was in `before` is the same object. */
+const plan = t.object('a plan', {
+  limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
+})
+
+export const planEntries = t.entries(plan.schema, { plural: 'plans', one: 'a plan' })
+
+/** The plans by name; undefined stands for one that is there but wrong, so that what names it is not wrong too. */
+export type Plans = ReadonlyMap<string, Plan | undefined>
+
+/** Reads the plans. One that is as it was in `before` is the same object. */
 export function readPlans(
   reader: PolicyReader,
-  place: Place,
+  at: SourcePosition,
   limits: Limits,
   before: ReadonlyMap<string, Plan>,
 ): Map<string, Plan | undefined> {
   const plans = new Map<string, Plan | undefined>()
   const forAll = namesForAll(limits)
-  for (const [name, field] of reader.map(place, 'a map of plans by name') ?? []) {
-    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of a plan must be ${nameRule}`)
-    const list = reader.fields(field, 'a plan', ['limits'], ['limits'])?.get('limits')
-    const found = list === undefined ? undefined : readPlanLimits(reader, list, limits, forAll)
+  for (const [name, field] of planEntries.read(reader, at)) {
+    const written = plan.find(reader, field)
+    const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, forAll)
     plans.set(name, found === undefined ? undefined : sameAs(before.get(name), { name, limits: found }))
   }
   return plans
@@ -31,18 +38,33 @@ function sameAs(before: Plan | undefined, plan: Plan): Plan {
 
 function readPlanLimits(
   reader: PolicyReader,
-  place: Place,
+  at: SourcePosition | undefined,
+  names: LimitNames | undefined,
   limits: Limits,
   forAll: ReadonlySet<string>,
 ): readonly Limit[] | undefined {
-  const own = readLimitNames(reader, place, limits)
-  if (own === undefined) return undefined
+  if (at === undefined || names === undefined) return undefined
+  const own = findLimits(reader, names, limits)
   const count = new Set([...own.names, ...forAll]).size
   const others = count - own.names.size
   // More limits for all than fit in any decision are one problem there, not one of each plan.
   if (others <= limitsPerDecisionMax && count > limitsPerDecisionMax) {
     const beside = others === 0 ? '' : ` with the ${others} that apply to all`
-    return reader.problem(place, `makes ${count} limits${beside}; a decision has at most ${limitsPerDecisionMax}`)
+    return reader.problem(at, `makes ${count} limits${beside}; a decision has at most ${limitsPerDecisionMax}`)
   }
   return own.limits
+}
+
+export const planName = t.anyText('the name of a plan')
+
+/** The plan that a key names. */
+export function planOf<K extends string>(
+  reader: PolicyReader,
+  fields: Fields,
+  values: Readonly<Partial<Record<K, string | undefined>>>,
+  key: K,
+  plans: Plans,
+): Plan | undefined {
+  const [at, name] = [fields.get(key), values[key]]
+  return at === undefined || name === undefined ? undefined : reader.find(at, 'plan', name, plans)
 }

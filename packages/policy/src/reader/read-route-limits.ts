@@ -1,8 +1,8 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
-import { noRouteLimits, type Plan } from '../policy.ts'
-import type { Place, PolicyReader } from './policy-reader.ts'
-import { namesForAll, readLimitNames } from './read-limit-names.ts'
-import type { Limits } from './read-limits.ts'
+import { noRouteLimits } from '../policy.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import { findLimits, type LimitNames, type Limits, namesForAll } from './read-limit-names.ts'
+import type { Plans } from './read-plans.ts'
 
 /** What a plan brings to every request of its subjects. `name` is empty for subjects of no plan's limits. */
 interface PlanReach {
@@ -19,7 +19,7 @@ export class RouteLimits {
   /** Equal lists are one list, so that what is derived from it is derived once. */
   readonly #lists = new Map<string, readonly Limit[]>()
 
-  constructor(reader: PolicyReader, limits: Limits, plans: ReadonlyMap<string, Plan | undefined>) {
+  constructor(reader: PolicyReader, limits: Limits, plans: Plans) {
     this.#reader = reader
     this.#limits = limits
     const forAll = namesForAll(limits)
@@ -31,13 +31,12 @@ export class RouteLimits {
   }
 
   /** The limits of one route; undefined when they are wrong, or too many for some plan's subjects. */
-  read(place: Place | undefined): readonly Limit[] | undefined {
-    if (place === undefined) return noRouteLimits
-    const own = readLimitNames(this.#reader, place, this.#limits)
-    if (own === undefined) return undefined
+  read(at: SourcePosition | undefined, written: LimitNames): readonly Limit[] | undefined {
+    if (at === undefined) return noRouteLimits
+    const own = findLimits(this.#reader, written, this.#limits)
     if (own.names.size > limitsPerDecisionMax) {
       const most = `a decision has at most ${limitsPerDecisionMax}`
-      return this.#reader.problem(place, `names ${own.names.size} limits; ${most}`)
+      return this.#reader.problem(at, `names ${own.names.size} limits; ${most}`)
     }
     for (const { name, names } of this.#plans) {
       // More limits for all than fit in any decision are a problem there.
@@ -46,7 +45,7 @@ export class RouteLimits {
       if (count <= limitsPerDecisionMax) continue
       const others = name === '' ? 'those that apply to all' : `those of plan ${name} and those that apply to all`
       const most = `a decision has at most ${limitsPerDecisionMax}`
-      return this.#reader.problem(place, `makes ${count} limits with ${others}; ${most}`)
+      return this.#reader.problem(at, `makes ${count} limits with ${others}; ${most}`)
     }
     return this.#shared(own.limits)
   }

@@ -1,103 +1,176 @@
 import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
+import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
-import { type CostSource, noRouteLimits, type Plan, type Route, type Upstream } from '../policy.ts'
-import { costSourceRule, parseCostSource } from './cost-source.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import type { Limits } from './read-limits.ts'
+import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
+import { costPattern, costSourceRule, parseCostSource } from './cost-source.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { type Limits, limitNames } from './read-limit-names.ts'
+import type { Plans } from './read-plans.ts'
 import { RouteLimits } from './read-route-limits.ts'
-import { readSettlement } from './read-route-settlement.ts'
 import type { ValueReader } from './value-reader.ts'
+import * as t from './value-types.ts'
 
 /** Routes of a policy: a table that people can still read, and a matcher that stays small. */
 const routesMax = 10_000
 const templateLengthMax = 256
-const routeKeys = ['match', 'cost', 'upstream', 'limits', 'settle', 'settleMax', 'refundOn']
+const statusesMax = 16
 const matchRule = '"METHOD /path", such as "POST /v1/search", "GET /v1/users/:id" or "* /files/*"'
+/** Path segments of routes, and of routes for descriptors. */
+const plain = "[A-Za-z0-9._~!$&'()+,;=@%-][A-Za-z0-9._~!$&'()+,;=@:%-]*"
+const anyValue = ':[A-Za-z_]\\w{0,63}'
+const matchPattern = [
+  `^${descriptorMethod} (/(${anyValue}|${plain}\\*?)){3,}$`,
+  `^(?!${descriptorMethod} )(\\*|[A-Z][A-Z-]{0,31}) (/$|(/(?!\\.{1,2}(/|$))(${anyValue}|${plain.replaceAll(';', '')}))*(/\\*?)?$)`,
+].join('|')
+
+const match = t.checked(
+  t.text(matchRule, takeApart, { maxLength: templateLengthMax, pattern: matchPattern }),
+  (found, reader, at): Match | undefined => {
+    const read = readPath(found)
+    return 'why' in read ? reader.problem(at, `the path ${read.why}`) : { ...found, path: read.path }
+  },
+)
+
+interface Cost {
+  readonly cost: number
+  readonly costFrom: CostSource | undefined
+}
+
+const cost: t.ValueType<Cost> = {
+  schema: {
+    oneOf: [
+      { type: 'integer', minimum: 0, maximum: costMax },
+      { type: 'string', pattern: costPattern },
+    ],
+  },
+  read(reader, at) {
+    if (typeof reader.scalar(at) === 'string') {
+      const costFrom = reader.text(at, `a whole number, or ${costSourceRule}`, parseCostSource)
+      return costFrom === undefined ? undefined : { cost: 1, costFrom }
+    }
+    const units = reader.integer(at, 0, costMax)
+    return units === undefined ? undefined : { cost: units, costFrom: undefined }
+  },
+}
+
+const route = t.object('a route', {
+  match: t.required(
+    "METHOD /path; `:name` stands for one segment, `*` at the end for any rest. DESCRIPTOR /DOMAIN/KEY/VALUE for descriptors of Envoy's rate limit service.",
+    match,
+  ),
+  cost: t.withDefault('Units: a number, or where the request says it. Default: 1.', cost, {
+    cost: 1,
+    costFrom: undefined,
+  }),
+  upstream: t.optional('Name of the upstream, whatever the host.', t.anyText('the name of an upstream')),
+  limits: t.optional("Limits on top of the plan's.", limitNames),
+  // Shorter, and nobody could settle in time.
+  settle: t.optional(
+    'For how long the cost of its decisions can be settled: 1s to 24h.',
+    t.duration('1s', `${settleMsMax / 3_600_000}h`, { rule: 'a duration such as 30s, 15m or 2h' }),
+  ),
+  settleMax: t.optional(
+    'Most units that a decision can be settled to; without, the size of the largest of its limits.',
+    t.integer(0, costMax),
+  ),
+  refundOn: t.optional(
+    'Statuses of answers for which the proxy refunds what the request was charged.',
+    t.list('a list of statuses such as [502, 503, 504]', t.integer(400, 599), {
+      max: statusesMax,
+      wrongCount: (count) => `has ${count} statuses, at most ${statusesMax}`,
+      nameOf: Number,
+    }),
+  ),
+})
+
+export const routeList = t.list(
+  'a list of routes',
+  { schema: route.schema, read: route.find },
+  { max: routesMax, wrongCount: (count) => `has ${count} routes; a policy has at most ${routesMax}` },
+)
 
 /** What routes refer to. */
 export interface RouteReferences {
   readonly upstreams: ReadonlyMap<string, Upstream | undefined>
   readonly limits: Limits
-  readonly plans: ReadonlyMap<string, Plan | undefined>
+  readonly plans: Plans
 }
 
 /** The routes in the policy's order. No two match the same requests. */
-export function readRoutes(reader: PolicyReader, place: Place, known: RouteReferences): readonly Route[] {
-  const items = reader.list(place, 'a list of routes') ?? []
-  if (items.length > routesMax) reader.problem(place, `has ${items.length} routes; a policy has at most ${routesMax}`)
+export function readRoutes(reader: PolicyReader, at: SourcePosition, known: RouteReferences): readonly Route[] {
   const routes: Route[] = []
-  const shapes = new Map<string, Place>()
+  const shapes = new Map<string, SourcePosition>()
   const routeLimits = new RouteLimits(reader, known.limits, known.plans)
-  for (const item of items.slice(0, routesMax)) {
-    const fields = reader.fields(item, 'a route', routeKeys, ['match'])
-    const matchAt = fields?.get('match')
-    const costAt = fields?.get('cost')
-    const match = matchAt === undefined ? undefined : readMatch(reader, matchAt)
-    const cost = costAt === undefined ? defaultCost : readCost(reader, costAt)
-    const upstream = readUpstreamName(reader, fields?.get('upstream'), known.upstreams)
-    const limits = routeLimits.read(fields?.get('limits'))
-    const settlement = fields === undefined ? undefined : readSettlement(reader, fields)
-    if (match === undefined || matchAt === undefined) continue
-    if (match.method === descriptorMethod && fields !== undefined) refuseForDescriptors(reader, fields)
-    const shape = shapeOf(match)
+  for (const { fields, values } of routeList.read(reader, at) ?? []) {
+    const { match: found, cost: units, upstream, settle, settleMax, refundOn } = values
+    const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
+    if (upstreamAt !== undefined && upstream !== undefined)
+      reader.find(upstreamAt, 'upstream', upstream, known.upstreams)
+    const limits = values.limits === undefined ? noRouteLimits : routeLimits.read(fields.get('limits'), values.limits)
+    if (found === undefined || matchAt === undefined) continue
+    if (found.method === descriptorMethod) refuseForDescriptors(reader, fields)
+    const shape = shapeOf(found)
     const same = shapes.get(shape)
-    if (same !== undefined)
-      reader.problem(matchAt, `matches the same requests as the route on line ${reader.lineOf(same)}`)
+    if (same !== undefined) reader.problem(matchAt, `matches the same requests as the route ${reader.where(same)}`)
     else shapes.set(shape, matchAt)
-    if (cost === undefined || limits === undefined || settlement === undefined) continue
-    routes.push({ ...match, ...cost, upstream, limits, ...settlement })
+    if (units === undefined || limits === undefined) continue
+    routes.push({
+      ...found,
+      ...units,
+      upstream,
+      limits,
+      ...(settle === undefined ? {} : { settleMs: settle }),
+      ...(settleMax === undefined ? {} : { settleMax }),
+      ...(refundOn === undefined ? {} : { refundOn }),
+    })
   }
   return routes
 }
 
 /**
- * Routes that were right and read as they did, with what they refer to now: the same array if that is the same too, and
- * whatever the answer, a problem if one could no longer be written so.
+ * Routes that were right and read as they did, with what they refer to now: the same array if that is the same too. A
+ * problem is added if one could no longer be written so; of routes with the same limits, for the first.
  */
 export function keepRoutes(reader: ValueReader, routes: readonly Route[], known: RouteReferences): readonly Route[] {
   const routeLimits = new RouteLimits(reader, known.limits, known.plans)
   const lists = new Map<readonly Limit[], readonly Limit[]>([[noRouteLimits, noRouteLimits]])
-  const limitsOf = (before: readonly Limit[]) => {
-    const names = reader.open(before.map(({ name }) => name))
-    const limits = routeLimits.read(names) ?? before
+  const limitsOf = ({ template, limits: before }: Route) => {
+    const written = before.map(({ name }) => name)
+    const names = reader.open(written, 'routes', template, 'limits')
+    const limits = routeLimits.read(names, limitNames.read(reader, names) ?? []) ?? before
     const isSame = limits.every((limit, at) => limit === before[at])
     lists.set(before, isSame ? before : limits)
     return isSame ? before : limits
   }
   let isSame = true
-  const kept = routes.map((route) => {
-    const { upstream } = route
-    if (upstream !== undefined && !known.upstreams.has(upstream)) reader.problem()
-    const limits = lists.get(route.limits) ?? limitsOf(route.limits)
-    if (limits === route.limits) return route
+  const kept = routes.map((one) => {
+    const { upstream, template } = one
+    if (upstream !== undefined && !known.upstreams.has(upstream)) {
+      reader.find(reader.open(upstream, 'routes', template, 'upstream'), 'upstream', upstream, known.upstreams)
+    }
+    const limits = lists.get(one.limits) ?? limitsOf(one)
+    if (limits === one.limits) return one
     isSame = false
-    return { ...route, limits }
+    return { ...one, limits }
   })
   return isSame ? routes : kept
 }
 
-/** Whoever asks by descriptors passes the request on itself, and says what it costs by hits_addend. */
-function refuseForDescriptors(reader: PolicyReader, fields: ReadonlyMap<string, Field>): void {
+/** Whoever asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
+function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   for (const key of ['upstream', 'settle', 'settleMax', 'refundOn']) {
     const field = fields.get(key)
     if (field !== undefined) reader.problemAtKey(field, `a route for descriptors has no \`${key}\``)
   }
-  const cost = fields.get('cost')
-  if (cost !== undefined && typeof reader.scalar(cost) === 'string') {
-    reader.problem(cost, 'must be a whole number: a descriptor says its cost by hits_addend')
+  const costAt = fields.get('cost')
+  if (costAt !== undefined && typeof reader.scalar(costAt) === 'string') {
+    reader.problem(costAt, 'must be a whole number: a descriptor says its cost by hits_addend')
   }
 }
 
 type Match = Pick<Route, 'method' | 'path' | 'template'>
-
-function readMatch(reader: PolicyReader, place: Place): Match | undefined {
-  const match = reader.text(place, matchRule, takeApart)
-  if (match === undefined) return undefined
-  const read = readPath(match)
-  return 'why' in read ? reader.problem(place, `the path ${read.why}`) : { ...match, path: read.path }
-}
 
 /** The path in the one form in which it is compared. */
 function readPath({ method, path }: Match): { readonly path: string } | { readonly why: string } {
@@ -107,10 +180,10 @@ function readPath({ method, path }: Match): { readonly path: string } | { readon
 }
 
 /** `METHOD /path` taken apart, with its path as the paths of requests are compared; undefined when it is not one. */
-export function parseMatch(text: string): Match | undefined {
-  const match = takeApart(text)
-  const read = match === undefined ? undefined : readPath(match)
-  return match === undefined || read === undefined || 'why' in read ? undefined : { ...match, path: read.path }
+export function parseMatch(written: string): Match | undefined {
+  const found = takeApart(written)
+  const read = found === undefined ? undefined : readPath(found)
+  return found === undefined || read === undefined || 'why' in read ? undefined : { ...found, path: read.path }
 }
 
 function takeApart(text: string): Match | undefined {
@@ -142,29 +215,3 @@ const shapeOf = ({ method, path }: { method: string; path: string }) =>
   `${method} ${(method === descriptorMethod ? path : pathToMatch(path))
     .replaceAll(/\/:\w+/g, '/:')
     .replace(/(?<=.)\/$/, '')}`
-
-interface Cost {
-  readonly cost: number
-  readonly costFrom: CostSource | undefined
-}
-
-const defaultCost: Cost = { cost: 1, costFrom: undefined }
-
-function readCost(reader: PolicyReader, field: Field): Cost | undefined {
-  if (typeof reader.scalar(field) === 'string') {
-    const costFrom = reader.text(field, `a whole number, or ${costSourceRule}`, parseCostSource)
-    return costFrom === undefined ? undefined : { cost: 1, costFrom }
-  }
-  const cost = reader.integer(field, 0, costMax)
-  return cost === undefined ? undefined : { cost, costFrom: undefined }
-}
-
-function readUpstreamName(
-  reader: PolicyReader,
-  field: Field | undefined,
-  upstreams: ReadonlyMap<string, Upstream | undefined>,
-): string | undefined {
-  const name = field === undefined ? undefined : reader.text(field, 'the name of an upstream', (text) => text)
-  if (field === undefined || name === undefined || upstreams.has(name)) return name
-  return reader.problem(field, `there is no upstream ${JSON.stringify(name)}${reader.near(name, upstreams.keys())}`)
-}

@@ -1,10 +1,11 @@
-import type { ApiKey, Plan, Route, Subject } from '../policy.ts'
-import { parseSubjectId, parseTimeZone, subjectRule } from '../policy-values.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
-import { KeyRing } from './read-keys.ts'
-import type { Limits } from './read-limits.ts'
-import { OwnLimitsReader } from './read-own-limits.ts'
-import { readPlanName } from './read-plan-name.ts'
+import { type ApiKey, noOwnLimits, type Route, type Subject } from '../policy.ts'
+import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { KeyRing, keyList } from './read-keys.ts'
+import type { Limits } from './read-limit-names.ts'
+import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
+import { type Plans, planName, planOf } from './read-plans.ts'
+import * as t from './value-types.ts'
 
 interface Identities {
   readonly subjects: Map<string, Subject>
@@ -14,7 +15,7 @@ interface Identities {
 
 /** What a subject refers to. */
 export interface Definitions {
-  readonly plans: ReadonlyMap<string, Plan | undefined>
+  readonly plans: Plans
   readonly limits: Limits
   readonly routes: readonly Route[]
 }
@@ -22,29 +23,49 @@ export interface Definitions {
 /** All of a subject but who it is. */
 export type SubjectSettings = Omit<Subject, 'id'>
 
-/** Subjects and their keys. No hash and no key id occurs twice in a policy, whoever has it. */
-export function readSubjects(reader: PolicyReader, place: Place, known: Definitions): Identities {
+const settings = {
+  plan: t.required('Name of a plan.', planName),
+  timeZone: t.withDefault(
+    'IANA name, in which calendar periods begin. Default: UTC.',
+    t.text('an IANA time zone such as Asia/Kathmandu', knownTimeZone, { pattern: timeZonePattern.source }),
+    'UTC',
+  ),
+  anchor: t.withDefault('Day of the month on which months begin. Default: 1.', t.integer(1, 31), 1),
+  limits: t.orEmpty(t.optional("This subject's own versions of limits, by their names.", ownVersions)),
+}
+
+/** What a subject says of itself beside its keys, as the admin API takes it. */
+export const subjectSettings = t.object('a subject', settings)
+const subject = t.object('a subject', {
+  ...settings,
+  keys: t.orEmpty(t.optional('API keys, as their hashes.', keyList)),
+})
+
+export const subjectEntries = t.entries(subject.schema, {
+  plural: 'subjects',
+  one: 'a subject',
+  ids: { rule: subjectRule, pattern: subjectPattern },
+})
+
+/** Subjects and their keys. No hash and no key id occurs twice in a policy, whichever subject has it. */
+export function readSubjects(reader: PolicyReader, at: SourcePosition, known: Definitions): Identities {
   const subjects = new Map<string, Subject>()
   const keys = new KeyRing(reader)
   const settingsReader = new SubjectReader(known)
-  for (const [id, field] of reader.map(place, 'a map of subjects by id') ?? []) {
-    if (parseSubjectId(id) === undefined) reader.problemAtKey(field, `the id of a subject must be ${subjectRule}`)
-    const fields = reader.fields(field, 'a subject', [...subjectKeys, 'keys'], ['plan'])
-    if (fields === undefined) continue
-    const settings = settingsReader.read(reader, fields)
-    const subject = settings === undefined ? undefined : { id, ...settings }
-    if (subject !== undefined) subjects.set(id, subject)
-    keys.read(fields.get('keys'), subject)
+  for (const [id, field] of subjectEntries.read(reader, at)) {
+    const found = subject.find(reader, field)
+    if (found === undefined) continue
+    const read = settingsReader.read(reader, found)
+    const whole = read === undefined ? undefined : { id, ...read }
+    if (whole !== undefined) subjects.set(id, whole)
+    if (found.values.keys !== undefined) keys.add(found.values.keys, whole)
   }
   return { subjects, keys: keys.byHash }
 }
 
-/** What a subject may say of itself beside its keys. */
-export const subjectKeys = ['plan', 'timeZone', 'anchor', 'limits']
-
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
 export class SubjectReader {
-  readonly #plans: ReadonlyMap<string, Plan | undefined>
+  readonly #plans: Plans
   readonly #own: OwnLimitsReader
 
   constructor({ plans, limits, routes }: Definitions) {
@@ -52,16 +73,14 @@ export class SubjectReader {
     this.#own = new OwnLimitsReader(limits, routes)
   }
 
-  read(reader: PolicyReader, fields: ReadonlyMap<string, Field>): SubjectSettings | undefined {
-    const timeZoneAt = fields.get('timeZone')
-    const rule = 'an IANA time zone such as Asia/Kathmandu'
-    const timeZone = timeZoneAt === undefined ? 'UTC' : reader.text(timeZoneAt, rule, knownTimeZone)
-    const anchorAt = fields.get('anchor')
-    const anchor = anchorAt === undefined ? 1 : reader.integer(anchorAt, 1, 31)
-    const planAt = fields.get('plan')
-    const plan = planAt === undefined ? undefined : readPlanName(reader, planAt, this.#plans)
-    const ownLimits = this.#own.read(reader, fields.get('limits'), plan)
-    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined && ownLimits !== undefined
+  read(
+    reader: PolicyReader,
+    { fields, values }: { readonly fields: Fields; readonly values: t.FoundValues<typeof settings> },
+  ): SubjectSettings | undefined {
+    const { timeZone, anchor, limits } = values
+    const plan = planOf(reader, fields, values, 'plan', this.#plans)
+    const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)
+    const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined
     return isRight ? { plan, timeZone, anchor, ownLimits } : undefined
   }
 }
@@ -71,10 +90,10 @@ const zonesMax = 2_000
 const zones = new Map<string, string | undefined>()
 
 /** As `parseTimeZone`, which takes some microseconds, once for each. */
-function knownTimeZone(text: string): string | undefined {
-  if (zones.has(text)) return zones.get(text)
+function knownTimeZone(written: string): string | undefined {
+  if (zones.has(written)) return zones.get(written)
   if (zones.size >= zonesMax) zones.clear()
-  const zone = parseTimeZone(text)
-  zones.set(text, zone)
+  const zone = parseTimeZone(written)
+  zones.set(written, zone)
   return zone
 }

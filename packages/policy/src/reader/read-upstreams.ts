@@ -1,55 +1,59 @@
 import type { Upstream } from '../policy.ts'
-import { nameRule, parseDurationMs, parseHost, parseName, parseOrigin } from '../policy-values.ts'
-import type { Field, Place, PolicyReader } from './policy-reader.ts'
+import { hostPattern, parseHost, parseOrigin } from '../policy-values.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
 
 /** An upstream that is silent for longer is taken for gone. */
-const upstreamTimeoutMs = 30_000
+const timeoutMs = 30_000
 /** Shorter, and a busy upstream counts as gone; longer, and callers have gone themselves. */
-const upstreamTimeoutMsMin = 100
-const upstreamTimeoutMsMax = 3_600_000
+const timeout = t.duration('100ms', '1h', { rule: 'a duration such as 10s or 2m' })
+const urlRule = 'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
+
+/** A host with its position, for the problem of two upstreams that have it. */
+const host = t.text('a host name without a port, or "*"', parseHost, { pattern: hostPattern.source })
+const hosts = t.list('a list of host names such as [api.example.com] or ["*"]', {
+  schema: host.schema,
+  read: (reader, at) => {
+    const found = host.read(reader, at)
+    return found === undefined ? undefined : { host: found, at }
+  },
+})
+
+const upstream = t.object('an upstream', {
+  url: t.required(
+    'Scheme, host and port.',
+    t.secretText(urlRule, parseOrigin, { pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/@?#\\s]+/?$' }),
+  ),
+  hosts: t.optional('Host names it answers for, without port; "*" for every other one.', hosts),
+  timeout: t.withDefault(
+    'It counts as gone when it sends nothing for this long: 100ms to 1h. Default: 30s.',
+    timeout,
+    timeoutMs,
+  ),
+})
+
+export const upstreamEntries = t.entries(upstream.schema, { plural: 'upstreams', one: 'an upstream' })
 
 /** The upstreams by name; undefined stands for one that is there but wrong. No host belongs to two. */
-export function readUpstreams(reader: PolicyReader, place: Place): Map<string, Upstream | undefined> {
+export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<string, Upstream | undefined> {
   const upstreams = new Map<string, Upstream | undefined>()
   const owners = new Map<string, string>()
-  for (const [name, field] of reader.map(place, 'a map of upstreams by name') ?? []) {
-    if (parseName(name) === undefined) reader.problemAtKey(field, `the name of an upstream must be ${nameRule}`)
-    const fields = reader.fields(field, 'an upstream', ['url', 'hosts', 'timeout'], ['url'])
-    const urlAt = fields?.get('url')
-    const what =
-      'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
-    const url = urlAt === undefined ? undefined : reader.secretText(urlAt, what, parseOrigin)
-    const hosts = fields === undefined ? undefined : readHosts(reader, field, fields.get('hosts'))
-    for (const { host, at } of hosts ?? []) {
-      const owner = owners.get(host)
-      if (owner === undefined) owners.set(host, name)
-      else reader.problem(at, hostTaken(host, owner, fields?.has('hosts') ?? false))
+  for (const [name, field] of upstreamEntries.read(reader, at)) {
+    const found = upstream.find(reader, field)
+    const isWritten = found?.fields.has('hosts') ?? true
+    const taken = found?.values.hosts ?? (isWritten ? [] : [{ host: '*', at: field }])
+    for (const { host: one, at: hostAt } of taken) {
+      const owner = owners.get(one)
+      if (owner === undefined) owners.set(one, name)
+      else if (isWritten) reader.problem(hostAt, `the host ${one} is the upstream ${owner}'s already`)
+      else {
+        const why = `without, it takes every host, as the upstream ${owner} does ([] for routes only)`
+        reader.problemAtKey(field, `needs \`hosts\`: ${why}`)
+      }
     }
-    const timeoutAt = fields?.get('timeout')
-    const timeoutMs = timeoutAt === undefined ? upstreamTimeoutMs : readTimeout(reader, timeoutAt)
-    const complete = url !== undefined && hosts !== undefined && timeoutMs !== undefined
-    upstreams.set(name, complete ? { name, url, hosts: hosts.map(({ host }) => host), timeoutMs } : undefined)
+    const { url, timeout: ms } = found?.values ?? {}
+    const isWhole = url !== undefined && ms !== undefined
+    upstreams.set(name, isWhole ? { name, url, hosts: taken.map((one) => one.host), timeoutMs: ms } : undefined)
   }
   return upstreams
-}
-
-function readTimeout(reader: PolicyReader, field: Field): number | undefined {
-  const ms = reader.text(field, 'a duration such as 10s or 2m', parseDurationMs)
-  if (ms === undefined || (ms >= upstreamTimeoutMsMin && ms <= upstreamTimeoutMsMax)) return ms
-  return reader.problem(field, `must be from ${upstreamTimeoutMsMin}ms to ${upstreamTimeoutMsMax / 3_600_000}h`)
-}
-
-function hostTaken(host: string, owner: string, written: boolean): string {
-  if (written) return `the host ${host} is the upstream ${owner}'s already`
-  return `needs \`hosts\`: without, it takes every host, as the upstream ${owner} does ([] for routes only)`
-}
-
-function readHosts(reader: PolicyReader, upstream: Place, field: Field | undefined) {
-  if (field === undefined) return [{ host: '*', at: { ...upstream, valueOffset: upstream.keyOffset } }]
-  const hosts: { readonly host: string; readonly at: Place }[] = []
-  for (const at of reader.list(field, 'a list of host names such as [api.example.com] or ["*"]') ?? []) {
-    const host = reader.text(at, 'a host name without a port, or "*"', parseHost)
-    if (host !== undefined) hosts.push({ host, at })
-  }
-  return hosts
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { emptyPolicy, parsePolicy, readEdited } from './parse-policy.ts'
+import { emptyPolicy, parsePolicy, readValues } from './parse-policy.ts'
 
 const file = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
 const nothingKept = { upstreams: false, routes: false }
-const asValues = (text: string) => readEdited(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept)
+const asValues = (text: string) => readValues(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept).policy
 
 /** What values cannot have: they are there once, and no longer YAML. */
 const onlyInText = /is not valid YAML|is written twice|YAML alias/

@@ -1,70 +1,66 @@
-import { isJsonObject, type JsonValue } from '../entities.ts'
-import { type Field, type Place, PolicyReader } from './policy-reader.ts'
-
-/** What JSON has; a Map stands for an object whose names keep their order, also those that are numbers. */
-export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>
+import { isJsonObject, type JsonValue, type PolicyFault } from '../entities.ts'
+import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
 
 /**
- * Reads values that are there already. It only tells whether there is a problem: who wants to know which reads their text
- * with a TextReader.
+ * What JSON has; a Map stands for an object whose names keep their order, also those that are numbers, or for a list whose
+ * items messages call by their names.
  */
+export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>
+
+/** Reads values that are there already. Problems have paths, and no lines. */
 export class ValueReader extends PolicyReader {
-  #isRight = true
-
-  /** Nobody reads it. */
-  override near(): string {
-    return ''
+  /** In the order in which they were found. */
+  get problems(): readonly PolicyFault[] {
+    return this.sortedProblems.map(({ path, message }) => ({ path, message }))
   }
 
-  /** Whether no problem was added so far. */
-  get isRight(): boolean {
-    return this.#isRight
+  /** A value with the names that lead to it; without any, the whole policy. */
+  open(value: PolicyValue, ...names: readonly string[]): SourcePosition {
+    return names.reduce((at, name) => positionOf(at, name, value), positionOf(undefined, '', value))
   }
 
-  open(value: PolicyValue): Place {
-    return placeOf(value)
-  }
-
-  problem(): undefined {
-    this.#isRight = false
-  }
-
-  problemAtKey(): undefined {
-    this.#isRight = false
-  }
-
-  protected wrong(): undefined {
-    this.#isRight = false
-  }
-
-  lineOf(): number {
-    return 0
-  }
-
-  isEmpty({ node }: Place): boolean {
+  isEmpty({ node }: SourcePosition): boolean {
     return node === null
   }
 
-  map({ node }: Place): ReadonlyMap<string, Field> | undefined {
-    const fields = new Map<string, Field>()
-    if (node instanceof Map) for (const [key, value] of node) fields.set(key, fieldOf(key, value))
-    else if (isJsonObject(node)) for (const key in node) fields.set(key, fieldOf(key, node[key]))
-    else return this.wrong()
+  map(at: SourcePosition, what: string): Fields | undefined {
+    const { node } = at
+    const fields = new Map<string, SourcePosition>()
+    if (node instanceof Map) for (const [key, value] of node) fields.set(key, positionOf(at, key, value))
+    else if (isJsonObject(node)) for (const key in node) fields.set(key, positionOf(at, key, node[key]))
+    else return this.wrong(at, `must be ${what}`)
     return fields
   }
 
-  list({ node }: Place): readonly Place[] | undefined {
-    return Array.isArray(node) ? node.map(placeOf) : this.wrong()
+  list(at: SourcePosition, what: string): readonly SourcePosition[] | undefined {
+    const { node } = at
+    if (Array.isArray(node)) return node.map((item, index) => positionOf(at, index, item))
+    return node instanceof Map
+      ? Array.from(node, ([name, item]) => positionOf(at, name, item))
+      : this.wrong(at, `must be ${what}`)
   }
 
-  scalar({ node }: Place): unknown {
+  scalar({ node }: SourcePosition): unknown {
     return typeof node === 'object' ? undefined : node
   }
 
-  protected source({ node }: Place): string | undefined {
+  protected source({ node }: SourcePosition): string | undefined {
     return typeof node === 'object' ? undefined : String(node)
+  }
+
+  protected lineOf(): undefined {}
+
+  protected describe({ node }: SourcePosition): string {
+    if (node === null || node === undefined) return 'empty'
+    if (Array.isArray(node)) return 'a list'
+    return typeof node === 'object' ? 'a map' : quoted(node)
   }
 }
 
-const placeOf = (node: unknown): Place => ({ path: '', node, valueOffset: 0, keyOffset: 0 })
-const fieldOf = (key: string, node: unknown): Field => ({ key, path: '', node, valueOffset: 0, keyOffset: 0 })
+const positionOf = (parent: SourcePosition | undefined, key: string | number, node: unknown): SourcePosition => ({
+  parent,
+  key,
+  node,
+  valueOffset: 0,
+  keyOffset: 0,
+})

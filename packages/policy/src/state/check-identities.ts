@@ -9,7 +9,7 @@ import {
   subjectRule,
   timeRule,
 } from '../policy-values.ts'
-import { pathOf } from '../reader/policy-reader.ts'
+import { pathBelow } from '../reader/policy-reader.ts'
 import { defaultKeyId, keysPerSubjectMax } from '../reader/read-keys.ts'
 import type { ChangeSet } from './change-set.ts'
 import type { SubjectRules } from './compiled-policy.ts'
@@ -35,7 +35,7 @@ const faultsMax = 200
 
 /** Below the name of a subject the paths of its settings. */
 const below = (subject: string, path: string) => {
-  const start = pathOf('subjects', subject)
+  const start = pathBelow('subjects', subject)
   return path === '' || path.startsWith('[') ? `${start}${path}` : `${start}.${path}`
 }
 
@@ -97,7 +97,7 @@ export function checkShapes(
   }
   for (const [plan, { count, example }] of byPlan) {
     const who = count === 1 ? `the subject ${example}` : `${count} subjects, such as ${example}`
-    faults.add(pathOf('plans', plan), `is still the plan of ${who}`)
+    faults.add(pathBelow('plans', plan), `is still the plan of ${who}`)
   }
 }
 
@@ -162,7 +162,7 @@ function isLetGo(holder: string, id: string, { keys }: ChangeSet, identities: Pa
 }
 
 /** Of the hash no more than its key's id would tell: what stands there may be the key itself, by mistake. */
-const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathOf('keys', defaultKeyId(sha256)) : 'keys')
+const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow('keys', defaultKeyId(sha256)) : 'keys')
 
 const keyMembers = ['subject', 'id', 'expires']
 

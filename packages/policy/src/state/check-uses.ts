@@ -1,5 +1,5 @@
 import { type Entity, type JsonObject, type JsonValue, type PolicyFault, sectionOf } from '../entities.ts'
-import { pathOf } from '../reader/policy-reader.ts'
+import { pathBelow } from '../reader/policy-reader.ts'
 import type { Definitions } from './compile-definitions.ts'
 
 /** Limits and upstreams that are to go while other definitions still name them, and plans that `identity` names. */
@@ -9,7 +9,7 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
     for (const name of before[kind].keys()) {
       if (after[kind].has(name)) continue
       const uses = usesOf(name)
-      if (uses !== '') faults.push({ path: pathOf(sectionOf[kind], name), message: `is still used by ${uses}` })
+      if (uses !== '') faults.push({ path: pathBelow(sectionOf[kind], name), message: `is still used by ${uses}` })
     }
   }
   gone('limit', (name) => {

@@ -1,8 +1,9 @@
-import type { PolicyFault } from '../entities.ts'
+import type { JsonObject, PolicyFault } from '../entities.ts'
 import type { Policy } from '../policy.ts'
+import { SubjectReader, type SubjectSettings, subjectSettings } from '../reader/read-subjects.ts'
+import { ValueReader } from '../reader/value-reader.ts'
 import { liveKeys, liveSubjects, type SettingsOf } from './live-lookups.ts'
 import { bodyOfShape, type PackedIdentities, type Shape } from './packed-identities.ts'
-import { createSettingsReader } from './subject-settings.ts'
 
 /** Definitions as the decisions need them, with whoever is subject to them now. */
 export interface CompiledPolicy {
@@ -16,6 +17,23 @@ export interface SubjectRules {
   readonly settingsOf: SettingsOf
   /** Why subjects of the shape cannot be; empty for most. */
   faultsOf(shape: Shape): readonly PolicyFault[]
+}
+
+type ReadSettings =
+  | { readonly kind: 'settings'; readonly settings: SubjectSettings }
+  /** Paths begin below the subject: `.plan`, empty for the subject itself. */
+  | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
+
+/** Reads what subjects say of themselves, from JSON, by the rules of weir.yaml. */
+function createSettingsReader({ plans, limits, routes }: Policy): (body: JsonObject) => ReadSettings {
+  const subjectReader = new SubjectReader({ plans, limits, routes })
+  return function readSettings(body) {
+    const reader = new ValueReader()
+    const found = subjectSettings.find(reader, reader.open(body))
+    const settings = found === undefined ? undefined : subjectReader.read(reader, found)
+    if (settings !== undefined && reader.problemCount === 0) return { kind: 'settings', settings }
+    return { kind: 'problems', problems: reader.problems }
+  }
 }
 
 /** For definitions without subjects and keys. */

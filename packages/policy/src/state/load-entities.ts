@@ -1,7 +1,7 @@
 import type { Entity, PolicyFault } from '../entities.ts'
 import type { Policy } from '../policy.ts'
 import { parseSubjectId, subjectRule } from '../policy-values.ts'
-import { pathOf } from '../reader/policy-reader.ts'
+import { pathBelow } from '../reader/policy-reader.ts'
 import { keysPerSubjectMax } from '../reader/read-keys.ts'
 import { Faults, readKey } from './check-identities.ts'
 import { compileDefinitions, type DefinitionKind, type Definitions, isDefinitionKind } from './compile-definitions.ts'
@@ -47,7 +47,7 @@ function emptyDefinitions(): Record<DefinitionKind, Map<string, Entity>> {
 
 function loadSubject(identities: PackedIdentities, { name, origin, body }: Entity, faults: Faults): void {
   if (parseSubjectId(name) !== undefined) identities.putSubject(name, origin, body)
-  else faults.add(pathOf('subjects', name), `the id of a subject must be ${subjectRule}`)
+  else faults.add(pathBelow('subjects', name), `the id of a subject must be ${subjectRule}`)
 }
 
 function loadKey(identities: PackedIdentities, entity: Entity, faults: Faults): void {
@@ -58,7 +58,7 @@ function loadKey(identities: PackedIdentities, entity: Entity, faults: Faults): 
 function leaveOutWrong(identities: PackedIdentities, rules: SubjectRules, faults: Faults): void {
   for (const packed of identities.subjects.values()) {
     const { id, shape } = packed
-    const path = pathOf('subjects', id)
+    const path = pathBelow('subjects', id)
     const wrong = shape === undefined ? [] : rules.faultsOf(shape)
     for (const { path: part, message } of wrong) faults.add(part === '' ? path : `${path}.${part}`, message)
     if (shape === undefined) faults.add(path, 'there is no such subject, but it has keys')
@@ -76,7 +76,7 @@ function leaveOutWrong(identities: PackedIdentities, rules: SubjectRules, faults
     const holder = identities.keyIds.get(id)
     if (holder === undefined) identities.keyIds.set(id, sha256)
     if (holder === undefined || holder === sha256) continue
-    faults.add(pathOf('keys', id), 'another key has this id too')
+    faults.add(pathBelow('keys', id), 'another key has this id too')
     identities.deleteKey(sha256)
   }
 }

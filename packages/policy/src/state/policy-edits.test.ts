@@ -3,7 +3,7 @@ import { deleteEntity, type Entity, type EntityChange, putEntity } from '../enti
 import { createLimitResolver } from '../match/resolve-limits.ts'
 import { diffFile } from './diff-file.ts'
 import { entitiesOf } from './entities-of.ts'
-import { createPolicyState, type PolicyState } from './policy-state.ts'
+import { PolicyState } from './policy-state.ts'
 
 const hash = (digit: string) => digit.repeat(64)
 
@@ -31,7 +31,7 @@ function fileOf(policy: string): readonly Entity[] {
 }
 
 function stateOf(policy = text): PolicyState {
-  const state = createPolicyState()
+  const state = new PolicyState()
   expect(state.load(fileOf(policy))).toMatchObject({ kind: 'loaded', leftOut: [] })
   return state
 }
@@ -237,7 +237,7 @@ test('a bulk takes the last of several of a name in any order, and leaves out an
     position: undefined,
     body: { plan },
   })
-  const state = createPolicyState()
+  const state = new PolicyState()
   const answer = state.load([
     ...[key('7', { subject: 'x', id: 'x1' }), subject('x', 'free'), subject('x', 'top'), subject('y', 'gone')],
     ...[key('8', { subject: 'y', id: 'y1' }), key('9', { subject: 'nobody', id: 'z1' })],

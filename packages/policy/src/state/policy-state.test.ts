@@ -13,7 +13,7 @@ import type { Policy } from '../policy.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
 import { diffFile } from './diff-file.ts'
 import { entitiesOf } from './entities-of.ts'
-import { createPolicyState, type PolicyState } from './policy-state.ts'
+import { PolicyState } from './policy-state.ts'
 import { type PolicySource, policyText } from './policy-text.ts'
 
 const runs = 60
@@ -38,7 +38,7 @@ const base = [
 ]
 
 function loaded(entities: Iterable<Entity>): PolicyState {
-  const state = createPolicyState()
+  const state = new PolicyState()
   const answer = state.load(entities)
   if (answer.kind === 'problems') throw new Error(JSON.stringify(answer.problems))
   expect(answer.leftOut).toEqual([])
@@ -218,7 +218,7 @@ test('applying a file gives the file, leaves what the admin API has made, and ap
 }, () => {
   fc.assert(
     fc.property(someChanges, someChanges, (some, others) => {
-      const [from, to] = [createPolicyState(), createPolicyState()]
+      const [from, to] = [new PolicyState(), new PolicyState()]
       for (const changes of some) from.apply(changes)
       const asFile = (changes: EntityChange[]) =>
         changes.map((one) => (one.entity === undefined ? one : putEntity({ ...one.entity, origin: 'file' })))

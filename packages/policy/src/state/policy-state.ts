@@ -31,43 +31,6 @@ export type AppliedChange =
   | { readonly kind: 'applied'; readonly policy: Policy; readonly definitionsChange: boolean }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
 
-/**
- * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when one of
- * them changes; a million subjects and keys lie packed and become objects when they are asked for.
- */
-export interface PolicyState {
-  /**
-   * The policy of all that is loaded and applied. The same object until a definition changes: its `subjects` and `keys`
-   * show every later change of a subject or key at once, with the plans and limits of this policy.
-   */
-  readonly policy: Policy
-  /** Entities of all kinds. */
-  readonly size: number
-  /** Forgets everything before and takes these; with problems it stays as it was. */
-  load(entities: Iterable<Entity>): LoadedState
-  /** What `apply` would answer. Changes nothing. */
-  check(changes: readonly EntityChange[]): CheckedChange
-  /** As `check`, in steps. Only right if nothing is applied or loaded before the last one. */
-  checkSteps(changes: readonly EntityChange[]): Steps<CheckedChange>
-  /** All of them at once, or none. */
-  apply(changes: readonly EntityChange[]): AppliedChange
-  get(kind: EntityKind, name: string): Entity | undefined
-  /** Definitions in their order, subjects and keys as they were added. Made one by one: a million of them need no memory. */
-  list(kind: EntityKind): Iterable<Entity>
-  /** At most `limit` of them, by name, from the first after `after`. */
-  page(kind: EntityKind, after: string, limit: number): readonly Entity[]
-  count(kind: EntityKind): number
-  /** SHA-256 of the subject's keys. */
-  keysOf(subject: string): readonly string[]
-  /** SHA-256 of the key with this id. */
-  keyOfId(id: string): string | undefined
-}
-
-/** A state that holds nothing yet. */
-export function createPolicyState(): PolicyState {
-  return new EntityState()
-}
-
 /** A change that is right, with everything that taking it over needs. */
 interface Prepared {
   readonly kind: 'prepared'
@@ -80,20 +43,30 @@ interface Prepared {
 /** Limits, plans and routes: what subjects refer to. */
 const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route']
 
-class EntityState implements PolicyState {
+/**
+ * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when one of
+ * them changes; a million subjects and keys lie packed and become objects when they are asked for.
+ */
+export class PolicyState {
   #definitions = noDefinitions
   #identities = new PackedIdentities()
   #compiled = this.#over(emptyPolicy, createSubjectRules(emptyPolicy))
 
+  /**
+   * The policy of all that is loaded and applied. The same object until a definition changes: its `subjects` and `keys`
+   * show every later change of a subject or key at once, with the plans and limits of this policy.
+   */
   get policy(): Policy {
     return this.#compiled.policy
   }
 
+  /** Entities of all kinds. */
   get size(): number {
     const definitions = Object.values(this.#definitions).reduce((sum, { size }) => sum + size, 0)
     return definitions + this.#identities.subjects.size + this.#identities.keys.size
   }
 
+  /** Forgets everything before and takes these; with problems it stays as it was. */
   load(entities: Iterable<Entity>): LoadedState {
     const loaded = loadEntities(entities, emptyPolicy)
     if (loaded.kind === 'problems') return loaded
@@ -103,16 +76,19 @@ class EntityState implements PolicyState {
     return { kind: 'loaded', policy: this.policy, leftOut: loaded.leftOut }
   }
 
+  /** What `apply` would answer. Changes nothing. */
   check(changes: readonly EntityChange[]): CheckedChange {
     return finish(this.checkSteps(changes))
   }
 
+  /** As `check`, in steps. Only right if nothing is applied or loaded before the last one. */
   *checkSteps(changes: readonly EntityChange[]): Steps<CheckedChange> {
     const prepared = yield* this.#prepare(changeSet(changes))
     if (prepared.kind === 'problems') return prepared
     return { kind: 'fine', definitionsChange: prepared.compiled !== this.#compiled }
   }
 
+  /** All of them at once, or none. */
   apply(changes: readonly EntityChange[]): AppliedChange {
     const prepared = finish(this.#prepare(changeSet(changes)))
     if (prepared.kind === 'problems') return prepared
@@ -126,6 +102,7 @@ class EntityState implements PolicyState {
     return kind === 'subject' ? this.#identities.subjectEntity(name) : this.#identities.keyEntity(name)
   }
 
+  /** Definitions in their order, subjects and keys as they were added. Made one by one: a million of them need no memory. */
   *list(kind: EntityKind): Iterable<Entity> {
     if (isDefinitionKind(kind)) {
       yield* inOrder(this.#definitions[kind].values())
@@ -137,6 +114,7 @@ class EntityState implements PolicyState {
     }
   }
 
+  /** At most `limit` of them, by name, from the first after `after`. */
   page(kind: EntityKind, after: string, limit: number): readonly Entity[] {
     const names = firstNames(this.#namesOf(kind), after, limit)
     return names.map((name) => this.get(kind, name)).filter((entity) => entity !== undefined)
@@ -147,11 +125,13 @@ class EntityState implements PolicyState {
     return kind === 'subject' ? this.#identities.subjects.size : this.#identities.keys.size
   }
 
+  /** SHA-256 of the subject's keys. */
   keysOf(subject: string): readonly string[] {
     const packed = this.#identities.subjects.get(subject)
     return packed === undefined ? [] : keyList(packed)
   }
 
+  /** SHA-256 of the key with this id. */
   keyOfId(id: string): string | undefined {
     return this.#identities.keyIds.get(id)
   }

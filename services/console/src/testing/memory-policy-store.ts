@@ -1,7 +1,7 @@
 import { type PolicyMessage, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
-import { createPolicyState, type PolicyState } from '@weir/policy/state/policy-state.ts'
+import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { AuditLog } from '../audit-log.ts'
 import type { PolicyReplica, Ports } from '../ports.ts'
 
@@ -20,7 +20,7 @@ export interface MemoryPolicyStore extends PolicyReplica {
 
 /** Reads back at once what it takes, by the same records. */
 export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
-  const state = createPolicyState()
+  const state = new PolicyState()
   const published: (readonly PolicyMessage[])[] = []
   const takeOver = (messages: readonly PolicyMessage[]) => {
     const changes: EntityChange[] = []

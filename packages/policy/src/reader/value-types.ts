@@ -1,0 +1,286 @@
+import type { JsonObject, JsonValue } from '../entities.ts'
+import { namePattern, nameRule, parseDurationMs } from '../policy-values.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+
+/** How a value of the policy is written: what the reader accepts, and the same for editors, as JSON Schema. */
+export interface ValueType<T> {
+  readonly schema: JsonObject
+  /** Returns undefined exactly when it has added a problem; of a list the items that are right. */
+  read(reader: PolicyReader, at: SourcePosition): T | undefined
+}
+
+/** A text that `parse` understands. `schema` says as much of it as a pattern can. */
+export const text = <T>(
+  rule: string,
+  parse: (text: string) => T | undefined,
+  schema: JsonObject = {},
+): ValueType<T> => ({
+  schema: { type: 'string', ...schema },
+  read: (reader, at) => reader.text(at, rule, parse),
+})
+
+/** As `text`, of what may turn out to be a secret: no message repeats it. */
+export const secretText = <T>(
+  rule: string,
+  parse: (text: string) => T | undefined,
+  schema: JsonObject,
+): ValueType<T> => ({
+  schema: { type: 'string', ...schema },
+  read: (reader, at) => reader.secretText(at, rule, parse),
+})
+
+/** A text of this form. */
+export const matching = (rule: string, pattern: RegExp): ValueType<string> =>
+  text(rule, (written) => (pattern.test(written) ? written : undefined), { pattern: pattern.source })
+
+/** Any text, such as a name that is looked up once everything is read. */
+export const anyText = (rule: string): ValueType<string> => text(rule, (written) => written)
+
+export const integer = (minimum: number, maximum: number): ValueType<number> => ({
+  schema: { type: 'integer', minimum, maximum },
+  read: (reader, at) => reader.integer(at, minimum, maximum),
+})
+
+export const boolean: ValueType<boolean> = {
+  schema: { type: 'boolean' },
+  read: (reader, at) => {
+    const value = reader.scalar(at)
+    return typeof value === 'boolean' ? value : reader.wrong(at, 'must be true or false')
+  },
+}
+
+export const oneOf = <const T extends string>(options: readonly T[]): ValueType<T> => ({
+  schema: { enum: options },
+  read: (reader, at) => reader.oneOf(at, options),
+})
+
+/** A duration between two others, in milliseconds; with `wholeMs` a multiple of it, which `wholeWords` calls. */
+export function duration(
+  min: string,
+  max: string,
+  {
+    rule = 'a duration such as 10s, 1m, 2h or 7d',
+    wholeMs = 1,
+    wholeWords = '',
+  }: { readonly rule?: string; readonly wholeMs?: number; readonly wholeWords?: string } = {},
+): ValueType<number> {
+  const [minMs, maxMs] = [parseDurationMs(min) ?? 0, parseDurationMs(max) ?? 0]
+  return {
+    schema: { type: 'string', pattern: '^0*[1-9][0-9]{0,14}(ms|s|m|h|d)$' },
+    read(reader, at) {
+      const ms = reader.text(at, rule, parseDurationMs)
+      if (ms === undefined || (ms >= minMs && ms <= maxMs && ms % wholeMs === 0)) return ms
+      return reader.problem(at, `must be ${wholeWords}from ${min} to ${max}`)
+    },
+  }
+}
+
+/** A value of the type that `check` takes too; it returns undefined where it has added a problem. */
+export const checked = <T, R>(
+  type: ValueType<T>,
+  check: (value: T, reader: PolicyReader, at: SourcePosition) => R | undefined,
+  schema: JsonObject = {},
+): ValueType<R> => ({
+  schema: { ...type.schema, ...schema },
+  read(reader, at) {
+    const value = type.read(reader, at)
+    return value === undefined ? undefined : check(value, reader, at)
+  },
+})
+
+export interface ListBounds<T> {
+  readonly min?: number
+  readonly max?: number
+  /** The problem of a list with another number of items. */
+  readonly wrongCount?: (count: number) => string
+  /** What no two items may have in common; without it items may be equal. */
+  readonly nameOf?: (item: T) => string | number
+}
+
+/** A list; `what` says what it is of. */
+export function list<T>(what: string, item: ValueType<T>, bounds: ListBounds<T> = {}): ValueType<readonly T[]> {
+  const { min = 0, max = Number.POSITIVE_INFINITY, wrongCount, nameOf } = bounds
+  const counts = { ...(min > 0 ? { minItems: min } : {}), ...(Number.isFinite(max) ? { maxItems: max } : {}) }
+  return {
+    schema: { type: 'array', items: item.schema, ...counts, ...(nameOf === undefined ? {} : { uniqueItems: true }) },
+    read(reader, at) {
+      const items = reader.list(at, what)
+      if (items === undefined) return undefined
+      if (wrongCount !== undefined && (items.length < min || items.length > max)) {
+        return reader.problem(at, wrongCount(items.length))
+      }
+      const seen = new Set<string | number>()
+      return items.flatMap((itemAt) => {
+        const value = item.read(reader, itemAt)
+        if (value === undefined) return []
+        const name = nameOf?.(value)
+        if (name === undefined || !seen.has(name)) {
+          if (name !== undefined) seen.add(name)
+          return [value]
+        }
+        reader.problem(itemAt, `${name} is named twice`)
+        return []
+      })
+    },
+  }
+}
+
+/** JSON Schema of objects that have the key, with this value if one is given. */
+export const has = (key: string, value?: JsonValue): JsonObject => ({
+  required: [key],
+  ...(value === undefined ? {} : { properties: { [key]: { const: value } } }),
+})
+
+/** JSON Schema of objects that have none of the keys. */
+export const without = (...keys: readonly string[]): JsonObject => ({
+  properties: Object.fromEntries(keys.map((key) => [key, false])),
+})
+
+/** JSON Schema of values of which the second holds wherever the first does. */
+export const implies = (condition: JsonObject, consequence: JsonObject): JsonObject => ({
+  anyOf: [{ not: condition }, consequence],
+})
+
+/** A key of an object: its type, and what editors show beside it. */
+export interface Member<T> {
+  readonly type: ValueType<NonNullable<T>>
+  readonly about: string
+  readonly isRequired: boolean
+  /** Whether an empty value is as good as none. */
+  readonly mayBeEmpty?: boolean
+  /** The value where none is written. */
+  readonly otherwise?: T
+}
+
+export const required = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T> => ({
+  ...{ about, type, isRequired: true },
+})
+
+export const optional = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T | undefined> => ({
+  ...{ about, type, isRequired: false },
+})
+
+export const withDefault = <T extends NonNullable<unknown>>(
+  about: string,
+  type: ValueType<T>,
+  otherwise: T,
+): Member<T> => ({ about, type, isRequired: false, otherwise })
+
+export const orEmpty = <T>(member: Member<T>): Member<T> => ({ ...member, mayBeEmpty: true })
+
+export type Members = Readonly<Record<string, Member<unknown>>>
+
+/** The values of an object that is right. */
+export type Values<M extends Members> = { readonly [K in keyof M]: M[K] extends Member<infer T> ? T : never }
+
+/** The values of an object of which some may be wrong, and are undefined then. */
+export type FoundValues<M extends Members> = { readonly [K in keyof M]: Values<M>[K] | undefined }
+
+/** Reads these keys of an object; the others are another's. What is neither written nor right is absent. */
+export function readMembers<M extends Members>(reader: PolicyReader, fields: Fields, members: M): FoundValues<M> {
+  const values: Record<string, unknown> = {}
+  for (const name in members) {
+    const { type, otherwise, mayBeEmpty = false } = members[name] as Member<unknown>
+    const at = fields.get(name)
+    const value = at === undefined || (mayBeEmpty && reader.isEmpty(at)) ? otherwise : type.read(reader, at)
+    if (value !== undefined) values[name] = value
+  }
+  return values as FoundValues<M>
+}
+
+/** JSON Schema of an object with these keys and no others. */
+export function objectSchema(members: Members, rules: JsonObject = {}): JsonObject {
+  const names = Object.keys(members).filter((name) => members[name]?.isRequired)
+  return {
+    type: 'object',
+    additionalProperties: false,
+    ...(names.length === 0 ? {} : { required: names }),
+    properties: Object.fromEntries(Object.entries(members).map(([name, member]) => [name, memberSchema(member)])),
+    ...rules,
+  }
+}
+
+function memberSchema({ type, about, mayBeEmpty = false, otherwise }: Member<unknown>): JsonObject {
+  // Where a default is written as it is read; durations and lists are told in words.
+  const isPlain = 'enum' in type.schema || otherwise === 0 || typeof otherwise === 'boolean'
+  const written = isPlain && otherwise !== undefined ? { default: otherwise as JsonValue } : {}
+  return { description: about, ...(mayBeEmpty ? emptyOr(type.schema) : type.schema), ...written }
+}
+
+/** A value that may be left empty, as when all below it is commented out. */
+export function emptyOr(schema: JsonObject): JsonObject {
+  return { anyOf: [{ type: 'null' }, schema] }
+}
+
+export interface ObjectType<M extends Members> extends ValueType<Values<M>> {
+  readonly members: M
+  /** Reads what can be read of an object that may be wrong, with the positions of what is written. */
+  find(
+    reader: PolicyReader,
+    at: SourcePosition,
+  ): { readonly fields: Fields; readonly values: FoundValues<M> } | undefined
+}
+
+/** An object with these keys and no others. `rules` are JSON Schema for what holds between them. */
+export function object<M extends Members>(what: string, members: M, rules: JsonObject = {}): ObjectType<M> {
+  const known = Object.keys(members)
+  const needed = known.filter((name) => members[name]?.isRequired)
+  const find: ObjectType<M>['find'] = (reader, at) => {
+    const fields = reader.fields(at, what, known, needed)
+    return fields === undefined ? undefined : { fields, values: readMembers(reader, fields, members) }
+  }
+  return {
+    members,
+    schema: objectSchema(members, rules),
+    find,
+    read(reader, at) {
+      const before = reader.problemCount
+      const found = find(reader, at)
+      return reader.problemCount > before ? undefined : (found?.values as Values<M> | undefined)
+    },
+  }
+}
+
+export interface EntriesRule {
+  /** In the plural: `limits`. */
+  readonly plural: string
+  /** With its article: `a limit`. */
+  readonly one: string
+  readonly max?: number
+  /** Names that mean something else, and what. */
+  readonly reserved?: { readonly names: readonly string[]; readonly message: string }
+  /** Another rule for the names than `nameRule`; they are called ids then. */
+  readonly ids?: { readonly rule: string; readonly pattern: RegExp }
+}
+
+/** A section of entries by name. */
+export interface Entries {
+  readonly schema: JsonObject
+  /** As many as there may be; one with a wrong name is read all the same. */
+  read(reader: PolicyReader, at: SourcePosition): Iterable<readonly [string, SourcePosition]>
+}
+
+export function entries(schema: JsonObject, { plural, one, max, reserved, ids }: EntriesRule): Entries {
+  const called = ids === undefined ? 'name' : 'id'
+  const { rule, pattern } = ids ?? { rule: nameRule, pattern: namePattern }
+  return {
+    schema: {
+      type: ['object', 'null'],
+      propertyNames: { pattern: pattern.source, ...(reserved === undefined ? {} : { not: { enum: reserved.names } }) },
+      additionalProperties: schema,
+      ...(max === undefined ? {} : { maxProperties: max }),
+    },
+    read(reader, at) {
+      const fields = reader.map(at, `a map of ${plural} by ${called}`) ?? new Map<string, SourcePosition>()
+      if (max !== undefined && fields.size > max) {
+        reader.problem(at, `has ${fields.size} ${plural}; a policy has at most ${max}`)
+      }
+      const taken = max === undefined ? fields : [...fields].slice(0, max)
+      for (const [name, field] of taken) {
+        if (!pattern.test(name)) reader.problemAtKey(field, `the ${called} of ${one} must be ${rule}`)
+        if (reserved?.names.includes(name)) reader.problemAtKey(field, reserved.message)
+      }
+      return taken
+    },
+  }
+}
