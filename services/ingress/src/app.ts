@@ -5,13 +5,13 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
 import { DecisionService } from './decide/decision-service.ts'
-import { createCallerCheck } from './grpc/caller-check.ts'
-import { createGrpcDoor, type GrpcDoor } from './grpc/door.ts'
+import { createCallAuthorizer } from './grpc/authorize-call.ts'
+import { createGrpcListener, type GrpcListener } from './grpc/listener.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
-import { createAskerCheck } from './routes/check/check-asker.ts'
+import { createCallerAuthorizer } from './routes/check/authorize-caller.ts'
 import { addCheckRoute } from './routes/check.ts'
 import { addCheckBatchRoute } from './routes/check-batch.ts'
 import { addPauseRoute } from './routes/pause.ts'
@@ -32,7 +32,7 @@ const checkBodyBytesMax = 16_384
 export interface Apps {
   readonly proxy: FastifyInstance
   readonly api: FastifyInstance
-  readonly grpc: GrpcDoor
+  readonly grpc: GrpcListener
   readonly settling: Pick<Settling, 'counters'>
   readonly decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>
   /** Stops listening for HTTP at once, lets who waits have room for a while, and ends with the last answer. */
@@ -68,14 +68,14 @@ export async function buildApps(
   answerUnrouted(api)
   // Text is no check: without its reader it is refused as any other type.
   api.removeContentTypeParser('text/plain')
-  api.decorateRequest('checkAsker', null)
+  api.decorateRequest('checkPrincipal', null)
   api.decorateRequest('checkView', null)
   await describeApi(api)
-  const checkAsker = createAskerCheck(ports, decisionService, adminTokenSha256)
-  addCheckRoute(api, ports, decisionService, checkAsker)
-  addCheckBatchRoute(api, ports, decisionService, checkAsker)
-  addSettleRoute(api, settling, checkAsker)
-  addPauseRoute(api, ports, checkAsker)
+  const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
+  addCheckRoute(api, ports, decisionService, authorizeCaller)
+  addCheckBatchRoute(api, ports, decisionService, authorizeCaller)
+  addSettleRoute(api, settling, authorizeCaller)
+  addPauseRoute(api, ports, authorizeCaller)
   await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.
   boundHeaders(api, askHeaderBytesMax)
@@ -88,8 +88,8 @@ export async function buildApps(
       if (left > 0) logger.error({ left }, 'corrections are lost: the journal does not take them')
     })
   }
-  const mayAsk = createCallerCheck(ports, adminTokenSha256)
-  const grpc = createGrpcDoor(ports, decisionService, mayAsk, logger, tls.grpc)
+  const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
+  const grpc = createGrpcListener(ports, decisionService, authorizeCall, logger, tls.grpc)
   return { proxy, api, grpc, settling, decisionService, close: () => closeBoth([proxy, api]) }
 }
 

@@ -6,19 +6,19 @@ import { answerOf, refusalOf } from './answer.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
 import { readQuestion } from './read-question.ts'
 
-/** Tells whether a call may ask; undefined if it may, else why not. */
-export type CallerCheck = (authorization: string) => { readonly code: status; readonly details: string } | undefined
+/** Authorizes a call by its metadata; undefined if it may check, else the refusal. */
+export type CallAuthorizer = (authorization: string) => { readonly code: status; readonly details: string } | undefined
 
 type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 
 /**
- * `ShouldRateLimit`: what a gateway asks before it passes a request on, decided like any other request, by one script call for all of its
- * descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the request through.
+ * `ShouldRateLimit`: a gateway calls it before it forwards a request. It is decided like any other request, by one script call
+ * for all of its descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the request through.
  */
 export function createShouldRateLimit(
   ports: Ports,
   decisionService: DecisionService,
-  mayAsk: CallerCheck,
+  authorizeCall: CallAuthorizer,
   log: Logger,
 ) {
   const decide = async (request: RateLimitRequest): Promise<RateLimitResponse | { readonly wrong: string }> => {
@@ -47,7 +47,7 @@ export function createShouldRateLimit(
   }
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
-    const refusal = mayAsk(`${call.metadata.get('authorization')[0] ?? ''}`)
+    const refusal = authorizeCall(`${call.metadata.get('authorization')[0] ?? ''}`)
     if (refusal !== undefined) {
       answer(refusal)
       return

@@ -10,7 +10,7 @@ import type { PolicyView } from '../policy-view.ts'
 import { attributesOf, combineLimits, type MetLimit, scopesOf, type Values } from './combine-limits.ts'
 import type { Descriptor, RateLimitRequest } from './messages.ts'
 import { overrideAttribute, overrideLimit, overrideValue } from './override-limit.ts'
-import { type Named, nobodyNamed, whoIsNamed } from './who-is-named.ts'
+import { type ResolvedTarget, resolveSubject, unnamedTarget } from './resolve-subject.ts'
 
 /** Names that somebody configured. */
 const nameLengthMax = 128
@@ -21,7 +21,7 @@ const descriptorsMax = 32
 const entriesMax = 16
 
 /** What a gateway asks, in the words of the policy. */
-export interface Question extends Extract<Named, { readonly kind: 'named' }> {
+export interface Question extends Extract<ResolvedTarget, { readonly kind: 'named' }> {
   readonly cost: number
   /** All descriptors only ask whether there is room. */
   readonly isPeek: boolean
@@ -37,7 +37,7 @@ export interface Question extends Extract<Named, { readonly kind: 'named' }> {
 
 export type ReadQuestion =
   | Question
-  | Exclude<Named, { readonly kind: 'named' }>
+  | Exclude<ResolvedTarget, { readonly kind: 'named' }>
   /** A gateway that is not set up right. */
   | { readonly kind: 'wrong'; readonly detail: string }
 
@@ -66,8 +66,8 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
   const values = parts.length === 1 && first !== undefined ? first.values : union(parts)
   const ofRoute = parts.find(({ route }) => route !== undefined)?.route
   const who = isRouted
-    ? nobodyNamed(domain, values, ofRoute ?? unmatchedRoute)
-    : whoIsNamed(view, domain, values, nowMs)
+    ? unnamedTarget(domain, values, ofRoute ?? unmatchedRoute)
+    : resolveSubject(view, domain, values, nowMs)
   if (who.kind !== 'named') return who
   // What several descriptors say of one request's cost is not added up.
   const said = request.hitsAddend > 0 ? request.hitsAddend : undefined

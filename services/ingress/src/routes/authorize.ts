@@ -1,6 +1,6 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
@@ -101,11 +101,6 @@ interface Asked {
 }
 
 type Unreadable = { readonly kind: 'problem'; readonly options: GatewayOptions; readonly problem: Problem }
-
-const badRequest = (detail: string): Problem => ({
-  ...{ type: problemType('bad-request'), title: 'Bad request', status: 400 },
-  detail,
-})
 
 /** The client's request and the gateway's wishes, out of what the gateway sent. */
 function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadable {

@@ -3,48 +3,34 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
-import type { Settling } from '../decide/correct/settle.ts'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
-import type { Arrival } from './proxy/arrival.ts'
-import { createListener, type ListenerBounds, type ProxyDoor } from './proxy/listener.ts'
-import { createPassOn } from './proxy/pass-on.ts'
+import { createForwarder, type ForwardPorts } from './proxy/forward.ts'
+import { createListener, type ListenerBounds, type ProxyHandler } from './proxy/listener.ts'
 import { writeProblem } from './proxy/problems.ts'
+import type { IncomingRequest } from './proxy/proxied-request.ts'
 import { readTarget } from './proxy/read-target.ts'
 import { answerProblem } from './proxy/refuse.ts'
 import { createServe } from './proxy/serve.ts'
 
-export interface ProxyPorts extends Ports {
-  /** Gives back what requests were charged that the upstream failed. */
-  readonly settling?: Pick<Settling, 'giveBack'> | undefined
-}
-
-/** The reverse proxy. */
-export interface Proxy {
-  /** What Fastify is to listen with: requests come to the proxy directly, past Fastify's own routing. */
-  listener(): Server
-  /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
-  attach(app: FastifyInstance): void
-}
-
-/** The reverse proxy: identify, decide, record, and only then pass on. Paths here are the upstream's, none is ours. */
+/** The reverse proxy: authenticate, decide, record, and only then forward. All paths here are the upstream's. */
 export function createProxy(
-  ports: ProxyPorts,
+  ports: Ports & ForwardPorts,
   decisionService: DecisionService,
   log: Logger,
   { bounds, tls }: { readonly bounds?: ListenerBounds; readonly tls?: ListenerTls | undefined } = {},
-): Proxy {
-  const way = createPassOn(ports, log)
-  const serve = createServe(ports, decisionService, way)
+) {
+  const forwarder = createForwarder(ports, log)
   let isClosing = false
+  const serve = createServe(ports, decisionService, forwarder.forward, () => isClosing)
 
-  const start = (arrival: Arrival) => {
-    serve(arrival, () => isClosing).catch((error: unknown) => {
+  const start = (incoming: IncomingRequest) => {
+    serve(incoming).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
-      answerProblem(arrival, () => isClosing, internal)
+      answerProblem(incoming, () => isClosing, internal)
     })
   }
-  const door: ProxyDoor = {
+  const handler: ProxyHandler = {
     serve: (request, response, target, mayContinue) =>
       start({ request, response, target, mayContinue, protocol: undefined, startedAt: performance.now() }),
     serveUpgrade: (request, response, target, protocol) =>
@@ -52,14 +38,16 @@ export function createProxy(
   }
 
   return {
-    listener: () => createListener(door, bounds, tls),
-    attach(app) {
+    /** The server that Fastify listens with: requests come to the proxy directly, past Fastify's own routing. */
+    listener: (): Server => createListener(handler, bounds, tls),
+    /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
+    attach(app: FastifyInstance): void {
       app.addHook('preClose', async () => {
         isClosing = true
-        way.closeTunnels()
+        forwarder.closeTunnels()
       })
-      app.addHook('onClose', way.close)
-      injectInto(app, door)
+      app.addHook('onClose', forwarder.close)
+      injectInto(app, handler)
     },
   }
 }
@@ -71,8 +59,8 @@ const internal: Problem = {
   detail: 'The request could not be served; the log says why.',
 }
 
-/** For requests that never come over the listener: tests hand them to Fastify itself. */
-function injectInto(app: FastifyInstance, door: ProxyDoor): void {
+/** Serves requests that never come over the listener: tests hand them to Fastify itself. */
+function injectInto(app: FastifyInstance, handler: ProxyHandler): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
   app.setNotFoundHandler((request, reply) => {
@@ -81,6 +69,6 @@ function injectInto(app: FastifyInstance, door: ProxyDoor): void {
     reply.raw.setHeader('date', new Date().toUTCString())
     const read = readTarget(request.raw)
     if ('problem' in read) writeProblem(reply.raw, read.problem, [])
-    else door.serve(request.raw, reply.raw, read.target, () => undefined)
+    else handler.serve(request.raw, reply.raw, read.target, () => undefined)
   })
 }

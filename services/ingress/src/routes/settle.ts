@@ -1,11 +1,9 @@
-import { costMax } from '@weir/core/limits/limit-store.ts'
-import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
-import { Ajv } from 'ajv'
+import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SettleAnswer, Settling } from '../decide/correct/settle.ts'
-import { badCheck } from './check/answer-check.ts'
-import { type Asker, askedBy, type createAskerCheck } from './check/check-asker.ts'
-import { asItComes } from './check/check-body.ts'
+import { type CallerAuthorizer, type CheckPrincipal, principalOf } from './check/authorize-caller.ts'
+import { bodyReader, checkRoute, costSchema, nameSchema } from './check/check-body.ts'
+import { forbidden } from './check/own-check.ts'
 
 interface SettleBody {
   readonly id: string
@@ -23,39 +21,33 @@ const settleSchema = {
       description: "The decision's: `id` of its check, or the header Weir-Decision.",
     },
     cost: {
-      ...{ type: 'integer', minimum: 0, maximum: costMax },
+      ...costSchema,
       description:
         "Units that the request really cost, in place of those that it was charged. At most settleMax of its route, else the size of its largest limit; with a subject's own credential at most what it was charged.",
     },
     subject: {
-      ...{ type: 'string', minLength: 1, maxLength: 256 },
+      ...nameSchema,
       description: 'Whose decision it is. Required with a token; a subject settles what it asked for itself.',
     },
   },
 } as const
 
-const ajv = new Ajv({ allErrors: true })
-const isSettleBody = ajv.compile<SettleBody>(settleSchema)
+const readSettleBody = bodyReader<SettleBody>(settleSchema)
 
-/** A process that settled and did not record is waited for at most so long by one answer; also while Redis is away. */
+/** The longest that an answer asks to wait for a process that settled and did not record; and while Redis is down. */
 const retryAfterSecondsMax = 60
 const unavailableRetrySeconds = 1
 
-const ownChecksOnly: Problem = {
-  ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
-  detail:
-    'A subject settles with its own credential only what it asked for itself, by a check with settle. A token with the scope check settles all others.',
-}
+const ownChecksOnly = forbidden(
+  'A subject settles with its own credential only what it asked for itself, by a check with settle. A token with the scope check settles all others.',
+)
 
 const tooMuch = (settleMax: number): Problem => ({
   ...{ type: problemType('settlement-too-high'), title: 'Settlement too high', status: 403, cost_max: settleMax },
   detail: `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to settleMax of the route, without one up to the size of the largest limit.`,
 })
 
-const ownDecisionsOnly: Problem = {
-  ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
-  detail: 'This credential may settle decisions of its own subject only.',
-}
+const ownDecisionsOnly = forbidden('This credential may settle decisions of its own subject only.')
 
 const unknownDecision = (id: string): Problem => ({
   ...{ type: problemType('unknown-decision'), title: 'Unknown decision', status: 404 },
@@ -72,30 +64,24 @@ const unfinished = (detail: string): Problem => ({
   detail: `${detail} Repeat the request: what was done is found, and nothing is done twice.`,
 })
 
-/** Whose decision is meant; undefined for a credential that may not say so. */
-const subjectOf = (asker: Asker, { subject }: SettleBody): string | undefined => {
-  if (asker.kind === 'token') return subject
-  return subject === undefined || subject === asker.subject.id ? asker.subject.id : undefined
+/** The subject of the decision; undefined where the credential may not name it. */
+const subjectOf = (principal: CheckPrincipal, { subject }: SettleBody): string | undefined => {
+  if (principal.kind === 'token') return subject
+  return subject === undefined || subject === principal.subject.id ? principal.subject.id : undefined
 }
 
-/** `POST /v1/settle`: puts what a decision really cost in the place of what it was charged, once. */
-export function addSettleRoute(
-  app: FastifyInstance,
-  settling: Settling,
-  checkAsker: ReturnType<typeof createAskerCheck>,
-): void {
-  const options = { schema: { body: settleSchema }, onRequest: checkAsker, validatorCompiler: asItComes }
-  app.post('/v1/settle', options, async (request, reply) => {
-    const { asker } = askedBy(request)
-    const { body } = request
-    if (!isSettleBody(body))
-      return sendProblem(reply, badCheck(ajv.errorsText(isSettleBody.errors, { dataVar: 'body' })))
-    const subject = subjectOf(asker, body)
+/** `POST /v1/settle`: replaces the charge of a decision by its real cost, once. */
+export function addSettleRoute(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
+  app.post('/v1/settle', checkRoute(settleSchema, authorizeCaller), async (request, reply) => {
+    const { principal } = principalOf(request)
+    const read = readSettleBody(request.body)
+    if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
+    const { id, cost } = read.value
+    const subject = subjectOf(principal, read.value)
     if (subject === undefined) {
-      return sendProblem(reply, asker.kind === 'token' ? badCheck('Give subject.') : ownDecisionsOnly)
+      return sendProblem(reply, principal.kind === 'token' ? badRequest('Give subject.') : ownDecisionsOnly)
     }
-    const { id, cost } = body
-    return send(reply, id, await settling.settle({ subject, id, cost, isOwn: asker.kind === 'subject' }))
+    return send(reply, id, await settling.settle({ subject, id, cost, isOwn: principal.kind === 'subject' }))
   })
 }
 

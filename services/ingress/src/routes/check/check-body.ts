@@ -1,5 +1,6 @@
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import { Ajv, type ValidateFunction } from 'ajv'
+import { Ajv } from 'ajv'
+import type { CallerAuthorizer } from './authorize-caller.ts'
 
 /** One check as it comes over the wire. */
 export interface CheckBody {
@@ -16,15 +17,23 @@ export interface CheckBody {
   readonly wait?: string
 }
 
-/** Checks of one batch at most: four calls of the decision script, and an answer of some 50 kB. */
+/** The most checks of one batch: four calls of the decision script, and an answer of some 50 kB. */
 const batchChecksMax = 100
 
+/** The id of a subject, the text of a key, and the like. */
+export const nameSchema = { type: 'string', minLength: 1, maxLength: 256 } as const
+/** Units of a check or a settlement. */
+export const costSchema = { type: 'integer', minimum: 0, maximum: costMax } as const
+/** A duration above 0, as policies write it. */
+export const durationSchema = { type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' } as const
+
+/** What a check may say. */
 export const checkSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    subject: { type: 'string', minLength: 1, maxLength: 256, description: 'Who is checked; or give key.' },
-    key: { type: 'string', minLength: 1, maxLength: 256, description: 'An API key of who is checked.' },
+    subject: { ...nameSchema, description: 'Who is checked; or give key.' },
+    key: { ...nameSchema, description: 'An API key of who is checked.' },
     ip: {
       type: 'string',
       maxLength: 64,
@@ -34,7 +43,7 @@ export const checkSchema = {
     route: { type: 'string', maxLength: 2_048, description: 'A path, or a method and a path: POST /v1/search.' },
     method: { type: 'string', maxLength: 32, pattern: '^[A-Za-z-]*$' },
     cost: {
-      ...{ type: 'integer', minimum: 0, maximum: costMax },
+      ...costSchema,
       description:
         "Units; the route's if left out. Required for routes whose requests say their own cost. With a subject's own credential not less than the route's, and not more where others share a limit.",
     },
@@ -47,21 +56,22 @@ export const checkSchema = {
       description: 'What limits by attribute:NAME count by. Only with a token.',
     },
     idempotency_key: {
-      ...{ type: 'string', minLength: 1, maxLength: 256 },
+      ...nameSchema,
       description: 'Within its subject: an admission is repeated for minutes, and charged once.',
     },
     settle: {
-      ...{ type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' },
+      ...durationSchema,
       description: 'For so long, 24h at most, the cost can be corrected by /v1/settle: 15m.',
     },
     wait: {
-      ...{ type: 'string', maxLength: 20, pattern: '^0*[1-9][0-9]*(ms|s|m|h|d)$' },
+      ...durationSchema,
       description:
         'Where limits refuse it now, it waits so long for room, 60s at most: 5s. Not in a batch, and never a peek.',
     },
   },
 } as const
 
+/** What a batch may say. */
 export const batchSchema = {
   type: 'object',
   additionalProperties: false,
@@ -69,28 +79,30 @@ export const batchSchema = {
   properties: { checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: checkSchema } },
 } as const
 
-const ajv = new Ajv({ allErrors: true })
-const isCheck = ajv.compile<CheckBody>(checkSchema)
-/** The checks themselves are looked at one by one: a malformed one does not take the others with it. */
-const isBatch = ajv.compile<{ readonly checks: readonly unknown[] }>({
-  ...batchSchema,
-  properties: { checks: { ...batchSchema.properties.checks, items: {} } },
-})
-
-/** Of a malformed check so much is said at most: it may have hundreds of unknown fields. */
+/** Longer texts about a malformed body are cut: it may have hundreds of unknown fields. */
 const detailLengthMax = 1_000
 
-type Read<T> = { readonly value: T } | { readonly wrong: string }
+const ajv = new Ajv({ allErrors: true })
 
-function reader<T>(isRight: ValidateFunction<T>): (body: unknown) => Read<T> {
-  return function read(body: unknown): Read<T> {
+/** Makes the reader of bodies with this schema: it returns the value, or what is wrong with it. */
+export function bodyReader<T>(schema: object): (body: unknown) => { readonly value: T } | { readonly wrong: string } {
+  const isRight = ajv.compile<T>(schema)
+  return function readBody(body) {
     if (isRight(body)) return { value: body }
     return { wrong: ajv.errorsText(isRight.errors, { dataVar: 'body' }).slice(0, detailLengthMax) }
   }
 }
 
-export const readCheck = reader(isCheck)
-export const readBatch = reader(isBatch)
+export const readCheck = bodyReader<CheckBody>(checkSchema)
+/** The checks of a batch are read one by one: a malformed one does not spoil the others. */
+export const readBatch = bodyReader<{ readonly checks: readonly unknown[] }>({
+  ...batchSchema,
+  properties: { checks: { ...batchSchema.properties.checks, items: {} } },
+})
 
-/** The schema is there to be read; bodies are read by `readCheck`, whose words are ours. */
-export const asItComes = () => (value: unknown) => ({ value })
+/** How a route takes its body: the schema is for readers of /openapi.json, and a `bodyReader` reads it, with its own words. */
+export const checkRoute = (body: object, onRequest: CallerAuthorizer) => ({
+  schema: { body },
+  onRequest,
+  validatorCompiler: () => (value: unknown) => ({ value }),
+})

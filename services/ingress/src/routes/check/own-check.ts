@@ -2,32 +2,39 @@ import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Route } from '@weir/policy/policy.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import type { PolicyView } from '../../policy-view.ts'
-import type { Asker } from './check-asker.ts'
+import type { CheckPrincipal } from './authorize-caller.ts'
 import type { CheckBody } from './check-body.ts'
 
-const forbidden = (detail: string): Problem => ({
-  ...{ type: problemType('forbidden'), title: 'Forbidden', status: 403 },
-  detail: `${detail}, or ask with a token that has the scope check.`,
+/** The refusal of what a valid credential may not do. */
+export const forbidden = (detail: string): Problem => ({
+  type: problemType('forbidden'),
+  title: 'Forbidden',
+  status: 403,
+  detail,
 })
 
-const otherOrigin = forbidden(
+const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
+
+const otherOrigin = needsToken(
   "A subject's own credential asks from the address of its connection, and without attributes: leave out ip and attributes",
 )
 const costTooLow = (cost: number) =>
-  forbidden(`A subject's own credential asks for what the route costs at least: give a cost of ${cost} or leave it out`)
-const costShared = forbidden(
+  needsToken(
+    `A subject's own credential asks for what the route costs at least: give a cost of ${cost} or leave it out`,
+  )
+const costShared = needsToken(
   'Others share a limit of this check, so a subject does not ask for more than the route costs: leave out cost',
 )
-const costTooHigh = forbidden('The cost is above the size of a limit of this check: give a lower one')
+const costTooHigh = needsToken('The cost is above the size of a limit of this check: give a lower one')
 
 /**
- * Why a subject may not ask this about itself with a credential of its own; undefined if it may. A check must not count at an
+ * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at an
  * address or an attribute that is not the caller's, and one large cost must not use up what other subjects share. A peek charges
  * nothing, so that it may have any cost.
  */
 export function whyNotOwn(
   { resolveLimits, resolveWithoutAddress }: PolicyView,
-  { subject, ip }: Extract<Asker, { readonly kind: 'subject' }>,
+  { subject, ip }: Extract<CheckPrincipal, { readonly kind: 'subject' }>,
   body: CheckBody,
   route: Route,
 ): Problem | undefined {

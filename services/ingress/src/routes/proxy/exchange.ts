@@ -4,16 +4,16 @@ import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Dispatcher } from 'undici'
 import { addAnswerHeaders, answerTrailers } from './answer-headers.ts'
 import { ClientBody } from './client-body.ts'
-import type { Ending, Passage } from './passage.ts'
 import { badRequest, busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './problems.ts'
+import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 type Controller = Dispatcher.DispatchController
 
-/** What an exchange tells of itself. */
+/** What an exchange reports of itself. */
 export interface ExchangeEvents {
-  /** Once, whatever happens: nothing more comes for the client. */
-  ended(ending: Ending): void
-  /** Once, unless protocols were switched: undici holds nothing of it any more, neither a connection nor a place in its queue. */
+  /** Called once, whatever happens: the client gets nothing more. */
+  ended(outcome: ProxyOutcome): void
+  /** Called once, unless protocols were switched: undici holds neither a connection nor a place in its queue any more. */
   released(): void
   /** The upstream failed for another reason than the client. */
   failed(error: Error): void
@@ -26,7 +26,7 @@ export interface ExchangeEvents {
  * takes it. It waits for the upstream (undici's timeouts), then writes (the client's socket is watched), then has ended.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  readonly #passage: Passage
+  readonly #proxied: ProxiedRequest
   readonly #body: ClientBody | Buffer | null
   readonly #events: ExchangeEvents
   #controller: Controller | undefined
@@ -36,16 +36,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #bytesOut = 0
   #hasEnded = false
 
-  constructor(passage: Passage, body: ClientBody | Buffer | null, events: ExchangeEvents) {
-    this.#passage = passage
+  constructor(proxied: ProxiedRequest, body: ClientBody | Buffer | null, events: ExchangeEvents) {
+    this.#proxied = proxied
     this.#body = body
     this.#events = events
-    const { response } = passage
+    const { response } = proxied
     response.on('close', () => this.#clientGone())
     response.on('timeout', () => this.#clientSilent())
   }
 
-  /** Nothing more comes for the client: a request that is not with the upstream yet must not be sent to it. */
+  /** The client gets nothing more: a request that is not with the upstream yet must not be sent to it. */
   get hasEnded(): boolean {
     return this.#hasEnded
   }
@@ -53,7 +53,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** No place with the upstream is left for it. */
   refuseBusy(): void {
     if (this.#hasEnded) return
-    const { response, ownHeaders } = this.#passage
+    const { response, ownHeaders } = this.#proxied
     this.#end(upstreamBusy.status, 'busy')
     writeProblem(response, upstreamBusy, [...ownHeaders, 'retry-after', `${busyRetrySeconds}`])
     // Its client may go on to send it, and see its answer.
@@ -85,7 +85,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#passInformation(status, headers)
       return
     }
-    const { response, ownHeaders } = this.#passage
+    const { response, ownHeaders } = this.#proxied
     const all = [...ownHeaders]
     addAnswerHeaders(all, headers)
     response.writeHead(status, all)
@@ -97,7 +97,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
-    const { response } = this.#passage
+    const { response } = this.#proxied
     this.#bytesOut += chunk.length
     if (response.write(chunk)) return
     controller.pause()
@@ -105,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(_controller: Controller, trailers: IncomingHttpHeaders): void {
-    const { response } = this.#passage
+    const { response } = this.#proxied
     this.#events.released()
     if (this.#hasEnded) return
     this.#end(this.#status, '')
@@ -119,7 +119,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Controller | undefined, error: Error): void {
     this.#events.released()
     if (this.#hasEnded) return
-    const { response, ownHeaders, upstream } = this.#passage
+    const { response, ownHeaders, upstream } = this.#proxied
     this.#events.failed(error)
     const [why, problem] = upstreamFailure(error, upstream)
     if (this.#status === 0) this.#end(problem.status, why)
@@ -127,9 +127,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     writeProblem(response, problem, ownHeaders)
   }
 
-  /** 102 and 103, for whoever is new enough to expect them. */
+  /** Passes 102 and 103 on to clients of HTTP/1.1, which expect them. */
   #passInformation(status: number, headers: IncomingHttpHeaders): void {
-    const { request, response } = this.#passage
+    const { request, response } = this.#proxied
     if (request.httpVersionMinor === 0) return
     const { link } = headers
     if (status === 102) response.writeProcessing()
@@ -150,7 +150,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** Nothing moved on its connection for a while. Only when it owes us something is that its fault. */
   #clientSilent(): void {
-    const { request, response } = this.#passage
+    const { request, response } = this.#proxied
     // Paused, it is us who do not read, because the upstream does not.
     const owesBody = this.#body instanceof ClientBody && !request.complete && !request.isPaused()
     if (owesBody || response.writableNeedDrain) this.#giveUpClient('The body did not come.')
@@ -158,7 +158,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #giveUpClient(detail: string): void {
     if (this.#hasEnded) return
-    const { response, ownHeaders } = this.#passage
+    const { response, ownHeaders } = this.#proxied
     this.#end(this.#status || 408, 'client_gone')
     this.#abort(new Error('the client was too slow'))
     if (response.headersSent) response.destroy()

@@ -11,18 +11,18 @@ import { protocolAsked } from './tunnel.ts'
 
 /** For the whole head, from the first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
 const headTimeoutMs = 20_000
-/** How often heads and idle connections are looked at. */
+/** How often heads and idle connections are checked. */
 const checkEveryMs = 5_000
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
-/** A client that owes a part of its body, or does not read its answer, may pause for so long. */
+/** A client whose body is incomplete, or that does not read its answer, may pause this long. */
 const silentMsMax = 60_000
 
-/** A refused client may take so long to read its answer and hang up. */
+/** A refused client has this long to read its answer and hang up. */
 const lingerMs = 5_000
 
 /** What a listener does with requests. */
-export interface ProxyDoor {
+export interface ProxyHandler {
   /** Answers a request; `mayContinue` is called before its body is read. */
   serve(request: IncomingMessage, response: ServerResponse, target: Target, mayContinue: () => void): void
   /** The same for one that asks for another protocol on its connection. */
@@ -36,6 +36,7 @@ export interface ListenerBounds {
   readonly silentMsMax: number
 }
 
+/** The bounds in production. */
 export const listenerBounds: ListenerBounds = { headTimeoutMs, checkEveryMs, silentMsMax }
 
 const upgradeWithBody = badRequest('A request to switch protocols has no body.')
@@ -45,9 +46,13 @@ const nothingToSay = () => undefined
  * The server of the proxy. Node's strict parser stands in front: it refuses what could be read as two requests. A whole
  * request has no bound in time, because an upload may take hours as long as something of it comes.
  */
-export function createListener(door: ProxyDoor, bounds: ListenerBounds = listenerBounds, tls?: ListenerTls): Server {
+export function createListener(
+  handler: ProxyHandler,
+  bounds: ListenerBounds = listenerBounds,
+  tls?: ListenerTls,
+): Server {
   const answering = new WeakMap<Duplex, ServerResponse>()
-  /** Connections on which a head was refused: who knows where the next one would begin. */
+  /** Connections on which a head was refused: where the next one would begin is unknown. */
   const lost = new WeakSet<Duplex>()
 
   const serve = (request: IncomingMessage, response: ServerResponse, mayContinue: () => void) => {
@@ -56,7 +61,7 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
     answering.set(socket, response)
     if (response.socket === null) tellOfClose(socket, response)
     const read = readTarget(request)
-    if ('target' in read) return door.serve(request, response, read.target, mayContinue)
+    if ('target' in read) return handler.serve(request, response, read.target, mayContinue)
     lost.add(socket)
     writeProblem(response, read.problem, ['connection', 'close'])
   }
@@ -69,7 +74,7 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
     connectionsCheckingInterval: bounds.checkEveryMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     insecureHTTPParser: false,
-    // Ours to check, so that the answer is a problem like any other.
+    // Weir checks it, so that the answer is a problem like any other.
     requireHostHeader: false,
     shouldUpgradeCallback: (request: IncomingMessage) => protocolAsked(request) !== undefined,
   }
@@ -82,15 +87,15 @@ export function createListener(door: ProxyDoor, bounds: ListenerBounds = listene
   server.on('checkContinue', (request, response) => serve(request, response, () => response.writeContinue()))
   server.on('upgrade', (request, _socket, head) => {
     const { socket } = request
-    // Nobody else listens any more; the answer or the tunnel finds the socket closed.
+    // Node does not listen any more; the answer or the tunnel finds the socket closed.
     socket.on('error', nothingToSay)
-    // Node has let go of the connection, and the answers before this one could not be written to their ends.
+    // Node has released the connection, and the answers before this one could not be written to their ends.
     if (isAnswering(answering.get(socket))) return socket.destroy()
     socket.unshift(head)
     const response = responseOn(request)
     const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
     if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
-    else door.serveUpgrade(request, response, read.target, protocolAsked(request) ?? '')
+    else handler.serveUpgrade(request, response, read.target, protocolAsked(request) ?? '')
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)
@@ -107,17 +112,17 @@ const isAnswering = (response: ServerResponse | undefined): boolean =>
   response !== undefined && (response.socket !== null || !response.writableFinished)
 
 /**
- * Of the end of its connection Node tells only the answer that is being written; one to a request that was sent before
- * that (pipelined) would wait for its client for ever, and keep its connection to the upstream.
+ * Tells an answer about the end of its connection. Node tells only the answer that is being written; one to a pipelined
+ * request would wait for its client for ever, and keep its connection to the upstream.
  */
 function tellOfClose(socket: Socket, response: ServerResponse): void {
   const tell = () => response.emit('close')
-  // As many as requests in a row, which Node bounds by the answers that wait.
+  // There are as many listeners as requests in a row, which Node bounds by the answers that wait.
   socket.setMaxListeners(0).once('close', tell)
   response.once('close', () => socket.off('close', tell))
 }
 
-/** Writes an answer on a connection that Node's server has let go; the connection ends with it. */
+/** Writes an answer on a connection that Node's server has released; the connection ends with it. */
 function responseOn(request: IncomingMessage): ServerResponse {
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
@@ -128,7 +133,7 @@ function responseOn(request: IncomingMessage): ServerResponse {
   return response
 }
 
-/** What still comes is read and dropped: unread, it would reset the connection before the answer is there. */
+/** Reads and drops what still comes: unread, it would reset the connection before the client has the answer. */
 function hangUp(socket: Socket): void {
   socket.setTimeout(lingerMs, () => socket.destroy())
   socket.end()

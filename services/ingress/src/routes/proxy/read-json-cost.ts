@@ -1,16 +1,35 @@
-import type { IncomingMessage } from 'node:http'
+import type { Route, Subject } from '@weir/policy/policy.ts'
 import type { Problem } from '@weir/runtime/problem.ts'
+import { type FairPlaces, sharerOf } from '../../fair-places.ts'
 import { costBodyBytesMax, encodedBody, jsonCost, longBody } from '../../http/json-cost.ts'
 import { readWhole } from './client-body.ts'
+import { bodiesBusy } from './problems.ts'
+import type { IncomingRequest } from './proxied-request.ts'
 
-/** A request's cost as its body says it, with the very bytes that were read: those are sent on. */
+/**
+ * Reads the cost that a JSON body says, with the very bytes that were read: those are sent on. `reading` bounds how many
+ * bodies are read at the same time.
+ */
 export async function readJsonCost(
-  request: IncomingMessage,
-  pointer: string,
+  { request, response, mayContinue }: IncomingRequest,
+  { costFrom }: Route,
+  { reading, subject }: { readonly reading: FairPlaces; readonly subject: Subject },
 ): Promise<{ readonly cost: number | Problem; readonly body: Buffer | undefined }> {
+  const sharer = sharerOf(subject.id)
+  // No event would free the place of a client that has left.
+  if (request.socket.destroyed || !reading.hasFor(sharer)) return { cost: bodiesBusy, body: undefined }
+  let isReading = true
+  const leave = () => {
+    if (isReading) reading.giveBack(sharer)
+    isReading = false
+  }
+  reading.take(sharer)
+  response.once('close', leave)
+  mayContinue()
   const encoding = request.headers['content-encoding'] ?? 'identity'
-  if (encoding.toLowerCase() !== 'identity') return { cost: encodedBody, body: undefined }
-  const body = await readWhole(request, costBodyBytesMax)
-  if (body === undefined) return { cost: longBody, body: undefined }
-  return { cost: jsonCost(body, pointer), body }
+  const isPlain = encoding.toLowerCase() === 'identity'
+  const body = isPlain ? await readWhole(request, costBodyBytesMax) : undefined
+  leave()
+  if (body === undefined) return { cost: isPlain ? longBody : encodedBody, body }
+  return { cost: jsonCost(body, costFrom?.kind === 'json' ? costFrom.pointer : ''), body }
 }

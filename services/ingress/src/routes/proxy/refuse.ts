@@ -3,45 +3,54 @@ import type { Problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
 import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
-import type { Arrival } from './arrival.ts'
 import { busyRetrySeconds, writeProblem } from './problems.ts'
+import type { IncomingRequest } from './proxied-request.ts'
 
-/** Whether the process is stopping; asked when the answer is written, for a request may have waited long. */
+/** Whether the process is stopping; called when the answer is written, because a request may have waited long. */
 export type IsClosing = () => boolean
 
-/** A request that ends here, with a problem and no decision. */
-export function answerProblem(arrival: Arrival, isClosing: IsClosing, problem: Problem): void {
-  const headers = startHeaders(arrival, isClosing, true)
+/** Answers a request with a problem, without a decision. */
+export function answerProblem(incoming: IncomingRequest, isClosing: IsClosing, problem: Problem): void {
+  const headers = startHeaders(incoming, isClosing, true)
   if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
-  writeProblem(arrival.response, problem, headers)
+  writeProblem(incoming.response, problem, headers)
 }
 
-/** A request that was refused and recorded: it is answered, sent to a page for people, or left without an answer. */
-export function refuse(arrival: Arrival, isClosing: IsClosing, verdict: RecordedDecision, words: VerdictWords): void {
+/** Ends a request that was denied and recorded: it is answered, sent to a page for people, or left without an answer. */
+export function refuse(
+  incoming: IncomingRequest,
+  isClosing: IsClosing,
+  verdict: RecordedDecision,
+  words: VerdictWords,
+): void {
   const onExceed = onExceedOf(verdict.decision, verdict.limits)
   if (onExceed?.kind === 'drop') {
-    hangUp(arrival.response)
+    hangUp(incoming.response)
     return
   }
-  const headers = startHeaders(arrival, isClosing, true)
+  const headers = startHeaders(incoming, isClosing, true)
   const target = collector(headers)
   setVerdictHeaders(target, verdict, words)
-  if (onExceed?.kind === 'challenge' && isForPage(arrival)) {
-    // No Retry-After, which here would bid the browser wait before it goes there.
+  if (onExceed?.kind === 'challenge' && isForPage(incoming)) {
+    // There is no Retry-After, with which the browser would wait before it goes there.
     headers.push(challengeHeader, onExceed.url, 'location', onExceed.url)
-    arrival.response.writeHead(303, [...headers, 'cache-control', 'no-store', 'content-length', '0'])
-    arrival.response.end()
+    incoming.response.writeHead(303, [...headers, 'cache-control', 'no-store', 'content-length', '0'])
+    incoming.response.end()
     return
   }
   const problem = denialProblem(target, verdict, words)
-  writeProblem(arrival.response, problem, headers)
+  writeProblem(incoming.response, problem, headers)
 }
 
 /**
- * Where our headers of an answer begin: with whether its connection ends. A client that waits for 100 and is refused may
- * send its body or its next request, and nobody could tell which.
+ * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may send
+ * its body or its next request, and the two cannot be told apart.
  */
-export function startHeaders({ request, protocol }: Arrival, isClosing: IsClosing, isRefusal: boolean): string[] {
+export function startHeaders(
+  { request, protocol }: IncomingRequest,
+  isClosing: IsClosing,
+  isRefusal: boolean,
+): string[] {
   const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
   return closes ? ['connection', 'close'] : []
 }
@@ -62,7 +71,7 @@ function hangUp(response: ServerResponse): void {
 }
 
 /** A browser's request for a page, which can be sent elsewhere; what a script fetches cannot. */
-function isForPage({ request: { method, headers }, protocol }: Arrival): boolean {
+function isForPage({ request: { method, headers }, protocol }: IncomingRequest): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || protocol !== undefined) return false
   return (headers.accept ?? '').split(',').some((one) => /^\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*$)|$)/i.test(one))
 }

@@ -2,21 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { Identity } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
-import type { Caller } from '../../http/identity/caller.ts'
 import { identityRules } from '../../http/identity/identity-rules.ts'
 import { isTrustedProxy } from '../../http/identity/peer.ts'
 import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens, words } from '../../http/withheld-headers.ts'
 import type { PolicyView } from '../../policy-view.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
 
-/** Who the upstream is told the caller is. */
-interface ToldCaller {
-  readonly caller: Extract<Caller, { kind: 'known' }>
-  readonly decisionId: string
-  /** The limit that had no room for the request; empty for none. */
-  readonly degradedBy: string
-  /** Names that the client's `Connection` gives, by `connectionNamed`. */
-  readonly hopByHop: ReadonlySet<string> | undefined
-}
+/** What the upstream is told about the caller and its decision. */
+type ToldCaller = Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 'hopByHop'>
 
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
 const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']

@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addAnswerHeaders } from './answer-headers.ts'
-import type { Passage } from './passage.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
-/** A client that has ended its side says no more, and is mostly gone; an upstream that does not notice would keep the place for minutes. */
+/** A client that has ended its side is mostly gone; an upstream that does not notice would keep the place for minutes. */
 const idleMsAfterEnd = 5_000
 
 /**
@@ -28,12 +28,12 @@ export interface TunnelBytes {
 }
 
 /**
- * Tells the client that protocols are switched and joins both connections: whatever comes from one goes to the other, at
- * the speed of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or
- * both are silent for minutes, both are. Then `ended` is called. Returns what closes it at once.
+ * Tells the client that protocols are switched and joins both connections: the bytes of one go to the other, at the speed
+ * of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both are silent
+ * for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
  */
 export function openTunnel(
-  { request, ownHeaders }: Passage,
+  { request, ownHeaders }: ProxiedRequest,
   protocol: string,
   answer: { readonly headers: IncomingHttpHeaders; readonly socket: Duplex },
   ended: (bytes: TunnelBytes) => void,
@@ -66,7 +66,7 @@ export function openTunnel(
     })
     side.pipe(other)
   }
-  // Of a client that ended its side before the upstream answered nothing more is heard.
+  // A client that ended its side before the upstream answered sends nothing more.
   client.setTimeout(client.readableEnded ? idleMsAfterEnd : idleMsMax, close)
   client.on('end', () => client.setTimeout(idleMsAfterEnd))
   join(client, upstream)

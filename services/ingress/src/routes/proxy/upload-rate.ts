@@ -1,31 +1,24 @@
 import type { ClientBody } from './client-body.ts'
 
-/** How often uploads are looked at: short pauses of a client even out in the meantime. */
-const lookEveryMs = 10_000
-
-/** Looks after bodies that are still on their way. */
-export interface UploadWatch {
-  /** Calls `tooSlow` once, should less than the least rate come between two looks although the upstream would take more. */
-  add(body: ClientBody, tooSlow: () => void): void
-  remove(body: ClientBody): void
-}
+/** How often upload rates are checked: short pauses of a client even out in the meantime. */
+const checkEveryMs = 10_000
 
 interface Upload {
   readonly tooSlow: () => void
-  /** What had come when it was looked at last; -1 before the first look. */
+  /** Bytes received at the last check; -1 before the first one. */
   bytes: number
 }
 
 /**
- * One timer for all uploads, which runs only while there are any: nothing happens for a body that came whole with its request. As
- * many as requests have a connection to an upstream.
+ * Watches the rate of bodies that are still on their way. All share one timer, which runs only while there are any: a body
+ * that came whole with its request costs nothing. There are as many as requests with a connection to an upstream.
  */
-export function createUploadWatch(bytesPerSecondMin: number, everyMs: number = lookEveryMs): UploadWatch {
+export function createUploadWatch(bytesPerSecondMin: number, everyMs: number = checkEveryMs) {
   const uploads = new Map<ClientBody, Upload>()
   const bytesMin = (bytesPerSecondMin * everyMs) / 1_000
   let timer: NodeJS.Timeout | undefined
 
-  const look = () => {
+  const check = () => {
     for (const [body, upload] of uploads) {
       const isSlow = upload.bytes >= 0 && body.bytes - upload.bytes < bytesMin
       upload.bytes = body.bytes
@@ -39,11 +32,12 @@ export function createUploadWatch(bytesPerSecondMin: number, everyMs: number = l
   }
 
   return {
-    add(body, tooSlow) {
+    /** Calls `tooSlow` once, should less than the least rate come between two checks although the upstream would take more. */
+    add(body: ClientBody, tooSlow: () => void): void {
       if (bytesPerSecondMin === 0 || body.hasAllCome) return
       uploads.set(body, { tooSlow, bytes: -1 })
-      timer ??= setInterval(look, everyMs).unref()
+      timer ??= setInterval(check, everyMs).unref()
     },
-    remove: (body) => void uploads.delete(body),
+    remove: (body: ClientBody): void => void uploads.delete(body),
   }
 }

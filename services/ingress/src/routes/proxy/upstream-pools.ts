@@ -15,7 +15,7 @@ const idleConnectionMs = 4_000
 const answerHeaderBytesMax = 65_536
 
 /** The connections to one upstream. */
-export interface UpstreamPool {
+interface UpstreamPool {
   readonly pool: Pool
   /** Taken before a request is dispatched: the pool never has more requests than connections. */
   readonly places: UpstreamPlaces
@@ -25,17 +25,18 @@ export interface UpstreamPool {
 export interface UpstreamBounds {
   readonly connectionsMax: number
   readonly waitingMax: number
-  /** Of the places, for one subject once half are taken; 1 for no such bound. */
+  /** Share of the places that one subject may have once half are taken; 1 for no such bound. */
   readonly subjectShare: number
   /** The least rate of a client's body, in bytes a second; 0 for none. */
   readonly bodyRateMin: number
-  /** How often the rate is looked at; left out for every 10 s. */
+  /** How often the rate is checked; every 10 s if left out. */
   readonly rateEveryMs?: number
 }
 
 /** A byte every few seconds would hold a place for hours; modems of the last century sent ten times as much. IIS asks for the same. */
 const bodyRateMin = 240
 
+/** The bounds unless configured otherwise. */
 export const upstreamBounds: UpstreamBounds = {
   connectionsMax,
   waitingMax,
@@ -43,26 +44,20 @@ export const upstreamBounds: UpstreamBounds = {
   bodyRateMin,
 }
 
-export interface UpstreamPools {
-  of(upstream: Upstream, policy: Policy): UpstreamPool
-  /** Breaks off what still runs. */
-  close(): Promise<void>
-}
-
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 
 /** A pool for each upstream that was asked; those that the policy has no more are closed when a new one is opened. */
-export function createUpstreamPools(bounds: UpstreamBounds): UpstreamPools {
+export function createUpstreamPools(bounds: UpstreamBounds) {
   const pools = new Map<string, UpstreamPool>()
   const latest = new WeakMap<Upstream, UpstreamPool>()
 
   const closeUnused = (policy: Policy) => {
     const used = new Set([...policy.upstreams.values()].map(keyOf))
     for (const [key, { pool, places }] of pools) {
-      // Who waits for a connection still has it from this pool; the next new pool closes it.
+      // Waiting requests still get their connections from this pool; the next new pool closes it.
       if (used.has(key) || places.isBusy) continue
       pools.delete(key)
-      // Resolves when the last request is done; there is nobody to wait for it and nothing it could fail at.
+      // It resolves when the last request is done; no code waits for that, and nothing can fail.
       void pool.close()
     }
   }
@@ -82,7 +77,7 @@ export function createUpstreamPools(bounds: UpstreamBounds): UpstreamPools {
   })
 
   return {
-    of(upstream, policy) {
+    of(upstream: Upstream, policy: Policy): UpstreamPool {
       const known = latest.get(upstream)
       if (known !== undefined && !known.pool.closed) return known
       const key = keyOf(upstream)
@@ -92,7 +87,8 @@ export function createUpstreamPools(bounds: UpstreamBounds): UpstreamPools {
       closeUnused(policy)
       return found
     },
-    async close() {
+    /** Breaks off what still runs. */
+    async close(): Promise<void> {
       await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()))
     },
   }

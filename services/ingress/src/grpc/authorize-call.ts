@@ -2,20 +2,20 @@ import { status } from '@grpc/grpc-js'
 import { createAdminCheck, fingerprint } from '@weir/runtime/admin-token.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
-import type { CallerCheck } from './rate-limit-service.ts'
+import type { CallAuthorizer } from './rate-limit-service.ts'
 
 /**
- * Who may ask about anybody: a token with the scope check, as `authorization: Bearer TOKEN` in the call's metadata. Where none is
- * required, because only this machine can call, a call without any is taken; a wrong one is refused all the same.
+ * Authorizes gateways: a token with the scope check may check any subject, as `authorization: Bearer TOKEN` in the call's
+ * metadata. Where none is required, because only this machine can call, a call without one is accepted; a wrong one is not.
  */
-export function createCallerCheck(
+export function createCallAuthorizer(
   { policy, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'grpcNeedsNoToken'>,
   adminTokenSha256: () => string,
-): CallerCheck {
+): CallAuthorizer {
   const isRoot = createAdminCheck(adminTokenSha256)
-  /** What came last and may ask, under the policy and admin token by which it may: gateways send one token with every call. */
+  /** The last authorized token, with the policy and the admin token that authorized it: gateways send one with every call. */
   let good: { readonly text: string; readonly view: PolicyView; readonly root: string } | undefined
-  return function mayAsk(authorization) {
+  return function authorizeCall(authorization) {
     const { view } = policy
     if (authorization === '') return grpcNeedsNoToken ? undefined : missing
     const root = adminTokenSha256()

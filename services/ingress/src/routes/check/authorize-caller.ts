@@ -11,16 +11,16 @@ import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 
-/** Who may ask: about anybody with a token, about itself with its own credential. */
-export type Asker =
+/** The authorized caller of a check: a token may check any subject, a subject's own credential only that subject. */
+export type CheckPrincipal =
   | { readonly kind: 'token' }
   | {
       readonly kind: 'subject'
       readonly subject: Subject
       readonly keyId: string
-      /** Of its connection, as limits count it. */
+      /** The address of its connection, as limits count it. */
       readonly ip: string
-      /** Who its credential is by a later policy; undefined once it is no valid one. */
+      /** Authenticates the credential by a later policy; undefined once it is no valid one. */
       readonly reauthenticate: (
         view: PolicyView,
       ) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
@@ -28,28 +28,31 @@ export type Asker =
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of a check; null elsewhere. The subject in it is of `checkView`. */
-    checkAsker: Asker | null
+    /** The principal of a check; null elsewhere. Its subject is the one of `checkView`. */
+    checkPrincipal: CheckPrincipal | null
     checkView: PolicyView | null
   }
 }
 
-const byToken: Asker = { kind: 'token' }
+const byToken: CheckPrincipal = { kind: 'token' }
 
 const scopeMissing = (name: string): Problem => ({
-  ...{ type: problemType('scope-missing'), title: 'Forbidden', status: 403, scope: 'check' },
+  type: problemType('scope-missing'),
+  title: 'Forbidden',
+  status: 403,
+  scope: 'check',
   detail: `The token ${name} lacks the scope check.`,
 })
 
 type Refused = Pick<UnauthenticatedRequest, 'retryAfterMs' | 'isUnverifiable'>
 
 /**
- * Tells who asks before the body is read: what strangers send is not even parsed. Tokens come first, because to the
- * authenticator they would be wrong keys. Callers without a credential of their own may not ask here.
+ * Authorizes the caller before the body is read: the body of an unauthenticated check is not even parsed. Tokens come first,
+ * because to the authenticator they would be wrong keys. Callers without a credential of their own may not check.
  */
-export function createAskerCheck(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
+export function createCallerAuthorizer(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
   const isRoot = createAdminCheck(adminTokenSha256)
-  /** The token that a connection carried last and that may ask, under the policy and admin token by which it may. Ends with the connection. */
+  /** The last authorized token of each connection, with the policy and the admin token that authorized it. */
   const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
@@ -61,7 +64,7 @@ export function createAskerCheck(ports: Ports, decisionService: DecisionService,
     sendProblem(reply, denialProblem(reply, verdict))
   }
 
-  return function checkAsker(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+  return function authorizeCaller(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
     request.checkView = view
     const { socket } = request.raw
@@ -69,7 +72,7 @@ export function createAskerCheck(ports: Ports, decisionService: DecisionService,
     const root = adminTokenSha256()
     const good = goodTokens.get(socket)
     if (good !== undefined && good.text === text && good.view === view && good.root === root) {
-      request.checkAsker = byToken
+      request.checkPrincipal = byToken
       done()
       return
     }
@@ -77,7 +80,7 @@ export function createAskerCheck(ports: Ports, decisionService: DecisionService,
     const token = hash === '' ? undefined : view.policy.tokens.get(hash)
     if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
       goodTokens.set(socket, { text, view, root })
-      request.checkAsker = byToken
+      request.checkPrincipal = byToken
       done()
       return
     }
@@ -93,20 +96,22 @@ export function createAskerCheck(ports: Ports, decisionService: DecisionService,
         const again = await ports.authenticator.authenticate(live, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
-      request.checkAsker = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, reauthenticate }
+      request.checkPrincipal = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, reauthenticate }
       done()
     }
     const found = ports.authenticator.authenticate(view, origin(request))
     const settled = found instanceof Promise ? found.then(settle) : settle(found)
-    // Without an answer the caller would wait for ever, and the process would end over it.
+    // A rejection that nothing handles would leave the caller without an answer, and end the process.
     if (settled instanceof Promise) settled.catch(done)
   }
 }
 
 const origin = ({ headers, originalUrl, raw }: FastifyRequest) => ({ headers, url: originalUrl, socket: raw.socket })
 
-/** Every check's request has both from its hook on. */
-export function askedBy({ checkView: view, checkAsker: asker }: FastifyRequest) {
-  if (view === null || asker === null) throw new TypeError('a check without who asks')
-  return { view, asker }
+export type CallerAuthorizer = ReturnType<typeof createCallerAuthorizer>
+
+/** The principal of a check, and the policy that authorized it: every check's request has both from its hook on. */
+export function principalOf({ checkView: view, checkPrincipal: principal }: FastifyRequest) {
+  if (view === null || principal === null) throw new TypeError('a check without a principal')
+  return { view, principal }
 }

@@ -9,7 +9,7 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
-import { type CallerCheck, createShouldRateLimit } from './rate-limit-service.ts'
+import { type CallAuthorizer, createShouldRateLimit } from './rate-limit-service.ts'
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
 /**
@@ -17,29 +17,29 @@ const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
  * would let a request through. A usual call has a few hundred bytes.
  */
 const messageBytesMax = 2_097_152
-/** Calls take milliseconds; whoever watches the health would stay for ever. */
+/** Calls take milliseconds; a client that watches the health would stay for ever. */
 const graceMs = 2_000
 
 /** The listener for gRPC. */
-export interface GrpcDoor {
+export interface GrpcListener {
   readonly server: Listener
   listen(at: { readonly host: string; readonly port: number; readonly reusePort: boolean }): Promise<void>
-  /** Takes no new calls, lets those under way end, and hangs up on whoever stays. */
+  /** Accepts no new calls, lets those under way end, and hangs up on the clients that stay. */
   close(): Promise<void>
 }
 
 /** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
-export function createGrpcDoor(
+export function createGrpcListener(
   ports: Ports,
   decisionService: DecisionService,
-  mayAsk: CallerCheck,
+  authorizeCall: CallAuthorizer,
   log: Logger,
   tls?: ListenerTls,
-): GrpcDoor {
+): GrpcListener {
   const definitions = loadDefinitions()
   const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
   server.addService(serviceOf(definitions), {
-    ShouldRateLimit: createShouldRateLimit(ports, decisionService, mayAsk, log),
+    ShouldRateLimit: createShouldRateLimit(ports, decisionService, authorizeCall, log),
   })
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)
@@ -71,7 +71,7 @@ function createListener(inject: (socket: Socket) => void, tls: ListenerTls | und
   if (tls === undefined) return createServer({ noDelay: true }, inject)
   const options = { ...tls.options, noDelay: true, allowHalfOpen: false, ALPNProtocols: ['h2'] }
   const listener = createTlsServer(options, (socket) => {
-    // A client that names other protocols alone is refused in the handshake, one that names none is not.
+    // A client that names only other protocols is refused in the handshake, one that names none is not.
     if (socket.alpnProtocol === 'h2') inject(socket)
     else socket.destroy()
   })

@@ -2,12 +2,12 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
-import { createCallerCheck } from './caller-check.ts'
+import { createCallAuthorizer } from './authorize-call.ts'
 
 test('an admin token that was replaced opens nothing from then on, also where it was sent last', () => {
   const policy = createLivePolicy(requirePolicy('{ "version": 1, "plans": { "free": { "limits": [] } } }', 'weir.yaml'))
   let root = ''
-  const codeOf = createCallerCheck({ policy }, () => root)
+  const codeOf = createCallAuthorizer({ policy }, () => root)
   const codes = () => ['first', 'next'].map((token) => codeOf(`Bearer ${token}`)?.code)
   expect(codes()).toEqual([16, 16])
   root = fingerprint('first')

@@ -8,8 +8,8 @@ import { anonymousSubject, unnamedSubject } from '../http/identity/named-subject
 import { matchedMethod, recordedMethod } from '../http/recorded-method.ts'
 import type { PolicyView } from '../policy-view.ts'
 
-/** Whom a gateway asks about, and what for. */
-export type Named =
+/** The subject that a gateway asks about, and its request. */
+export type ResolvedTarget =
   | {
       readonly kind: 'named'
       readonly subject: Subject
@@ -18,28 +18,28 @@ export type Named =
       readonly route: Route
       readonly method: string
     }
-  /** A key or a subject that is nobody's. */
+  /** A key or a subject that the policy does not have. */
   | { readonly kind: 'unauthenticated'; readonly ip: string; readonly route: Route; readonly method: string }
-  /** A path of two meanings, which no door takes. */
+  /** A path with two meanings, which no entry point accepts. */
   | { readonly kind: 'refused'; readonly detail: string }
 
-/** A domain of routes for descriptors: the address may be known, but nobody is named. */
-export function nobodyNamed(domain: string, entries: ReadonlyMap<string, string>, route: Route): Named {
+/** The target in a domain of routes for descriptors: the address may be known, but no subject is named. */
+export function unnamedTarget(domain: string, entries: ReadonlyMap<string, string>, route: Route): ResolvedTarget {
   const ip = addressScope(entries.get('remote_address') ?? '')
   const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, noPlan)
   return { kind: 'named', subject, keyId: '', ip, route, method: '' }
 }
 
 /**
- * What entries mean in a domain without routes: `subject` or `key` name a subject of the policy, `remote_address` an address, `method`
- * and `path` the request. Who is neither a subject nor an address is counted under the domain.
+ * Resolves entries in a domain without routes: `subject` or `key` name a subject of the policy, `remote_address` an address,
+ * `method` and `path` the request. A target without subject and address counts under the domain.
  */
-export function whoIsNamed(
+export function resolveSubject(
   { policy, matchRoute }: PolicyView,
   domain: string,
   entries: ReadonlyMap<string, string>,
   nowMs: number,
-): Named {
+): ResolvedTarget {
   const ip = addressScope(entries.get('remote_address') ?? '')
   const method = (entries.get('method') ?? '').toUpperCase()
   const path = entries.get('path')

@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { Route, Upstream } from '@weir/policy/policy.ts'
+import type { ChargedDecision } from '../../decide/types.ts'
+import type { Caller } from '../../http/identity/caller.ts'
+import type { PolicyView } from '../../policy-view.ts'
+import type { Target } from './read-target.ts'
+
+/** A request as it came, before anything is known about it but where it goes. */
+export interface IncomingRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly target: Target
+  /** By `performance.now()`, which no change of the clock moves. */
+  readonly startedAt: number
+  /** The protocol that the client wants to switch to; undefined for plain requests. */
+  readonly protocol: string | undefined
+  /** Lets the client send its body, where it waits for a 100. */
+  readonly mayContinue: () => void
+}
+
+/** A request that was allowed, on its way to the upstream and back. */
+export interface ProxiedRequest extends IncomingRequest {
+  readonly view: PolicyView
+  readonly route: Route
+  readonly upstream: Upstream
+  readonly caller: Extract<Caller, { kind: 'known' }>
+  /** Empty where the decision has no record. */
+  readonly decisionId: string
+  /** The limit that it exceeded without being denied; empty for none. */
+  readonly degradedBy: string
+  /** Names that the client's `Connection` gives, by `connectionNamed`. */
+  readonly hopByHop: ReadonlySet<string> | undefined
+  /** The charge that is refunded if the request ends with a status of its route's `refundOn`. */
+  readonly charged: ChargedDecision | undefined
+  /** Weir's own headers of the answer, names and values in turns. */
+  readonly ownHeaders: readonly string[]
+  /** The body, where it was read for the cost. */
+  readonly readBody: Buffer | undefined
+}
+
+/** How a proxied request ended. */
+export interface ProxyOutcome {
+  readonly status: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly error: OutcomeError
+}
