@@ -2,7 +2,7 @@ import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -114,7 +114,7 @@ describe('Kafka of `weir up`, all at one address', () => {
       await consumer.run({ eachMessage: async () => undefined })
       expect([groupId, await answerTo(crash)]).toEqual([groupId, refused])
       await consumer.disconnect()
-      const admin = openPartitionAdmin(pipeline.kafka, groupId)
+      const admin = new PartitionAdmin(pipeline.kafka, groupId)
       expect([groupId, await answerTo(admin.commit(topics.alerts, 0, 0n, ''))]).toEqual([groupId, refused])
       await admin.close()
     }

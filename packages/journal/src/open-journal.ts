@@ -4,7 +4,7 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
-import { createDirectory, type HeldDirectory } from './directory/directory.ts'
+import { createDirectory } from './directory/directory.ts'
 import { refuseEphemeral } from './directory/refuse-ephemeral.ts'
 import type { WrittenCorrection } from './find-corrections.ts'
 import { type JournalTopic, savedPartitions } from './format/topics-copy.ts'
@@ -12,7 +12,7 @@ import { PublisherKeeper } from './publish/publisher-keeper.ts'
 import { PublisherState } from './publish/publisher-state.ts'
 import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
-import { stopJournal } from './stop-journal.ts'
+import { type RunningJournal, stopJournal } from './stop-journal.ts'
 import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
 
 export interface JournalOptions extends KafkaOptions {
@@ -55,29 +55,6 @@ export interface PublishCounters {
   readonly failedAttempts: number
   /** Records that Kafka refused for good: each is in a file, with a gap record in its place. */
   readonly quarantined: number
-}
-
-/** A process's journal, and the thread that brings it to Kafka. Nothing here waits for Kafka but `drain`. */
-export interface Journal {
-  readonly id: string
-  /** By its place in the list of topics. */
-  log(topic: number): RecordLog
-  readonly backlog: Backlog
-  readonly counters: JournalCounters & PublishCounters
-  readonly maxBytes: number
-  /** What keeps it from taking records now. */
-  readonly trouble: JournalTrouble | undefined
-  /** Why Kafka does not take the records; empty while it does. */
-  readonly unsentFor: string
-  /** Journals of dead processes that are being sent. */
-  readonly adopted: number
-  /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
-  readonly replicas: number | undefined
-  /**
-   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not stays in the
-   * directory, for the next process that starts or looks; says how many records, without sums that have no number yet.
-   */
-  drain(deadlineMs: number): Promise<{ readonly left: number }>
 }
 
 /** How long a start waits to hear the partition counts. */
@@ -134,83 +111,85 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     onCorrections: (corrections) => options.onCorrections?.(corrections),
     ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
   })
-  return new OpenJournal(directory, writer, { state, kafka }, keeper, log)
+  return new Journal({ directory, writer, state, kafka, keeper, log })
 }
 
-class OpenJournal implements Journal {
-  readonly #directory: HeldDirectory
-  readonly #writer: JournalWriter
-  readonly #state: PublisherState
-  readonly #kafka: { readonly trouble: string }
-  readonly #keeper: PublisherKeeper
-  readonly #log: Logger
+interface JournalParts extends RunningJournal {
+  readonly writer: JournalWriter
+  readonly state: PublisherState
+  readonly kafka: { readonly trouble: string }
+}
+
+/** A process's journal, and the thread that brings it to Kafka. Nothing here waits for Kafka but `drain`. */
+export class Journal {
+  readonly #parts: JournalParts
   #draining: Promise<{ readonly left: number }> | undefined
 
-  constructor(
-    directory: HeldDirectory,
-    writer: JournalWriter,
-    { state, kafka }: { readonly state: PublisherState; readonly kafka: { readonly trouble: string } },
-    keeper: PublisherKeeper,
-    log: Logger,
-  ) {
-    this.#directory = directory
-    this.#writer = writer
-    this.#state = state
-    this.#kafka = kafka
-    this.#keeper = keeper
-    this.#log = log
+  constructor(parts: JournalParts) {
+    this.#parts = parts
   }
 
-  get id() {
-    return this.#directory.journal
+  get id(): string {
+    return this.#parts.directory.journal
   }
 
+  /** By its place in the list of topics. */
   log(topic: number): RecordLog {
-    return this.#writer.log(topic)
+    return this.#parts.writer.log(topic)
   }
 
   get backlog(): Backlog {
-    const oldestMs = this.#state.get('oldestMs')
+    const { state, writer } = this.#parts
+    const oldestMs = state.get('oldestMs')
     return {
-      records: Math.max(0, this.#writer.counters.numbered - this.#state.get('sent')),
-      bytes: this.#writer.usedBytes,
+      records: Math.max(0, writer.counters.numbered - state.get('sent')),
+      bytes: writer.usedBytes,
       oldestAppendMs: oldestMs === 0 ? undefined : oldestMs,
     }
   }
 
-  get counters() {
-    const [sent, failedAttempts] = [this.#state.get('sent'), this.#state.get('failedAttempts')]
-    return { ...this.#writer.counters, sent, failedAttempts, quarantined: this.#state.get('quarantined') }
+  get counters(): JournalCounters & PublishCounters {
+    const { state, writer } = this.#parts
+    const [sent, failedAttempts, quarantined] = [
+      state.get('sent'),
+      state.get('failedAttempts'),
+      state.get('quarantined'),
+    ]
+    return { ...writer.counters, sent, failedAttempts, quarantined }
   }
 
-  get maxBytes() {
-    return this.#writer.maxBytes
+  get maxBytes(): number {
+    return this.#parts.writer.maxBytes
   }
 
-  get trouble() {
-    return this.#writer.trouble
+  /** What keeps it from taking records now. */
+  get trouble(): JournalTrouble | undefined {
+    return this.#parts.writer.trouble
   }
 
-  get unsentFor() {
-    return this.#kafka.trouble
+  /** Why Kafka does not take the records; empty while it does. */
+  get unsentFor(): string {
+    return this.#parts.kafka.trouble
   }
 
-  get adopted() {
-    return this.#state.get('adopted')
+  /** Journals of dead processes that are being sent. */
+  get adopted(): number {
+    return this.#parts.state.get('adopted')
   }
 
-  get replicas() {
-    return this.#state.get('replicas') || undefined
+  /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
+  get replicas(): number | undefined {
+    return this.#parts.state.get('replicas') || undefined
   }
 
+  /**
+   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not stays in the
+   * directory, for the next process that starts or looks; says how many records, without sums that have no number yet.
+   */
   drain(deadlineMs: number): Promise<{ readonly left: number }> {
-    this.#draining ??= this.#drain(deadlineMs)
+    this.#draining ??= stopJournal(this.#parts, deadlineMs).then((isDrained) => ({
+      left: isDrained ? 0 : this.backlog.records,
+    }))
     return this.#draining
-  }
-
-  async #drain(deadlineMs: number): Promise<{ readonly left: number }> {
-    const parts = { directory: this.#directory, writer: this.#writer, keeper: this.#keeper, log: this.#log }
-    const isDrained = await stopJournal(parts, deadlineMs)
-    return { left: isDrained ? 0 : this.backlog.records }
   }
 }

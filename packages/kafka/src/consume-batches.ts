@@ -3,7 +3,7 @@ import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafka
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
 import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
-import { openPartitionAdmin, type PartitionAdmin } from './partition-admin.ts'
+import { PartitionAdmin } from './partition-admin.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
@@ -111,7 +111,7 @@ class GroupConsumer implements BatchConsumer {
 
   constructor(options: ConsumeOptions) {
     this.#options = options
-    this.#admin = openPartitionAdmin({ ...options, purpose: 'Read' }, options.groupId)
+    this.#admin = new PartitionAdmin({ ...options, purpose: 'Read' }, options.groupId)
     if (options.onAssigned !== undefined) refuseJumps(options.groupId)
     this.#assignment = new Assignment(options.sessionTimeoutMs)
     this.#ended = this.#run()

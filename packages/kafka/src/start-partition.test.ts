@@ -1,6 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { describe, expect, it } from 'vitest'
-import type { PartitionAdmin } from './partition-admin.ts'
 import { type Start, startPartition } from './start-partition.ts'
 
 const place = { topic: 'weir.decisions.v1', partition: 3 }
@@ -13,11 +12,9 @@ function start(onAssigned: () => Promise<Start>) {
     resume: () => void read.push('resumed'),
     commitOffsets: async () => undefined,
   }
-  const admin: PartitionAdmin = {
+  const admin = {
     describe: () => Promise.reject(new Error('not asked here')),
     readRange: async () => [],
-    commit: async () => undefined,
-    close: async () => undefined,
   }
   const reason = startPartition(place, { consumer, admin, onAssigned, isFenced: () => false, log })
   return { reason, read }

@@ -27,7 +27,7 @@ export type Start =
 
 interface StartOptions {
   readonly consumer: Pick<Consumer, 'seek' | 'resume' | 'commitOffsets'>
-  readonly admin: PartitionAdmin
+  readonly admin: Pick<PartitionAdmin, 'describe' | 'readRange'>
   readonly onAssigned: (partition: AssignedPartition) => Promise<Start>
   readonly isFenced: () => boolean
   readonly log: KafkaLog

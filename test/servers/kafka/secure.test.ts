@@ -7,7 +7,7 @@ import type { KafkaLog, KafkaOptions } from '@weir/kafka/connect.ts'
 import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { openPartitionLog } from '@weir/kafka/partition-log.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
@@ -151,7 +151,7 @@ test.for<[string, () => Environment | Promise<Environment>]>([
   const { first, end } = await log.range()
   expect((await log.read(first)).records.length).toBeGreaterThan(0)
   await log.close()
-  const admin = openPartitionAdmin(options, `test-${topic}`)
+  const admin = new PartitionAdmin(options, `test-${topic}`)
   expect(await admin.describe(topic, 0)).toMatchObject({ first, committed: undefined })
   expect((await admin.readRange(topic, 0, first, end - 1n)).length).toBeGreaterThan(0)
   await admin.close()
@@ -168,7 +168,7 @@ test.for<[string, () => Environment | Promise<Environment>]>([
 
 /** Everything that waits for Kafka says so in these words; nothing that it says holds a secret. */
 async function everyPartSays(flow: Flow, options: KafkaOptions, logged: readonly string[], sentence: RegExp) {
-  const admin = openPartitionAdmin(options, 'test-admin')
+  const admin = new PartitionAdmin(options, 'test-admin')
   onTestFinished(() => admin.close())
   const feed = new PolicyFeed({ ...options, topic: 'test.policy', snapshotPath: '', seed: () => undefined })
   onTestFinished(() => feed.close())

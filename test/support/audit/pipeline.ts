@@ -5,7 +5,7 @@ import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision
 import { encodeMark, kindOf, numberOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
@@ -61,7 +61,7 @@ export function openTestJournal(stack: AuditStack): TestJournal {
 /** Stands in for metering: rows of every record that is one, dead letters of what is none, marks, and then the commit. */
 export async function meterAll(stack: AuditStack): Promise<void> {
   const kafka = kafkaOptions(stack.kafka.address)
-  const admin = openPartitionAdmin(kafka, 'weir-metering')
+  const admin = new PartitionAdmin(kafka, 'weir-metering')
   const sender = createRecordSender(kafka)
   for (const { partition } of await offsetsSince(kafka, topics.decisions, 0)) {
     const { first, end, committed, topicId } = await describePartition(admin, topics.decisions, partition)

@@ -4,7 +4,7 @@ import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionAdmin, type PartitionAdmin, type RangeRecord } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin, type RangeRecord } from '@weir/kafka/partition-admin.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { describePartition } from './describe-partition.ts'
 import type { MeteredTopic } from './metered-topics.ts'
@@ -147,7 +147,7 @@ export async function auditKafka(
   readLetters: () => Promise<DeadLetterNumbers>,
   sinceMs: number,
 ): Promise<KafkaAudit> {
-  const admin = openPartitionAdmin(kafka, metered.groupId)
+  const admin = new PartitionAdmin(kafka, metered.groupId)
   const findings: Discrepancy[] = []
   const all: MissingRecords[] = []
   let compared = 0

@@ -1,7 +1,7 @@
 import { numberOf } from '@weir/contracts/journal.v1.ts'
 import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { describePartition } from './describe-partition.ts'
 
@@ -24,7 +24,7 @@ function placeOf(key: string): DeadLetterPlace | undefined {
 
 /** Yields every dead letter of the topic once, in the order of the topic. */
 export async function* readDeadLetters(kafka: KafkaOptions, deadLetterTopic: string): AsyncIterable<DeadLetter> {
-  const admin = openPartitionAdmin(kafka, 'weir-audit')
+  const admin = new PartitionAdmin(kafka, 'weir-audit')
   const seen = new Set<string>()
   try {
     for (const { partition } of await offsetsSince(kafka, deadLetterTopic, 0)) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describePartition } from '../audit/describe-partition.ts'
@@ -113,7 +113,7 @@ export async function replayDeadLetter(
 ): Promise<void> {
   // An alert that cannot be read is nobody's to mend: Weir writes none.
   const { of: metered, letter } = await find(options, meteredTopics, context)
-  const admin = openPartitionAdmin(findKafka(context, options.data), metered.groupId)
+  const admin = new PartitionAdmin(findKafka(context, options.data), metered.groupId)
   const { topicId } = await describePartition(admin, letter.topic, letter.partition).finally(() => admin.close())
   const planned = planReplay(letter, topicId, readMended(options.value))
   if (planned.kind === 'refused') {

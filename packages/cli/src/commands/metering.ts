@@ -5,7 +5,7 @@ import { seekMetadata } from '@weir/contracts/commit-metadata.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { openPartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 
 interface SeekOptions {
   readonly partition: number
@@ -31,7 +31,7 @@ export async function seekMetering(
 ): Promise<void> {
   const topic = outcomes ? topics.outcomes : topics.decisions
   const groupId = outcomes ? 'weir-metering-outcomes' : 'weir-metering'
-  const admin = openPartitionAdmin(servers.kafka, groupId)
+  const admin = new PartitionAdmin(servers.kafka, groupId)
   const client = connectClickhouse(servers.clickhouse, 'weir-seek')
   try {
     const { committed, first, end, topicId } = await admin.describe(topic, partition)

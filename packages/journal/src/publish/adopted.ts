@@ -14,18 +14,22 @@ const windowBytes = 4 * 1024 * 1024
 /** Sent at a time; more would only take memory from each other. */
 const openMax = 4
 
+interface AdoptedOptions {
+  readonly base: string
+  readonly into: Pick<HeldDirectory, 'journal' | 'path'>
+  readonly publisher: Pick<Publisher, 'add' | 'remove'>
+  readonly log: KafkaLog
+  readonly crash: CrashPoint
+  readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
+}
+
 /**
  * Journals of dead processes, which this one takes over and brings to their end. Of each, first the corrections are read and told,
  * while the dead process may owe Redis the word that they are safe: once it is sent, nothing of it is left to be read. All that were
  * taken over are read at once, also those that wait for their turn to be sent.
  */
 export class Adopted {
-  readonly #base: string
-  readonly #into: Pick<HeldDirectory, 'journal' | 'path'>
-  readonly #publisher: Pick<Publisher, 'add' | 'remove'>
-  readonly #log: KafkaLog
-  readonly #crash: CrashPoint
-  readonly #onCorrections: (corrections: readonly WrittenCorrection[]) => void
+  readonly #options: AdoptedOptions
   /** Paths of those whose corrections were told by this thread: only they are sent. */
   readonly #told = new Set<string>()
   readonly #open = new Map<string, Outbox>()
@@ -33,20 +37,8 @@ export class Adopted {
   #isLooking = false
   #isEnding = false
 
-  constructor(options: {
-    readonly base: string
-    readonly into: Pick<HeldDirectory, 'journal' | 'path'>
-    readonly publisher: Pick<Publisher, 'add' | 'remove'>
-    readonly log: KafkaLog
-    readonly crash: CrashPoint
-    readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
-  }) {
-    this.#base = options.base
-    this.#into = options.into
-    this.#publisher = options.publisher
-    this.#log = options.log
-    this.#crash = options.crash
-    this.#onCorrections = options.onCorrections
+  constructor(options: AdoptedOptions) {
+    this.#options = options
   }
 
   /** Bytes on disk of those that are being sent. */
@@ -67,7 +59,7 @@ export class Adopted {
       } catch (error) {
         // The others go on; this one is opened again at the next look.
         this.#forget(path, outbox)
-        this.#log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
+        this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
       }
     }
   }
@@ -78,7 +70,7 @@ export class Adopted {
   }
 
   #forget(path: string, outbox: Outbox): void {
-    this.#publisher.remove(outbox)
+    this.#options.publisher.remove(outbox)
     this.#open.delete(path)
   }
 
@@ -86,17 +78,17 @@ export class Adopted {
     this.#isLooking = true
     this.#nextLookMs = nowMs + lookEveryMs
     try {
-      const taken = await adoptDead(this.#base, this.#into, this.#crash)
-      if (taken.length > 0) this.#log.info({ journals: taken.length }, 'took over journals of dead processes')
+      const taken = await adoptDead(this.#options.base, this.#options.into, this.#options.crash)
+      if (taken.length > 0) this.#options.log.info({ journals: taken.length }, 'took over journals of dead processes')
     } catch (error) {
-      this.#log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
+      this.#options.log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
     }
     // Those that were taken over before are sent, whatever is wrong with others.
     try {
       await this.#tellCorrections()
       this.#openNext()
     } catch (error) {
-      this.#log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
+      this.#options.log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
     } finally {
       this.#isLooking = false
     }
@@ -104,25 +96,25 @@ export class Adopted {
 
   /** Also of those that the thread before this one took over, and may have died before it read them. */
   async #tellCorrections(): Promise<void> {
-    for (const path of adoptedIn(this.#into.path)) {
+    for (const path of adoptedIn(this.#options.into.path)) {
       if (this.#told.has(path)) continue
       const corrections = await findWrittenCorrections(path)
       if (this.#isEnding) return
-      if (corrections.length > 0) this.#onCorrections(corrections)
+      if (corrections.length > 0) this.#options.onCorrections(corrections)
       this.#told.add(path)
     }
   }
 
   #openNext(): void {
-    for (const path of adoptedIn(this.#into.path)) {
+    for (const path of adoptedIn(this.#options.into.path)) {
       if (this.#open.size >= openMax || this.#isEnding) return
       if (this.#open.has(path) || !this.#told.has(path)) continue
       try {
-        const outbox = new Outbox({ path, windowBytes, log: this.#log, crash: this.#crash })
+        const outbox = new Outbox({ path, windowBytes, log: this.#options.log, crash: this.#options.crash })
         this.#open.set(path, outbox)
-        this.#publisher.add(outbox)
+        this.#options.publisher.add(outbox)
       } catch (error) {
-        this.#log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be read')
+        this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be read')
       }
     }
   }
@@ -134,10 +126,10 @@ export class Adopted {
     if (!outbox.isEmpty) return
     this.#forget(path, outbox)
     outbox.close()
-    this.#crash('adopted_sent')
-    removeDirectory(path, this.#crash)
+    this.#options.crash('adopted_sent')
+    removeDirectory(path, this.#options.crash)
     this.#told.delete(path)
-    this.#log.info({ journal: outbox.reader.journal }, 'sent the journal of a dead process to its end')
+    this.#options.log.info({ journal: outbox.reader.journal }, 'sent the journal of a dead process to its end')
     this.#openNext()
   }
 

@@ -19,13 +19,19 @@ const aliveMs = 10_000
 const unreadable = (path: string) =>
   new WeirError('JOURNAL_UNUSABLE', `${path}: the disk has lost records that were read before. It is read anew.`)
 
+interface OutboxOptions {
+  readonly path: string
+  readonly state?: JournalState
+  readonly windowBytes: number
+  readonly log: KafkaLog
+  readonly crash: CrashPoint
+}
+
 /** One journal's directory on its way to Kafka: what was read ahead and is not acknowledged, by partition. */
 export class Outbox {
+  readonly #options: OutboxOptions
   readonly reader: JournalReader
   readonly path: string
-  readonly #state: JournalState | undefined
-  readonly #windowBytes: number
-  readonly #log: KafkaLog
   readonly #lanes = new Map<number, PublishLane>()
   readonly #key: Buffer
   readonly #counts: number[] = []
@@ -38,17 +44,9 @@ export class Outbox {
   isEnding = false
 
   /** Without `state` it is a dead process's. */
-  constructor(options: {
-    readonly path: string
-    readonly state?: JournalState
-    readonly windowBytes: number
-    readonly log: KafkaLog
-    readonly crash: CrashPoint
-  }) {
+  constructor(options: OutboxOptions) {
+    this.#options = options
     this.path = options.path
-    this.#state = options.state
-    this.#windowBytes = options.windowBytes
-    this.#log = options.log
     this.reader = new JournalReader(options.path, options.state, options.crash)
     this.#key = Buffer.from(this.reader.journal)
     for (const { topic, partition } of this.#partitions()) this.#lane(topic, partition)
@@ -102,7 +100,7 @@ export class Outbox {
   get #hasRoom(): boolean {
     let bytes = 0
     for (const lane of this.#lanes.values()) bytes += lane.memoryBytes
-    return bytes < this.#windowBytes
+    return bytes < this.#options.windowBytes
   }
 
   /** Reads ahead as far as memory allows. True when nothing more is committed and all of it is queued. */
@@ -135,7 +133,7 @@ export class Outbox {
     if (this.#again === undefined) {
       const lanes = this.lanes.filter((lane) => lane.letGoFrom !== undefined && lane.isEmpty)
       if (lanes.length === 0) return
-      this.#again = { reader: new JournalReader(this.path, this.#state), lanes: new Set(lanes) }
+      this.#again = { reader: new JournalReader(this.path, this.#options.state), lanes: new Set(lanes) }
     }
     const { reader, lanes } = this.#again
     const isThrough = () => [...lanes].every(({ letGoFrom }) => letGoFrom === undefined)
@@ -180,10 +178,11 @@ export class Outbox {
       this.#isSaved = true
     } catch (error) {
       const fields = { path: this.path, reason: String(error) }
-      if (!this.#isRefused) this.#log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
+      if (!this.#isRefused)
+        this.#options.log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
     }
     this.#isRefused = !this.#isSaved
-    if (this.#state !== undefined) this.#state.firstSegment = this.reader.firstSegment
+    if (this.#options.state !== undefined) this.#options.state.firstSegment = this.reader.firstSegment
   }
 
   close(): void {

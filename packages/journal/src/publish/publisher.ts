@@ -35,20 +35,27 @@ interface Sending {
   readonly lanes: readonly PublishLane[]
 }
 
+interface PublisherOptions {
+  readonly sink: Sink
+  readonly log: KafkaLog
+  readonly state: PublisherState
+  /** Where all journals are. */
+  readonly base: string
+  readonly crash?: CrashPoint
+  /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
+  readonly onTick: (nowMs: number) => boolean
+  /** Why Kafka takes nothing, or not all; empty once it does. */
+  readonly onTrouble?: (reason: string) => void
+}
+
 /**
  * Brings outboxes to Kafka: each partition of each journal in order, one request of it at a time. What is not acknowledged is sent
  * again from the first such record on, whether Kafka has it or not; readers of the topic drop what they see twice, by its number. It goes
  * by a clock that nobody sets back (`performance.now()`): deadlines of the wall clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
-  readonly #sink: Sink
-  readonly #log: KafkaLog
-  readonly #state: PublisherState
-  readonly #base: string
-  readonly #crash: CrashPoint
-  readonly #onTick: (nowMs: number) => boolean
+  readonly #options: Required<PublisherOptions>
   readonly #outboxes = new Set<Outbox>()
-  readonly #onTrouble: (reason: string) => void
   readonly #complaints = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
   #pauseMs = lingerMs
@@ -60,25 +67,8 @@ export class Publisher {
   #loggedMs = Number.NEGATIVE_INFINITY
   #isEnded = false
 
-  constructor(options: {
-    readonly sink: Sink
-    readonly log: KafkaLog
-    readonly state: PublisherState
-    /** Where all journals are. */
-    readonly base: string
-    readonly crash?: CrashPoint
-    /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
-    readonly onTick: (nowMs: number) => boolean
-    /** Why Kafka takes nothing, or not all; empty once it does. */
-    readonly onTrouble?: (reason: string) => void
-  }) {
-    this.#sink = options.sink
-    this.#log = options.log
-    this.#state = options.state
-    this.#base = options.base
-    this.#crash = options.crash ?? noCrash
-    this.#onTick = options.onTick
-    this.#onTrouble = options.onTrouble ?? (() => undefined)
+  constructor(options: PublisherOptions) {
+    this.#options = { crash: noCrash, onTrouble: () => undefined, ...options }
   }
 
   add(outbox: Outbox): void {
@@ -99,12 +89,12 @@ export class Publisher {
   end(): void {
     this.#isEnded = true
     clearTimeout(this.#timer)
-    this.#sink.close()
+    this.#options.sink.close()
   }
 
   #tick(): void {
     const nowMs = performance.now()
-    const isBusy = this.#onTick(nowMs)
+    const isBusy = this.#options.onTick(nowMs)
     if (nowMs - this.#learntMs > metadataMaxAgeMs || this.#isStale) void this.#learn(nowMs)
     const sent = this.#dispatch(nowMs)
     this.#pauseMs = sent || isBusy ? lingerMs : Math.min(idleMs, this.#pauseMs * 2)
@@ -117,7 +107,7 @@ export class Publisher {
     this.#learnNotBeforeMs = nowMs + metadataMinAgeMs
     try {
       const topics = new Set([...this.#outboxes].flatMap(({ reader }) => reader.topics.map(({ name }) => name)))
-      await this.#sink.learn([...topics])
+      await this.#options.sink.learn([...topics])
       this.#learntMs = nowMs
       this.#learnFailures = 0
       this.#complain('', undefined)
@@ -141,14 +131,15 @@ export class Publisher {
     const isNew = ![...this.#complaints.values()].includes(reason ?? '')
     if (reason === undefined) this.#complaints.delete(place)
     else this.#complaints.set(place, reason)
-    if (reason !== undefined && isNew) this.#log.warn({ place, reason }, 'Kafka does not take records of the journal')
-    this.#onTrouble([...new Set(this.#complaints.values())].join('; '))
+    if (reason !== undefined && isNew)
+      this.#options.log.warn({ place, reason }, 'Kafka does not take records of the journal')
+    this.#options.onTrouble([...new Set(this.#complaints.values())].join('; '))
   }
 
   #tell(nowMs: number, fields: object, event: string): void {
     if (nowMs - this.#loggedMs < logEveryMs) return
     this.#loggedMs = nowMs
-    this.#log.warn(fields, event)
+    this.#options.log.warn(fields, event)
   }
 
   /** Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up nobody else. */
@@ -160,8 +151,8 @@ export class Publisher {
       for (const lane of outbox.lanes) {
         if (!lane.canSend(nowMs)) continue
         const topic = outbox.topicName(lane)
-        const nodeId = this.#sink.leaderOf(topic, lane.partition)
-        if (nodeId === undefined) this.#fail(outbox, lane, nowMs, this.#sink.whyNoLeader(topic))
+        const nodeId = this.#options.sink.leaderOf(topic, lane.partition)
+        if (nodeId === undefined) this.#fail(outbox, lane, nowMs, this.#options.sink.whyNoLeader(topic))
         else if (lane.failures > 0) requests.push({ outbox, nodeId, lanes: [lane] })
         else {
           const group = together.get(nodeId) ?? { lanes: [], bytes: 0 }
@@ -180,14 +171,14 @@ export class Publisher {
   }
 
   async #send({ outbox, nodeId, lanes }: Sending): Promise<void> {
-    this.#crash('send')
+    this.#options.crash('send')
     const batches = lanes.map((lane) => ({
       topic: outbox.topicName(lane),
       partition: lane.partition,
       records: lane.take(),
     }))
-    const results = await this.#sink.send(nodeId, batches).catch((error: unknown) => reasonOf(error))
-    this.#crash('answer')
+    const results = await this.#options.sink.send(nodeId, batches).catch((error: unknown) => reasonOf(error))
+    this.#options.crash('answer')
     if (this.#isEnded) return
     const nowMs = performance.now()
     for (const lane of lanes) {
@@ -213,7 +204,7 @@ export class Publisher {
     this.wake(0)
     if (culprit === undefined) return
     const topic = outbox.topicName(lane)
-    const where = { base: this.#base, journal: outbox.reader.journal, topicName: topic }
+    const where = { base: this.#options.base, journal: outbox.reader.journal, topicName: topic }
     let substitute: ReturnType<typeof replaceRefused>
     try {
       substitute = replaceRefused(culprit, where, reason)
@@ -221,21 +212,21 @@ export class Publisher {
       this.#fail(outbox, lane, nowMs, `${reason}, and the disk does not take what it refused: ${String(error)}`)
       return
     }
-    this.#crash('quarantine')
+    this.#options.crash('quarantine')
     if (substitute === undefined) {
       this.#fail(outbox, lane, nowMs, `${reason} for a mark or a gap record`)
       return
     }
     lane.replaceFirst(substitute.record)
-    this.#state.add('quarantined', 1)
+    this.#options.state.add('quarantined', 1)
     const { partition, seq } = culprit
-    this.#log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
+    this.#options.log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
   }
 
   #fail(outbox: Outbox, lane: PublishLane, nowMs: number, reason: string): void {
     lane.fail(nowMs)
     this.#isStale = true
-    this.#state.add('failedAttempts', 1)
+    this.#options.state.add('failedAttempts', 1)
     const fields = { topic: outbox.topicName(lane), partition: lane.partition, failures: lane.failures, reason }
     this.#tell(nowMs, fields, 'records not acknowledged, sending again')
     if (lane.failures >= failuresToSay) this.#complain(`${fields.topic}:${lane.partition}`, reason)

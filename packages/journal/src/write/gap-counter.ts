@@ -5,50 +5,42 @@ import { type Gap, GapPage, gapOpenLine } from '../format/gap-page.ts'
 import type { FrameLog } from './frame-log.ts'
 import type { Numbering } from './numbering.ts'
 
+interface GapCounterOptions {
+  readonly directory: string
+  readonly journal: string
+  readonly topic: number
+  readonly frames: FrameLog
+  readonly numbering: Numbering
+  readonly log: Logger
+  readonly crash: CrashPoint
+}
+
 /**
  * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk is slow or stalls; once the journal has room they become one
  * gap record, and only when that is in the file does the page begin anew.
  */
 export class GapCounter {
+  readonly #options: GapCounterOptions
   readonly #page: GapPage
-  readonly #frames: FrameLog
-  readonly #numbering: Numbering
-  readonly #topic: number
-  readonly #journal: string
-  readonly #log: Logger
-  readonly #crash: CrashPoint
   #underWay: Gap | undefined
   #isFailing = false
   /** Since the process started. */
   counted = 0
 
-  constructor(options: {
-    readonly directory: string
-    readonly journal: string
-    readonly topic: number
-    readonly frames: FrameLog
-    readonly numbering: Numbering
-    readonly log: Logger
-    readonly crash: CrashPoint
-  }) {
+  constructor(options: GapCounterOptions) {
+    this.#options = options
     this.#page = new GapPage(options.directory)
-    this.#frames = options.frames
-    this.#numbering = options.numbering
-    this.#topic = options.topic
-    this.#journal = options.journal
-    this.#log = options.log
-    this.#crash = options.crash
   }
 
   count(decisions: number): void {
     this.counted += decisions
     this.#page.count(decisions, Date.now())
-    this.#frames.schedule()
+    this.#options.frames.schedule()
   }
 
   /** Before what was counted is answered. A disk that is slow or stalls would hold up everybody: there the page is written now and then. */
   write(): void {
-    if (this.#frames.isSlow) return
+    if (this.#options.frames.isSlow) return
     try {
       this.#page.write()
       this.#isFailing = false
@@ -60,7 +52,7 @@ export class GapCounter {
   /** Now and then. */
   writeLater(): void {
     // It would take a thread and keep it.
-    if (this.#frames.trouble === 'stalled') return
+    if (this.#options.frames.trouble === 'stalled') return
     this.#page.writeLater().then(
       () => {
         this.#isFailing = false
@@ -72,7 +64,10 @@ export class GapCounter {
   /** It is tried with every turn; one line says so until it is written again. */
   #failed(error: unknown): void {
     if (!this.#isFailing) {
-      this.#log.error({ reason: String(error), count: this.#page.gap.count }, 'the gap page could not be written')
+      this.#options.log.error(
+        { reason: String(error), count: this.#page.gap.count },
+        'the gap page could not be written',
+      )
     }
     this.#isFailing = true
   }
@@ -80,15 +75,16 @@ export class GapCounter {
   /** Where there is room for others' records again. */
   record(): void {
     const { gap } = this.#page
-    if (gap.count === 0 || this.#underWay !== undefined || !this.#frames.hasRoom('others')) return
+    if (gap.count === 0 || this.#underWay !== undefined || !this.#options.frames.hasRoom('others')) return
     const text = `${gap.generation} ${gapOpenLine(gap)}`
-    if (this.#numbering.putRecord(frameKinds.gap, this.#topic, this.#journal, text, 'closing')) this.#underWay = gap
+    if (this.#options.numbering.putRecord(frameKinds.gap, this.#options.topic, this.#options.journal, text, 'closing'))
+      this.#underWay = gap
   }
 
   /** All frames are in the file. */
   committed(): void {
     if (this.#underWay === undefined) return
-    this.#crash('journal_gap_recorded')
+    this.#options.crash('journal_gap_recorded')
     this.#page.begin(this.#underWay)
     this.#underWay = undefined
     this.write()
@@ -106,7 +102,7 @@ export class GapCounter {
 
   /** What was counted last is in the page, unless the disk stalls: then the file is left open. */
   async close(): Promise<void> {
-    if (this.#frames.trouble === 'stalled') return
+    if (this.#options.frames.trouble === 'stalled') return
     await this.#page.close().catch((error: unknown) => this.#failed(error))
   }
 }

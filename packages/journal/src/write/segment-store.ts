@@ -15,26 +15,26 @@ export interface OpenSegment {
   readonly fd: number
 }
 
+interface SegmentStoreOptions {
+  readonly directory: string
+  readonly segmentBytes: number
+  readonly disk: Disk
+  readonly log: Logger
+  readonly crash: CrashPoint
+}
+
 /**
  * The segments of the directory that is written. The next one is filled with zeros ahead of time, off the main thread: so the
  * space is there before a record needs it, and what was never written reads as zeros.
  */
 export class SegmentStore {
-  readonly #directory: string
-  readonly #bytes: number
-  readonly #disk: Disk
-  readonly #log: Logger
-  readonly #crash: CrashPoint
+  readonly #options: SegmentStoreOptions
   #spare: 'none' | 'ready' | 'failed' = 'none'
   #isFilling = false
   #isClosed = false
 
-  constructor(options: { directory: string; segmentBytes: number; disk: Disk; log: Logger; crash: CrashPoint }) {
-    this.#directory = options.directory
-    this.#bytes = options.segmentBytes
-    this.#disk = options.disk
-    this.#log = options.log
-    this.#crash = options.crash
+  constructor(options: SegmentStoreOptions) {
+    this.#options = options
   }
 
   /** The disk had no room for the next segment when last asked. */
@@ -46,7 +46,7 @@ export class SegmentStore {
   async fillSpare(): Promise<void> {
     if (this.#isClosed || this.#isFilling || this.#spare === 'ready') return
     this.#isFilling = true
-    const path = join(this.#directory, spareName)
+    const path = join(this.#options.directory, spareName)
     try {
       await this.#fill(path)
       this.#spare = 'ready'
@@ -62,8 +62,14 @@ export class SegmentStore {
   async #fill(path: string): Promise<void> {
     const file = await open(path, 'w', 0o600)
     try {
-      for (let at = 0; at < this.#bytes && !this.#isClosed; ) {
-        const took = await this.#disk.write(file.fd, zeros, 0, Math.min(zeros.length, this.#bytes - at), at)
+      for (let at = 0; at < this.#options.segmentBytes && !this.#isClosed; ) {
+        const took = await this.#options.disk.write(
+          file.fd,
+          zeros,
+          0,
+          Math.min(zeros.length, this.#options.segmentBytes - at),
+          at,
+        )
         if (took === 0) throw new Error('the disk takes no more')
         at += took
       }
@@ -78,7 +84,8 @@ export class SegmentStore {
   }
 
   #hasNoRoom(error: unknown): void {
-    if (this.#spare !== 'failed') this.#log.error({ reason: String(error) }, 'no room for the next journal segment')
+    if (this.#spare !== 'failed')
+      this.#options.log.error({ reason: String(error) }, 'no room for the next journal segment')
     this.#spare = 'failed'
   }
 
@@ -89,18 +96,18 @@ export class SegmentStore {
   next(number: number): OpenSegment | undefined {
     if (this.isOutOfSpace) return undefined
     try {
-      const path = segmentPath(this.#directory, number)
+      const path = segmentPath(this.#options.directory, number)
       if (this.#spare === 'ready') {
-        renameSync(join(this.#directory, spareName), path)
+        renameSync(join(this.#options.directory, spareName), path)
         this.#spare = 'none'
       }
       const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
-      ftruncateSync(fd, this.#bytes)
+      ftruncateSync(fd, this.#options.segmentBytes)
       const head = Buffer.alloc(segmentHeadBytes)
       segmentMagic.copy(head)
       head.writeUInt32LE(number, segmentMagic.length)
       writeSync(fd, head, 0, head.length, 0)
-      this.#crash('journal_segment')
+      this.#options.crash('journal_segment')
       return { number, fd }
     } catch (error) {
       this.#hasNoRoom(error)

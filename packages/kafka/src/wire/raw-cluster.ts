@@ -8,7 +8,7 @@ import type { RawRequest } from './raw-requests.ts'
  */
 
 /** A partition's part of an answer. */
-export interface FetchedPartition {
+interface FetchedPartition {
   readonly highWatermark: string
   readonly messages: readonly FetchedRecord[]
 }
@@ -88,4 +88,42 @@ export async function findLeader(cluster: Cluster, topic: string, partition: num
   const leader = Object.keys(cluster.findLeaderForPartitions(topic, [partition]))[0]
   if (leader === undefined) throw new Error(`${topic} has no partition ${partition}`)
   return cluster.findBroker({ nodeId: leader })
+}
+
+/** Asks for the offset of a partition's first record, or the one after its last. */
+export async function edgeOffset(
+  cluster: Cluster,
+  topic: string,
+  partition: number,
+  edge: 'first' | 'end',
+): Promise<bigint> {
+  const fromBeginning = edge === 'first'
+  const [found] = await cluster.fetchTopicsOffset([{ topic, partitions: [{ partition }], fromBeginning }])
+  const text = found?.partitions[0]?.offset
+  if (text === undefined) throw new Error(`Kafka names no offset of ${topic}`)
+  return BigInt(text)
+}
+
+interface FetchFrom {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+  /** How long the broker waits for a first record. */
+  readonly waitMs: number
+  /** A larger batch comes whole. */
+  readonly bytesMax: number
+}
+
+/** Fetches records of one partition from its leader, and the offset that follows the last of their batches. */
+export async function fetchFrom(leader: Broker, { topic, partition, offset, waitMs, bytesMax }: FetchFrom) {
+  const wanted = { partition, fetchOffset: String(offset), maxBytes: bytesMax }
+  const limits = { maxWaitTime: waitMs, minBytes: 1, maxBytes: bytesMax }
+  const topics = [{ topic, partitions: [wanted] }]
+  const { responses } = await leader.fetch({ replicaId: -1, isolationLevel: 0, ...limits, topics })
+  const found = responses[0]?.partitions[0]
+  if (found === undefined) throw new Error(`Kafka answered without the partition of ${topic}`)
+  const last = found.messages.at(-1)?.batchContext
+  // A compacted batch keeps its last offset without its last record.
+  const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
+  return { messages: found.messages, end: BigInt(found.highWatermark), next }
 }
