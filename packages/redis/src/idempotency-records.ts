@@ -6,21 +6,27 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { serverFinder } from './limit-connection.ts'
 
 /*
- * Which admissions under idempotency keys have a record, beside the marker of the key. The marker is written when the admission
- * is charged, and the record after that: whoever charges may die in between, or find its journal full. So the first to have
- * recorded writes the record's id here, and a repeat that finds none becomes the one to record, after a while in which the
- * first would have done it.
+ * The marker of an idempotency key is written when an admission is charged, and the record after that: the process that
+ * charges may die in between, or find its journal full. So the first process to have recorded writes the record's id
+ * here, beside the marker. A repeat that finds none waits for as long as the first may take, and then becomes the one
+ * to record.
  *
- * Whose disk stalls over a record, so that nobody knows whether it will stand in the journal, holds the place for it meanwhile.
- * A claim to record lapses by itself, so that who claims and dies is followed by the next repeat. What is lost here (Redis was
- * away, or forgot) makes a repeat leave a record of its own: counted once more, and never once too few.
+ * A process whose disk stalls over a record holds the key meanwhile, because the record may still be written. A claim
+ * expires by itself, so that after the death of its process the next repeat can claim. What Redis loses here makes a
+ * repeat leave a record of its own: the admission is then counted once more, and never once too few.
  */
 
-/** Longer than the marker of an idempotency key is kept, in every case; lua/lib/tally.lua counts the two as one, for so long. */
+/**
+ * Longer than the marker of an idempotency key is kept, in every case; lua/lib/tally.lua counts the two as one for this
+ * time.
+ */
 const keptMs = 11 * 60_000
-/** After its decision a process may take this long to record or to hold: its disk gets half a second, and the rest is for a busy event loop. */
+/**
+ * How long a process may take after its decision to record or to hold: half a second for its disk, the rest for a busy
+ * event loop.
+ */
 const recordingMs = 750
-/** For so long a stalled disk may keep a record back from everybody; a process that dies in a stall does so too. */
+/** How long a stalled disk may keep other processes from recording; a process that dies in a stall does so too. */
 const heldMs = 30_000
 /** A repeat that claims has its decision already. */
 const claimMs = 2 * recordingMs
@@ -62,7 +68,7 @@ export class RedisIdempotencyRecords {
     const key = recordedKey(subject, admissionId)
     const held = this.#claim(key, heldMs).catch(() => false)
     const release = async () => (await held) && this.#serverOf(key).pexpire(key, 1)
-    // A hold that Redis does not hear of ends by itself.
+    // A hold that Redis is not asked to end expires by itself.
     return () => void release().catch(() => undefined)
   }
 
@@ -71,7 +77,7 @@ export class RedisIdempotencyRecords {
     try {
       return await this.#waitOrClaim(recordedKey(subject, admissionId))
     } catch {
-      // The caller is told to come back, when Redis may be there again.
+      // The caller is to come back, when Redis may be there again.
       return { kind: 'unknown' }
     }
   }

@@ -4,9 +4,9 @@ import type { SettlementLimit, SettlementText } from '@weir/core/limits/script-c
 import { phases } from '@weir/core/limits/script-protocol.ts'
 
 /**
- * The marker of a decision that is to be settled, as decide.lua leaves it and settle.lua replaces it: a head of 34 bytes
- * (lua/lib/reservation.lua describes it), one line of JSON, and once it is settled a line break and behind it big-endian
- * doubles: when it was settled by Redis's clock, and four for each limit.
+ * The marker of a decision that is to be settled, as decide.lua leaves it and settle.lua replaces it: a head of 34
+ * bytes (lua/lib/reservation.lua describes it), one line of JSON, and once it is settled a line break and behind it
+ * big-endian doubles: when it was settled by Redis's clock, and four for each limit.
  */
 export interface Marker {
   readonly bytes: Buffer
@@ -18,7 +18,10 @@ export interface Marker {
   /** As it was charged. */
   readonly cost: number
   readonly text: SettlementText
-  /** The limits whose counts are corrected: those that the decision was charged to, but for the ones it leaves as they are. */
+  /**
+   * The limits whose counts are corrected: those that the decision was charged to, but for the ones it leaves as they
+   * are.
+   */
   readonly limits: readonly SettlementLimit[]
   /** Present once the record is pending or safe. */
   readonly settled: SettledMarker | undefined
@@ -99,8 +102,8 @@ export function parseMarker(bytes: Buffer): Marker | undefined {
 }
 
 /**
- * Returns the most that it can be settled to. Versions before did not say: then the capacity of its largest limit, as far as
- * it is named here, and without limits whatever a decision may cost.
+ * Returns the most that it can be settled to. Versions before did not say: then the capacity of its largest limit, as
+ * far as it is named here, and without limits whatever a decision may cost.
  */
 export function settleMaxOf({ text, cost }: Marker): number {
   const { limits, beside = [], settleMax } = text
@@ -110,8 +113,8 @@ export function settleMaxOf({ text, cost }: Marker): number {
 }
 
 /**
- * Returns what settle.lua is to put before its numbers: the marker of a settled decision. One that corrects nothing has no
- * record to wait for.
+ * Returns what settle.lua is to put before its numbers: the marker of a settled decision. One that corrects nothing has
+ * no record to wait for.
  */
 export function settledHead({ bytes, text, cost }: Marker, by: SettledBy): Buffer {
   const head = Buffer.from(bytes.subarray(0, headBytes))

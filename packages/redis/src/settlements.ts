@@ -22,8 +22,8 @@ export interface SettlementsOptions {
   /** Names this process start. */
   readonly owner: string
   /**
-   * A process whose record is pending for longer is taken for dead. Longer than any may be stopped between Redis's answer and
-   * its journal.
+   * A process whose record is pending for longer is taken for dead. Longer than any may be stopped between Redis's
+   * answer and its journal.
    */
   readonly graceMs?: number
   /** Settling may wait longer than a decision, but its caller waits too. */
@@ -68,8 +68,8 @@ export class RedisSettlements {
   }
 
   /**
-   * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays pending
-   * until a later call, and another process may write it again.
+   * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays
+   * pending until a later call, and another process may write it again.
    */
   async confirmRecorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
     const isConfirmed = this.#confirm(settlementKey(subject, id)).catch(() => false)
@@ -97,7 +97,8 @@ export class RedisSettlements {
     const waitMs = isRecordPending && settled.owner !== this.#owner ? await this.#takeOver(key, home, settled) : 0
     if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
     const limits = [...settled.limits]
-    // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death interrupted.
+    // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
+    // interrupted.
     for (const beside of text.beside ?? []) {
       const part = await this.#settleOne(beside, cost, () => undefined)
       if (part !== undefined && !('kind' in part)) limits.push(...(part.settled?.limits ?? []))

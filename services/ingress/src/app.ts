@@ -20,11 +20,17 @@ import { addSettleRoute } from './routes/settle.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
-/** A whole question to the API: 262 kB at most, from programs nearby. Fastify's own is none, so that bodies could be held open for ever. */
+/**
+ * For a whole request to the API: 262 kB at most, from programs nearby. Fastify has no bound of its own, so bodies
+ * could be held open.
+ */
 const askTimeoutMs = 30_000
-/** At a stop, who waits for room may have it for so long; less than half of what the stop may take, because then they are served yet. */
+/**
+ * At a stop, waiting requests may still get room for this long: less than half of what the stop may take, as they are
+ * served after it.
+ */
 const drainMs = 8_000
-/** At a stop, connections whose last answer went out later than the stop began are hung up on within this. */
+/** At a stop, connections whose last answer went out after the stop began are closed within this time. */
 const sweepMs = 100
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
@@ -79,7 +85,7 @@ export async function buildApps(
   await addAuthorizeRoute(api, ports, decisionService)
   // After the route for gateways, which refuses in words that they can pass on.
   boundHeaders(api, askHeaderBytesMax)
-  // Each knows of what the other still answers; the last to close leaves nothing behind.
+  // Each gives the journal what waits; the last to close leaves nothing behind.
   for (const app of [proxy, api]) {
     // Not waited for: Fastify would go on to listen meanwhile. Its listener is closed after the last answer anyway.
     app.addHook('preClose', async () => void decisionService.delays.drain(drainMs))
@@ -93,7 +99,10 @@ export async function buildApps(
   return { proxy, api, grpc, settling, decisionService, close: () => closeBoth([proxy, api]) }
 }
 
-/** Node hangs up on idle connections once, when the stop begins; those that are idle later would keep it open for their 75 s. */
+/**
+ * Node closes idle connections once, when the stop begins; those that become idle later would keep it open for their 75
+ * s.
+ */
 async function closeBoth(apps: readonly FastifyInstance[]): Promise<void> {
   const sweep = setInterval(() => {
     for (const { server } of apps) server.closeIdleConnections()

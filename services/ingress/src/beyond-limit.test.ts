@@ -115,7 +115,7 @@ test('an upgrade beyond a limit that drops is closed without an answer too', asy
   expect(await text(socket)).toBe('')
 })
 
-test('a degraded request goes through, and the upstream is told by which limit; nobody else can say so', async () => {
+test('a degraded request goes through, and the upstream learns by which limit; a client cannot forge that', async () => {
   const { ask, seen, records, authorize } = await openIngress()
   const forged = { 'weir-degraded': 'forged', weir_degraded: 'forged' }
   await ask('degraded', forged)
@@ -253,7 +253,7 @@ test.each([
   expect([answer.statusCode, answer.json().detail]).toEqual([status, expect.stringContaining(detail)])
 })
 
-test('nobody pauses for another, and a stranger for nobody', async () => {
+test('a subject pauses no other subject, and an unauthenticated caller none at all', async () => {
   const { post, store } = await openIngress()
   expect((await post('/v1/pause', { subject: 'slow', limit: 'slow', for: '1s' }, 'open')).statusCode).toBe(403)
   expect((await post('/v1/pause', { subject: 'slow', limit: 'slow', for: '1s' }, 'nobodys')).statusCode).toBe(401)
@@ -290,7 +290,7 @@ test.each(['proxy', 'api'] as const)(
   },
 )
 
-/** Whether nobody listens there any more. */
+/** Whether nothing listens there any more. */
 const isRefused = (port: number) =>
   new Promise<boolean>((done) => {
     const socket = connect(port, '127.0.0.1')

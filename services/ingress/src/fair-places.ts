@@ -4,10 +4,10 @@ const plentyShare = 1 / 2
 export const subjectShareDefault = 1 / 4
 
 /**
- * Places that subjects share. Once half are taken, a subject may have `subjectShare` of all places, and its part shrinks with the
- * square of what is still free: after three quarters it is a quarter of that, so that a few subjects together cannot take the rest
- * either. A subject without a place may always take a free one. With `subjectShare` 1 only the number of places counts. Subjects
- * are given as `sharerOf` names them.
+ * Places that subjects share. Once half are taken, a subject may have `subjectShare` of all places, and its part
+ * shrinks with the square of what is still free: after three quarters it is a quarter of that, so that a few subjects
+ * together cannot take the rest either. A subject without a place may always take a free one. With `subjectShare` 1
+ * only the number of places counts. Subjects are given as `sharerOf` names them.
  */
 export class FairPlaces {
   readonly #max: number
@@ -48,8 +48,8 @@ export class FairPlaces {
 }
 
 /**
- * Who a subject shares places with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may have its
- * 65,536 networks of /64. `addressScope` writes four groups of sixteen bits, without zeros at the end.
+ * Who a subject shares places with: itself alone, but anonymous IPv6 callers all of their /48, because one customer may
+ * have its 65,536 networks of /64. `addressScope` writes four groups of sixteen bits, without zeros at the end.
  */
 export function sharerOf(subject: string): string {
   if (!subject.startsWith('ip:') || !subject.endsWith('::/64')) return subject

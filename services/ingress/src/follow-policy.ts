@@ -4,8 +4,7 @@ import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 
 /**
- * The policy of the feed as the doors see it, from the first one on. With every change the refusals that were given from
- * memory are forgotten; counts go on.
+ * Follows the feed from its first policy on. Every change invalidates cached denials; counts go on.
  */
 export async function followPolicy(
   feed: PolicyFeed,

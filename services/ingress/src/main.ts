@@ -113,7 +113,10 @@ async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof 
   await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
 }
 
-/** A gateway beside us needs none, as it needs none for other limiters; one on another machine does unless told otherwise. */
+/**
+ * A gateway on the same machine needs no token, as it needs none for other limiters; one elsewhere does unless
+ * configured not to.
+ */
 function needsToken({
   grpcAuth,
   grpcHost,

@@ -10,18 +10,18 @@ import type { Registry } from 'prom-client'
 import type { ingressVariables } from './config.ts'
 import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 
-/** The journal's topics by their place in it. */
+/** The journal's topics, by their index in it. */
 export const journalTopics = { decisions: 0, outcomes: 1 } as const
 
-/** A stop waits so long for Kafka. What it has not by then waits on disk for the next start. */
+/** How long a stop waits for Kafka. Records that Kafka does not have by then wait on disk for the next start. */
 const drainMs = 5_000
 
-/** Full to this part, the journal is worth a warning: a fifth of the time that Kafka may be away is left. */
+/** Full to this share, the journal is worth a warning: a fifth of the time that Kafka may be down is left. */
 const warnAtPart = 0.8
 
 /**
- * Opens the journal with its publisher, and registers metrics and health of both. Corrections found in journals that it may
- * take over are acknowledged to Redis.
+ * Opens the journal with its publisher, and registers metrics and health of both. Corrections found in journals that it
+ * may take over are acknowledged to Redis.
  */
 export async function ownJournal(
   config: Config<typeof ingressVariables>,
@@ -29,7 +29,7 @@ export async function ownJournal(
   { run, log, metrics, checkReady, crash }: Service,
   ackQueue: Pick<CorrectionAckQueue, 'enqueue'>,
 ): Promise<Journal> {
-  // Also those of processes that nobody can tell to be dead yet.
+  // Also those of processes that may still be alive.
   ackQueue.enqueue(await findWrittenCorrections(config.journalDir))
   const specs = await readTopics()
   const names = [topics.decisions, topics.outcomes]
@@ -61,7 +61,7 @@ export async function ownJournal(
   return journal
 }
 
-/** A journal that takes nothing is no reason to send requests elsewhere when it admits them nevertheless: they are answered. */
+/** These are warnings: a full journal is no reason to send requests elsewhere where they are admitted all the same. */
 function healthOf({ trouble, backlog, maxBytes, replicas, unsentFor }: Journal) {
   if (trouble !== undefined) return { warning: `the journal takes nothing: ${trouble}` }
   if (backlog.bytes > maxBytes * warnAtPart)

@@ -6,7 +6,7 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
 import { createReadHeaders, type ReadHeaders } from './http/read-headers.ts'
 
-/** A policy with everything that is worked out from it once, not once per request. */
+/** A policy with everything that is computed from it once, not once per request. */
 export interface PolicyView {
   readonly policy: Policy
   readonly findRoute: RouteFinder
@@ -22,18 +22,18 @@ export interface PolicyView {
 }
 
 /**
- * The policy in force. A door reads `view` once per request and keeps to it: a change in the middle of a request is
- * seen by the next.
+ * The policy in force. An entry point reads `view` once per request and keeps to it: a change in the middle of a
+ * request is seen by the next.
  */
 export interface LivePolicy {
   readonly view: PolicyView
-  /** Whether requests are to be refused, because nobody knows any more whether this is the policy. */
+  /** Whether requests are to be denied, because it is not known any more whether this is the policy in force. */
   isStale(): boolean
   /** The next request is decided by this one. */
   replace(policy: Policy): void
 }
 
-/** What is worked out from parts of the policy that have stayed the same is kept: requests wait for the rest. */
+/** What was computed from unchanged parts of the policy is reused, because requests wait for the rest. */
 function viewOf(policy: Policy, before?: PolicyView): PolicyView {
   const { routes, upstreams } = policy
   const isFound = before !== undefined && findAlike(before.policy.routes, routes)

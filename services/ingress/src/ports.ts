@@ -8,16 +8,16 @@ import type { Authenticator } from './http/identity/caller.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
 
-/** What the doors of the ingress work with. */
+/** What the entry points of the ingress work with. */
 export interface Ports {
   readonly policy: LivePolicy
   readonly store: LimitStore
   readonly authenticator: Authenticator
   readonly log: DecisionLog
-  /** What upstreams answered. No count depends on it: what is not taken is only missed. */
+  /** Records what upstreams answered. No count depends on it, so a record that is not accepted is dropped. */
   readonly outcomes: OutcomeLog
   readonly clock: Clock
-  /** What is done with what cannot be recorded; refused if left out. */
+  /** With `admit`, what cannot be recorded is answered as decided; if left out, it is denied. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with the other processes; of this one alone if left out. */
   readonly idempotencyRecords?: IdempotencyRecords | undefined
@@ -25,15 +25,15 @@ export interface Ports {
   readonly settlements?: Settlements | undefined
   /** Without them no limit can be paused. */
   readonly pauses?: Pauses | undefined
-  /** Of the same Redis; without it only a repeat tells Redis of a correction that it did not hear of. */
+  /** Acknowledges written corrections to the same Redis; without it, only a repeat does. */
   readonly ackQueue?: CorrectionAckQueue | undefined
   readonly crash?: CrashPoint | undefined
-  /** Of the headers that tell of limits; draft 10 if left out. */
+  /** How headers describe limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
   /** As in `VerdictWords`. */
   readonly costStatus?: 403 | 413 | undefined
-  /** Of the proxy; `upstreamBounds` where one is left out. */
+  /** Bounds of the proxy; `upstreamBounds` where one is left out. */
   readonly upstreamBounds?: Partial<UpstreamBounds> | undefined
-  /** Where only this machine can call over gRPC. */
+  /** True where only this machine can call over gRPC. */
   readonly grpcNeedsNoToken?: boolean
 }

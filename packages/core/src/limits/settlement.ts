@@ -1,6 +1,6 @@
 import type { LimitState } from './decision.ts'
 
-/** Says what a decision that was decided with `reservation` comes to. */
+/** Says what a decision that was made with a reservation costs in the end. */
 export interface Settlement {
   readonly subject: string
   /** The id of the decision. */
@@ -8,8 +8,8 @@ export interface Settlement {
   /** Units, a non-negative safe integer. */
   readonly cost: number
   /**
-   * The subject itself asks: it may settle only what it asked for itself, and to no more than was charged. Without it the
-   * caller may settle for any subject.
+   * The subject itself asks: it may settle only what it asked for itself, and to no more than was charged. Without it
+   * the caller may settle for any subject.
    */
   readonly isOwn?: boolean
 }

@@ -80,7 +80,7 @@ test('a refusal is recorded as one, whatever a shadow limit thinks of it too', a
   expect(log.records.at(-1)).toMatchObject({ outcome: 'deny', reason: 'limit', mode: 'enforce', denied_by: 'minute' })
 })
 
-test('whoever exceeds a limit with a block stays out for its time, also in the next window', async () => {
+test('a caller that exceeds a limit with a block stays blocked for its time, also in the next window', async () => {
   for (let n = 0; n < 4; n += 1) await decisionService.decide(ask())
   nowMs += 60_000
   const blocked = await decisionService.decide(ask())
@@ -183,7 +183,7 @@ test('what the disk did not take in time is not answered as decided, and has no 
   expect(log.records).toMatchObject([{ id, outcome: 'allow' }])
 })
 
-test('what a stalled disk takes after all is the one record of its request, and its units are taken back as its charge was', async () => {
+test('what a stalled disk writes after all is the one record of its request, and a correction refunds its units', async () => {
   log.isOverdue = true
   const { id, decision } = await decisionService.decide(ask())
   expect([id, decision]).toMatchObject([undefined, unrecorded])
@@ -196,7 +196,7 @@ test('what a stalled disk takes after all is the one record of its request, and 
   ])
 })
 
-test('of an admission that landed late the correction is given to the journal until it stands there, once', async () => {
+test('the correction of an admission that was written late is given to the journal until it is written, once', async () => {
   const corrections = new Corrections(log)
   decisionService = new DecisionService({ ...parts, corrections })
   log.isOverdue = true
@@ -212,7 +212,7 @@ test('of an admission that landed late the correction is given to the journal un
   expect(corrections.counters).toEqual({ recorded: 1, lost: 0 })
 })
 
-test('a repeat of what a stalled disk holds is put off, and has no record of its own once that has landed', async () => {
+test('a repeat of an admission whose write is in doubt is put off, and has no record of its own once that is written', async () => {
   const request = ask({ idempotencyKey: 'order-1' })
   log.isOverdue = true
   const first = await decisionService.decide(request)
@@ -224,7 +224,7 @@ test('a repeat of what a stalled disk holds is put off, and has no record of its
   expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([{ id: again.id }])
 })
 
-test('callers who are nobody are counted in one record a second, whatever their addresses', async () => {
+test('unauthenticated callers are counted in one record a second, whatever their addresses', async () => {
   const from = (ip: string, method = 'GET') =>
     decisionService.rejectUnauthenticated({ ip, route: unmatchedRoute, method, retryAfterMs: 0 })
   const ids = [await from('192.0.2.1'), await from('192.0.2.2'), await from('192.0.2.1', 'PUT')]
@@ -299,7 +299,7 @@ test('an idempotency key of what meets no limit leaves nothing to be kept, so th
   expect(marked).toEqual([settled.id])
 })
 
-test('while the policy is stale everybody is refused, charged nothing and recorded, and strangers are not told that they are', async () => {
+test('while the policy is stale every request is denied, charged nothing and recorded, and none is called unauthenticated', async () => {
   isStale = true
   const [known, stranger] = [
     await decisionService.decide(ask()),

@@ -29,8 +29,8 @@ export interface DecisionServiceParts extends Deciding {
 }
 
 /**
- * The one way to a decision, for every entry point. A decision is answered only once its record is safe, or says by a missing
- * id that it has none.
+ * The one way to a decision, for every entry point. A decision is answered only once its record is safe, or says by a
+ * missing id that it has none.
  */
 export class DecisionService {
   readonly denials: Denials
@@ -138,7 +138,10 @@ export class DecisionService {
     this.#corrections.record({ decisionId, subject, about, adjustment, charged: 'no', limits: [] })
   }
 
-  /** The limit for whose room others wait. A repeat under an idempotency key was admitted before: it asks, and overtakes nobody. */
+  /**
+   * The limit for whose room others wait. A repeat under an idempotency key was admitted before, so that it overtakes
+   * none of them.
+   */
   #waitedFor(ask: DecisionRequest, limits: readonly Limit[]): Limit | undefined {
     const { client, peek, idempotencyKey, cost, waitMs } = ask
     if (client === undefined || peek || idempotencyKey !== undefined) return undefined
@@ -163,7 +166,10 @@ export class DecisionService {
     return this.#decide(last.ask, { ...last, decision })
   }
 
-  /** Records a request without a valid credential, or (`isUnverifiable`) one whose token cannot be verified now. Touches no limit. */
+  /**
+   * Records a request without a valid credential, or (`isUnverifiable`) one whose token cannot be verified now. Touches
+   * no limit.
+   */
   rejectUnauthenticated(ask: UnauthenticatedRequest): Promise<RecordedDecision> {
     const { retryAfterMs, isUnverifiable } = ask
     const recorded = this.#parts.policy.isStale() ? policyStale : isUnverifiable === true ? unverified : unauthorized

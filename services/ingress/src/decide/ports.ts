@@ -33,28 +33,28 @@ export interface DecisionLog {
 export type OutcomeLog = Pick<DecisionLog, 'append'>
 
 /**
- * Knows which admissions under idempotency keys have a record, for all processes that share a Redis. The marker of such a
- * key says that the admission was charged; the process that charged it may have died, or found its journal full, before it
- * recorded it. A repeat must then be recorded, or the admission would never be counted.
+ * Knows which admissions under idempotency keys have a record, for all processes that share a Redis. The marker of such
+ * a key says that the admission was charged; the process that charged it may have died, or found its journal full,
+ * before it recorded it. A repeat must then be recorded, or the admission would never be counted.
  */
 export interface IdempotencyRecords {
   /** The admission has its record. Nothing waits for this; where it is lost, a repeat leaves a record of its own. */
   mark(subject: string, admissionId: string, recordId: string): void
   /**
-   * A stalled disk may still write the record: for half a minute no other process is to write one. Ends with `mark`, or with
-   * the function that this returns, to be called once the record is certain never to be written.
+   * A stalled disk may still write the record: for half a minute no other process is to write one. Ends with `mark`, or
+   * with a call of the returned function, once the record is certain never to be written.
    */
   hold(subject: string, admissionId: string): () => void
   /** Never rejects. Takes a moment while another process may still be recording it. */
   claim(subject: string, admissionId: string): Promise<RecordClaim>
 }
 
-/** Settles decisions that were decided with `reservation`; each once, however often it is asked. */
+/** Settles decisions that were made with a reservation: each once, however often it is asked. */
 export interface Settlements {
   settle(settlement: Settlement): Promise<SettlementResult>
   /**
-   * The record of a settled decision is safe. False when Redis did not answer: the record stays owed until Redis is told
-   * again, and another process may write it again.
+   * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays
+   * pending until a later call, and another process may write it again.
    */
   confirmRecorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
 }
@@ -62,8 +62,8 @@ export interface Settlements {
 /** Makes limits deny for a while whatever room they have, in every process. */
 export interface Pauses {
   /**
-   * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds until
-   * its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
+   * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds
+   * until its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
    */
   pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined>
 }

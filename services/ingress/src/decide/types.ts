@@ -35,15 +35,18 @@ export interface DecisionRequest {
   /** How long to wait for room in any limit; without it, limits with `onExceed: delay` say how long. */
   readonly waitMs?: number | undefined
   /**
-   * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not know
-   * it. Without it the caller stays as it was.
+   * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not
+   * know it. Without it the caller stays as it was.
    */
   readonly reauthenticate?: (view: PolicyView) => Promise<Pick<DecisionRequest, 'subject' | 'keyId'> | undefined>
 }
 
 /** What a request is answered from. */
 export interface RecordedDecision {
-  /** Id of the record that counts the decision, alone or with equal ones; undefined for a peek and for what has no record. */
+  /**
+   * Id of the record that counts the decision, alone or with equal ones; undefined for a peek and for what has no
+   * record.
+   */
   readonly id: string | undefined
   readonly decision: Decision
   /** The limits that were asked, in order; undefined for a caller without a valid credential. */

@@ -2,11 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Settlement } from '@weir/core/limits/settlement.ts'
 import type { Settlements } from '../ports.ts'
 
-/** Longer than the longest journal's corrections, and those of this process beside them; a correction is some 100 bytes. */
+/**
+ * Longer than the longest journal's corrections, and those of this process beside them; a correction is some 100 bytes.
+ */
 const pendingMax = 200_000
 /** Asked of Redis at once. */
 const batchMax = 32
-/** How often a Redis that is down is tried again: well within the minute after which another process writes what is still owed. */
+/**
+ * How often a Redis that is down is tried again: well within the minute after which another process writes what is
+ * still pending.
+ */
 const retryMs = 250
 /** Half of that minute: from then on an operator is to know. */
 const warnAfterMs = 30_000
@@ -30,8 +35,8 @@ interface PendingAck {
 }
 
 /**
- * Retries the message "this correction is written" to Redis until Redis has it, for as long as the process lives: a record
- * that Redis takes for owed is written again by the next process that meets a repeat.
+ * Retries the message "this correction is written" to Redis until Redis has it, for as long as the process lives: a
+ * record that Redis takes for pending is written again by the next process that meets a repeat.
  */
 export class CorrectionAckQueue {
   readonly #settlements: Pick<Settlements, 'confirmRecorded'>
@@ -63,7 +68,7 @@ export class CorrectionAckQueue {
     void this.#sendAll()
   }
 
-  /** Sends no more. Returns how many Redis does not know of: their records stay owed. */
+  /** Sends no more. Returns how many Redis does not know of: their records stay pending. */
   close(): number {
     this.#closing.abort()
     const left = this.#pending.size

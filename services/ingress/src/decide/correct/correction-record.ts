@@ -6,7 +6,9 @@ import type { DecisionContext } from '../types.ts'
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 
-/** Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there. */
+/**
+ * Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there.
+ */
 export function parseContext(text: string): DecisionContext {
   const value: unknown = JSON.parse(text)
   const { tsMs, keyId, plan, route, method } = isFields(value) ? value : {}
@@ -20,7 +22,9 @@ export function parseContext(text: string): DecisionContext {
 /** Names corrections; any UUID would do, but never another. */
 const namespace = '5d0e8f0e-6d3b-5c55-9d55-2f3c1b0a7e64'
 
-/** Returns the id of the correction of a decision. It is corrected once, under one id, whichever process writes that. */
+/**
+ * Returns the id of the correction of a decision. It is corrected once, under one id, whichever process writes that.
+ */
 export const correctionId = (decisionId: string): string => uuidv5(namespace, decisionId)
 
 /** Says what a decision was charged after all; see `Correction` of the contract. */

@@ -41,7 +41,7 @@ test('what a stalled disk may still take is not given to it again before it is c
   }
 })
 
-test('what there is no room for is counted as lost, and what the journal does not take at the end is told', () => {
+test('corrections beyond the bound are counted as lost, and those that the journal does not accept at the end are reported', () => {
   const log = createMemoryDecisionLog()
   log.isFull = true
   const corrections = new Corrections(log, 2)

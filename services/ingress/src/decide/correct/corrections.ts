@@ -14,8 +14,8 @@ interface Waiting {
 }
 
 /**
- * Records corrections of what decisions were charged. Each is given to the journal until it is written, and then never again;
- * no answer waits for it. What still waits dies with the process.
+ * Records corrections of what decisions were charged. Each is given to the journal until it is written, and then never
+ * again; no answer waits for it. What still waits dies with the process.
  */
 export class Corrections {
   /** Since the process started; `lost` are those that there was no room for here. */

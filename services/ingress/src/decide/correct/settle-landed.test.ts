@@ -8,7 +8,7 @@ import { Settling } from './settle.ts'
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
 const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
 
-/** Redis has settled a decision from 10 units to 4, and is owed its record until it is told of it. */
+/** Redis has settled a decision from 10 units to 4, and takes its record for pending until that is confirmed. */
 function open() {
   const settlement = { subject: 'acme', id: '019a9d3e-0000-7000-8000-000000000001', cost: 4 }
   const told: string[] = []
@@ -29,7 +29,7 @@ function open() {
   return { log, told, settling, settle: async () => (await settling.settle(settlement)).kind }
 }
 
-test('a correction that the disk dropped is written by the repeat, before Redis hears that it is safe', async () => {
+test('a correction that the disk dropped is written by the repeat, before Redis is told that it is safe', async () => {
   const { log, told, settle } = open()
   log.isStalled = true
   expect(await settle()).toBe('unrecorded')
@@ -39,7 +39,7 @@ test('a correction that the disk dropped is written by the repeat, before Redis 
   expect([log.records.length, told.length]).toEqual([1, 1])
 })
 
-test('a correction that a stalled disk may still take is not given to it again; once it has not taken it, it is', async () => {
+test('a correction whose write is in doubt is not written again; once it is certain to be dropped, it is', async () => {
   for (const isThere of [true, false]) {
     const { log, told, settle } = open()
     log.isOverdue = true

@@ -9,12 +9,12 @@ import { Settling } from './settle.ts'
 const about = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
 const wish = (id: string): Settlement => ({ subject: 'acme', id, cost: 3 })
 
-/** A Redis that settles whatever it is asked, and hears of records only while `isHearing`. */
+/** A Redis that settles whatever it is asked, and confirms records only while `isHearing`. */
 function fakeRedis() {
   const safe = new Set<string>()
   const redis = {
     isHearing: false,
-    /** Words that a record is safe, heard or not. */
+    /** Calls that confirm a record, answered or not. */
     asked: 0,
     /** What an answer waits for on its way. */
     onTheWay: Promise.resolve(),
@@ -46,7 +46,7 @@ function open(options: Partial<CorrectionAckQueueOptions> = {}) {
   return { redis, log, pauses, ackQueue, settling }
 }
 
-test('a record that Redis did not hear of is safe: Redis is told until it knows, although nobody repeats', async () => {
+test('a written record that Redis did not confirm is acknowledged until Redis has it, although no client repeats', async () => {
   const { redis, log, pauses, settling } = open()
   expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled', adjustment: -2 })
   for (let attempt = 1; attempt <= 3; attempt += 1) {
@@ -70,7 +70,7 @@ test('a subject and a token that settle one decision to one cost at once are ans
   expect((await Promise.all(both)).map(({ kind }) => kind)).toEqual(['forbidden', 'settled'])
 })
 
-test('a repeat that finds the record owed just before Redis is told writes no second one', async () => {
+test('a repeat that finds the record pending just before Redis confirms it writes no second one', async () => {
   const { redis, log, pauses, settling } = open()
   await settling.settle(wish('a'))
   await vi.waitUntil(() => pauses.length === 1)
@@ -80,7 +80,7 @@ test('a repeat that finds the record owed just before Redis is told writes no se
   redis.isHearing = true
   pauses[0]?.()
   await vi.waitUntil(() => !redis.isRecordPending('a'))
-  await new Promise(setImmediate) // whoever was told has done what it does then
+  await new Promise(setImmediate) // callbacks have run by then
   resolve()
   expect(await repeat).toMatchObject({ kind: 'settled' })
   expect(log.records).toHaveLength(1)
@@ -99,7 +99,7 @@ test('a process has 10,000 records at most that Redis does not know of, and take
   expect([log.records.length, pauses.length]).toEqual([10_001, 1])
 })
 
-test('after its close Redis is told no more, and it says how many Redis does not know of', async () => {
+test('after its close the queue sends nothing more, and it returns how many Redis does not know of', async () => {
   const { redis, pauses, ackQueue, settling } = open()
   await settling.settle(wish('a'))
   await settling.settle(wish('b'))
@@ -112,7 +112,7 @@ test('after its close Redis is told no more, and it says how many Redis does not
   expect(redis.asked).toBe(asked)
 })
 
-test('the log says once that Redis has not heard for half of the minute after which others write', async () => {
+test('the log says once that Redis has not answered for half of the minute after which others write', async () => {
   let nowMs = 0
   const late: object[] = []
   const { redis, pauses, settling } = open({ monotonicMs: () => nowMs, log: { warn: (fields) => late.push(fields) } })
@@ -128,7 +128,7 @@ test('the log says once that Redis has not heard for half of the minute after wh
   expect(late).toEqual([{ left: 1 }])
 })
 
-test('what was found in journals while Redis was away is told once each when it is back', async () => {
+test('corrections found in journals while Redis was down are acknowledged once each when it is back', async () => {
   const { redis, pauses, ackQueue } = open()
   let acked = 0
   ackQueue.enqueue([wish('a'), wish('b'), wish('a')], () => {

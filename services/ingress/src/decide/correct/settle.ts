@@ -29,7 +29,7 @@ export interface SettlingParts {
   readonly store: Pick<LimitStore, 'refund'>
   readonly log: DecisionLog
   readonly corrections: Corrections
-  /** Retries where Redis did not hear that a record is safe; without it, only a repeat does. */
+  /** Retries where Redis did not confirm that a record is safe; without it, only a repeat does. */
   readonly ackQueue?: Pick<CorrectionAckQueue, 'enqueue'> | undefined
   readonly crash?: CrashPoint | undefined
   /** Milliseconds on a clock that is never set. */
@@ -37,11 +37,14 @@ export interface SettlingParts {
 }
 
 /**
- * A process that was stopped for longer between asking Redis and writing may have been taken for dead: it asks again before it
- * writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
+ * A process that was stopped for longer between asking Redis and writing may have been taken for dead: it asks again
+ * before it writes. Well below the time after which another takes over; see packages/redis/src/settlements.ts.
  */
 const staleMs = 20_000
-/** Records that the journal has and Redis does not know of; a process has that many only while Redis is down, and then takes no more. */
+/**
+ * Records that the journal has and Redis does not know of; a process has that many only while Redis is down, and then
+ * takes no more.
+ */
 const givenMax = 10_000
 
 /** How often a refund after an upstream's failure is tried again while the journal does not accept its record. */
@@ -57,7 +60,7 @@ export class Settling {
   readonly #parts: SettlingParts
   readonly #monotonicMs: () => number
   readonly #crash: CrashPoint
-  /** By decision and cost: whoever asks the same meanwhile gets the same answer, and no second record. */
+  /** By decision and cost: an identical call meanwhile gets the same answer, and no second record. */
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
   /** Decisions whose correction this process gave to the journal, until Redis knows: none is written twice. */
   readonly #given = new Map<string, GivenRecord>()
@@ -69,7 +72,10 @@ export class Settling {
     this.#crash = parts.crash ?? noCrash
   }
 
-  /** `recorded`: correction records that the journal has. `lost`: refunds without a record, because too many waited for space. */
+  /**
+   * `recorded`: correction records that the journal has. `lost`: refunds without a record, because too many waited for
+   * space.
+   */
   get counters(): { readonly recorded: number; readonly lost: number } {
     const { recorded, lost } = this.#parts.corrections.counters
     return { recorded: this.#recorded + recorded, lost }
@@ -88,16 +94,18 @@ export class Settling {
   /**
    * The order of effects, and what a death after each leaves:
    *
-   * 1. Redis corrects the counts and marks the decision as settled and its record as owed. A repeat finds that, and goes on.
+   * 1. Redis corrects the counts and marks the decision as settled and its record as pending. A repeat finds that, and goes
+   *    on.
    * 2. The record is in the journal. The process that takes the journal over after a death reads it there, and does 3.
-   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, the acknowledgement queue retries:
-   *    otherwise another process would take over what is owed, and write it again.
+   * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, the acknowledgement queue
+   *    retries: otherwise another process would take over the pending record, and write it again.
    */
   async #settle(settlement: Settlement): Promise<SettleAnswer> {
     const { settlements, ackQueue } = this.#parts
     if (settlements === undefined) return { kind: 'unknown' }
     const askedMs = this.#monotonicMs()
-    // Read before Redis is asked: it may answer that the record is owed, and be told that it is safe before the answer is here.
+    // Read before Redis is asked: it may answer that the record is pending, and have it confirmed before the answer is
+    // here.
     const given = this.#given.get(settlement.id)
     const settled = await settlements.settle(settlement)
     this.#crash('settle.corrected')
@@ -133,13 +141,14 @@ export class Settling {
   }
 
   /**
-   * Refunds a request that the upstream failed. Repeated only where the journal did not accept its record: what a process
-   * leaves undone when it dies stays charged.
+   * Refunds a request that the upstream failed. Repeated only where the journal did not accept its record: what a
+   * process leaves undone when it dies stays charged.
    */
   async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
     if (request.reservation !== undefined) {
-      // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal accepted nothing.
+      // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal
+      // accepted nothing.
       while ((await this.settle({ subject, id, cost: 0 })).kind === 'unrecorded') {
         await delay(unrecordedRetryMs, undefined, { ref: false })
       }

@@ -9,5 +9,5 @@ export const unauthorized = denied('unauthorized', { isCached: true })
 /** Denies a request whose token cannot be verified at the moment. */
 export const unverified = denied('unavailable', { isCached: true })
 
-/** Denies everything while nobody knows whether the policy is still in force, not even whose credentials are valid. */
+/** Denies everything while it is not known whether the policy is still in force, and so whose credentials are valid. */
 export const policyStale = denied('unavailable', { isCached: true, retryAfterMs: staleRetryMs })

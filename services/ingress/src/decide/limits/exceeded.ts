@@ -1,12 +1,14 @@
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
 
-/** Requests beyond a limit since the start, by what was done in the end. Those that were kept waiting are counted as `delay` beside that. */
+/**
+ * Requests beyond a limit since the start, by what was done in the end. Those that waited are also counted as `delay`.
+ */
 export type ExceededCounts = Readonly<Record<OnExceed['kind'], number>>
 
 /**
- * What the policy wants done with a request that found no room: the word of the limit that the decision names. Undefined where
- * there was room, or where something else refused.
+ * Returns what the policy wants done with a request that found no room: what the limit that the decision names says.
+ * Undefined where there was room, or where something else denied it.
  */
 export function onExceedOf(
   { allowed, reason, deniedBy }: Decision,
@@ -16,10 +18,12 @@ export function onExceedOf(
   return limits?.find(({ name }) => name === deniedBy)?.onExceed
 }
 
-/** The limit that a request passed although it had no room for it; empty for none. */
+/** Returns the limit that let a request pass although it had no room for it; empty for none. */
 export const degradedBy = ({ allowed, deniedBy }: Decision): string => (allowed ? deniedBy : '')
 
-/** Counts what is done with requests beyond a limit. Of a limit that delays a refusal is one: nobody waits any more. */
+/**
+ * Counts what is done with requests beyond a limit. A denial by a limit that delays counts as `deny`: the wait is over.
+ */
 export function createExceeded() {
   const counts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   return {

@@ -46,8 +46,8 @@ export function requestOf(
 ): LimitRequest {
   const { subject, peek, idempotencyKey, cost } = ask
   const { timeZone, anchor } = subject
-  // A request that costs nothing must leave nothing in Redis, or Redis could be filled for nothing. One that no limit applies
-  // to has no marker.
+  // A request that costs nothing must leave nothing in Redis, or Redis could be filled for nothing. One that no limit
+  // applies to has no marker.
   const isUnmarked = peek || cost === 0 || (limits.length === 0 && reserved === undefined)
   const key = isUnmarked ? undefined : idempotencyKey
   const idempotency = key === undefined ? undefined : { key, id: reserved?.reservation.id ?? uuidv7(clock.nowMs()) }

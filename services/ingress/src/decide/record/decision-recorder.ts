@@ -6,10 +6,10 @@ import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { admissionOf } from './decision-records.ts'
 import type { Denial, Denials } from './denials.ts'
 
-/** A caller is told to come back after this long when the journal is full; Kafka may be back by then. */
+/** A caller is to come back after this long when the journal is full; Kafka may be back by then. */
 const journalFullRetryMs = 5_000
 
-/** What cannot be recorded is not admitted: a request that nobody counts breaks a promise that comes before speed. */
+/** What cannot be recorded is not admitted: a request that is not counted breaks a promise that comes before speed. */
 function journalFull({ exceededMask, atUs, repeats, limits }: Decision, charged: Charged): Decision {
   return denied('journal_full', { exceededMask, charged, atUs, repeats, limits, retryAfterMs: journalFullRetryMs })
 }
@@ -28,8 +28,8 @@ export class DecisionRecorder {
   }
 
   /**
-   * Gives the record of an admission to the log; it is not safe before `log.written()`. Returns the outcome of the write, as
-   * `log.landed()` does; undefined if the log did not accept it.
+   * Gives the record of an admission to the log; it is not safe before `log.written()`. Returns the outcome of the
+   * write, as `log.landed()` does; undefined if the log did not accept it.
    */
   append(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): Promise<boolean> | undefined {
     const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
@@ -44,7 +44,9 @@ export class DecisionRecorder {
     return id !== undefined && isWritten ? { id, decision, limits } : this.denyUnrecorded(limits, decision)
   }
 
-  /** The answer to a decision that is not in the journal, or not yet. One that never will be is counted in the gap page. */
+  /**
+   * The answer to a decision that is not in the journal, or not yet. One that never will be is counted in the gap page.
+   */
   denyUnrecorded(
     limits: readonly Limit[] | undefined,
     decision: Decision,

@@ -5,9 +5,9 @@ import type { DecisionRequest, UnauthenticatedRequest } from '../types.ts'
 import type { Denial } from './denials.ts'
 
 /**
- * Returns what is recorded of an admission. One that a shadow limit would have denied says so with `mode: shadow`, the reason
- * and the name that the denial would have had, and the outcome that it really had. One that a limit only degraded says the
- * same with `mode: enforce`. A repeat was charged when it was first decided.
+ * Returns what is recorded of an admission. One that a shadow limit would have denied says so with `mode: shadow`, the
+ * reason and the name that the denial would have had, and the outcome that it really had. One that a limit only
+ * degraded says the same with `mode: enforce`. A repeat was charged when it was first decided.
  */
 export function admissionOf(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): DecisionInput {
   const { subject, keyId, route, method, cost } = ask
@@ -52,8 +52,8 @@ export function denialOf({ subject, keyId, route, method, cost }: DecisionReques
 }
 
 /**
- * Returns what is recorded of a denied request without a valid credential. Its key is spread by address, so that a flood of
- * wrong keys does not pile up on one partition.
+ * Returns what is recorded of a denied request without a valid credential. Its key is spread by address, so that a
+ * flood of wrong keys does not pile up on one partition.
  */
 export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequest, decision: Decision): Denial {
   const { reason, charged, deniedBy, limits } = decision

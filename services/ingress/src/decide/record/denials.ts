@@ -3,11 +3,14 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { DecisionLog, OpenSum } from '../ports.ts'
 
-/** Sums of one second. A sum takes about a kilobyte of journal; so many a second are still far below what single records take. */
+/**
+ * Sums of one second. A sum takes about a kilobyte of journal; this many a second are far below what single records
+ * take.
+ */
 const sumsMaxDefault = 1_000
 /** A denial as it is recorded, but for its id, time and count. */
 export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction'> {
-  /** Of its record in Kafka; a sum has that of its first. */
+  /** The key of its record in Kafka; a sum has that of its first denial. */
   readonly key: string
 }
 
@@ -19,15 +22,16 @@ export interface DenialOptions {
 }
 
 /**
- * Records denials. A denial that cost nothing to give (from memory, or of a request without a valid credential) comes in
- * floods, so equal ones of a second are one record with a count. The journal counts what it does not accept in its gap page.
+ * Records denials. A denial that cost nothing to give (from memory, or of a request without a valid credential) comes
+ * in floods, so equal ones of a second are one record with a count. The journal counts what it does not accept in its
+ * gap page.
  */
 export class Denials {
   readonly #log: DecisionLog
   readonly #clock: Clock
   readonly #sumsMax: number
   readonly #sums = new Map<string, { readonly id: string; readonly sum: OpenSum }>()
-  /** Of the sums: a record stands in the minute in which it was counted. */
+  /** The second of the sums: a record belongs to the minute in which it was counted. */
   #second = 0
   /** Denials that share a record with others, since the process started. */
   readonly counters = { summed: 0 }
@@ -38,7 +42,10 @@ export class Denials {
     this.#sumsMax = sumsMax
   }
 
-  /** Returns the id of the record that counts it once the journal is written; undefined when the journal did not accept it. */
+  /**
+   * Returns the id of the record that counts it once the journal is written; undefined when the journal did not accept
+   * it.
+   */
   record(denial: Denial, mayShareRecord: boolean): string | undefined {
     const tsMs = this.#clock.nowMs()
     return (mayShareRecord ? this.#addToSum(denial, tsMs) : undefined) ?? this.#append(denial, tsMs)

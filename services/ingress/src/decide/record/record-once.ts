@@ -16,13 +16,18 @@ interface Admitted {
   readonly decision: Decision
 }
 
-/** Denies a repeat while nobody knows whether the first has a record. It stays charged: the next attempt is admitted by it. */
+/**
+ * Denies a repeat while it is not known whether the first has a record. The charge stays: the next attempt is admitted
+ * by it.
+ */
 function repeatedTooSoon({ deniedBy, exceededMask, shadowedBy, atUs, repeats, limits }: Decision): Decision {
   const kept = { deniedBy, exceededMask, shadowedBy, atUs, repeats, limits }
   return denied('unavailable', { ...kept, charged: 'yes', retryAfterMs: repeatRetryMs, isCached: true })
 }
 
-/** Makes sure that of all admissions under one idempotency key exactly one has a record, whose id answers all of them. */
+/**
+ * Makes sure that of all admissions under one idempotency key exactly one has a record, whose id answers all of them.
+ */
 export class RecordOnce {
   readonly #log: DecisionLog
   readonly #recorder: DecisionRecorder

@@ -23,7 +23,9 @@ export interface Deciding {
   readonly clock: Clock
 }
 
-/** Decides a request that has waited as if it came now: under the policy in force, and with a date and an id of its own. */
+/**
+ * Decides a request that has waited as if it came now: under the policy in force, and with a date and an id of its own.
+ */
 export async function attemptAgain({ policy, store, clock }: Deciding, before: DecisionRequest): Promise<Attempt> {
   const renewed = policy.view === before.view ? before : await underPolicy(before, policy.view)
   const ask = renewed ?? before
