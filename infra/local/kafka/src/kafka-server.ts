@@ -10,7 +10,7 @@ import { kafkaLibs } from './kafka-libs.ts'
 import { openLoginRelay } from './login-relay.ts'
 import { grantRights, username } from './rights.ts'
 import { java, loggingFile, loggingProperties, type ServerFilesOptions, serverProperties } from './server-files.ts'
-import { servesClients } from './serves-clients.ts'
+import { servesClients } from './wire.ts'
 
 /** Kafka's own form of an id: 16 bytes in URL-safe base64, not beginning with a dash, which its tools take for a flag. */
 function newClusterId(): string {

@@ -34,6 +34,31 @@ function encodeAcls(): Buffer {
   return Buffer.concat([int32(acls.length), ...encoded])
 }
 
+/** The number that Kafka gives each mechanism, and its digest. */
+const mechanisms = {
+  'SCRAM-SHA-256': { number: 1, digest: 'sha256', bytes: 32 },
+  'SCRAM-SHA-512': { number: 2, digest: 'sha512', bytes: 64 },
+} as const
+/** Kafka's least. */
+const iterations = 4_096
+
+/** The body of an AlterUserScramCredentials request that gives a user a password. */
+export function encodeScramPassword(
+  user: string,
+  password: string,
+  mechanism: keyof typeof mechanisms,
+  salt: Buffer = randomBytes(16),
+): Buffer {
+  const { number, digest, bytes: length } = mechanisms[mechanism]
+  const salted = pbkdf2Sync(password, salt, iterations, length, digest)
+  // Tagged fields, no deletion, one credential, tagged fields of the credential and of the request.
+  return Buffer.concat([
+    Buffer.of(0, 1, 2),
+    ...[compact(user), int8(number), int32(iterations), compact(salt), compact(salted)],
+    Buffer.of(0, 0),
+  ])
+}
+
 /** Puts rights and password in place. PLAIN knows the password from Kafka's own settings. */
 const grant = (port: number, password: string, salt: Buffer): Promise<boolean> =>
   withKafka(port, async (ask) => {
@@ -43,16 +68,12 @@ const grant = (port: number, password: string, salt: Buffer): Promise<boolean> =
     const created = await ask('createAcls', encodeAcls())
     // Behind throttle time and count: a code each, and a message, which is empty up to the first that failed.
     if (acls.some((_, index) => created.readInt16BE(8 + 4 * index) !== 0)) return false
-    const iterations = 4_096
-    const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256')
-    const sha256 = 1
-    const credential = [compact(username), int8(sha256), int32(iterations), compact(salt), compact(salted), int8(0)]
-    // Tagged fields, no deletion, one credential, tagged fields.
-    const changed = await ask('alterScramCredentials', Buffer.of(0, 1, 2), ...credential, int8(0))
+    const request = encodeScramPassword(username, password, 'SCRAM-SHA-256', salt)
+    const changed = await ask('alterScramCredentials', request)
     return changed.readInt16BE(1 + 4 + 1 + compact(username).length) === 0
   })
 
-/** Whether the broker has heard of this very password: it answers a login with the salt. */
+/** Whether the broker knows this very password: it answers a login with the salt. */
 const knows = (port: number, salt: Buffer): Promise<boolean> =>
   withKafka(port, async (ask) => {
     await ask('saslHandshake', string('SCRAM-SHA-256'))
