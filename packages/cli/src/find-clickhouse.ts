@@ -5,7 +5,7 @@ import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 export const isClickhouseGiven = (environment: Environment): boolean =>
   [clickhouseVariables.clickhouseUrl.name].some((name) => environment[name] || environment[`${name}_FILE`])
 
-/** What the variables are for a ClickHouse that a `weir up` runs: those that a person set for another one do not hold for it. */
+/** Returns the variables for the ClickHouse of a `weir up`: those that a person set for another one do not apply. */
 export function clickhouseVariablesFor(
   environment: Environment,
   ownAddress: string | undefined,

@@ -3,7 +3,7 @@ import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts
 import { createLogger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 
-/** What the variables are for the Kafka of a `weir up`: those that a person set for another one do not hold for it. */
+/** Returns the variables for the Kafka of a `weir up`: those that a person set for another one do not apply. */
 export function localKafka(login: { address: string; username: string; password: string }): Record<string, string> {
   const names = Object.values(kafkaVariables).flatMap(({ name }) => [name, `${name}_FILE`])
   return {
@@ -15,6 +15,6 @@ export function localKafka(login: { address: string; username: string; password:
   }
 }
 
-/** How a command reaches the Kafka of the same `WEIR_KAFKA_…` variables that services read. Throws `CONFIG_INVALID`. */
+/** Reads how to reach Kafka from the `WEIR_KAFKA_…` variables, as services do. Throws `CONFIG_INVALID`. */
 export const kafkaFrom = (environment: Environment, clientId: string): KafkaOptions =>
   kafkaOptionsFrom(readConfig(kafkaVariables, environment), clientId, createLogger(clientId, 'silent'))

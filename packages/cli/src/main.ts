@@ -110,7 +110,9 @@ limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (o
   (await import('./commands/limits.ts')).unblockLimits(options, context),
 )
 
-/** Commands about the policy in force speak to the console: of WEIR_CONSOLE_URL, else of the `weir up` on the data directory. */
+/**
+ * Commands about the policy in force ask the console of WEIR_CONSOLE_URL, else of the `weir up` on the data directory.
+ */
 const withFile = (command: Command) =>
   common(command).addOption(policyOption().default(process.env.WEIR_POLICY_FILE || inProject('weir.yaml')))
 

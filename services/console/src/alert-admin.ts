@@ -10,7 +10,7 @@ import type { AlertAdmin } from './ports.ts'
 /** A row has at most a kilobyte or two; a broker takes a megabyte. */
 const rowsPerSendMax = 300
 
-/** Alerts are read in ClickHouse; what is asked for goes to alerting by Kafka, which is there whether alerting is or not. */
+/** Reads alerts in ClickHouse, and asks alerting through Kafka, which takes a request also while alerting is down. */
 export function createAlertAdmin(client: ClickHouseClient, sender: RecordSender, clock: Clock): AlertAdmin {
   return {
     list: (filter, part) => listAlerts(client, filter, part),

@@ -41,7 +41,9 @@ export interface AppliedFile {
   readonly shown: readonly FileChange[]
 }
 
-/** A subject that goes takes its keys along, whoever made them; one that the file has under another subject goes there as it is. */
+/**
+ * A deleted subject takes all of its keys along; a key that the file has under another subject moves there unchanged.
+ */
 function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): readonly EntityChange[] {
   const keys = new Map(diff.filter(({ kind }) => kind === 'key').map((change) => [change.name, change]))
   const ofGone = new Map<string, EntityChange>()
@@ -60,8 +62,8 @@ function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): read
 }
 
 /**
- * What it takes to have what the file says; what the admin API has made stays, its word on keys included, as long as there
- * is the subject. An entity at a step.
+ * What it takes to have what the file says; what the admin API has made stays, its word on keys included, as long as
+ * there is the subject. An entity at a step.
  */
 export function* planFile(state: PolicyState, entities: readonly Entity[], revision: string): Steps<AppliedFile> {
   const changes: EntityChange[] = []

@@ -28,7 +28,7 @@ it('the audit gives up its oldest entries, but not that of the file applied last
   expect(dropped.length + kept.length).toBe(99)
 })
 
-it('the audit of a topic made anew has nothing of the one before', () => {
+it('The audit of a re-created topic has nothing of the topic before', () => {
   const audit = new AuditLog(10)
   audit.add(entry(1, fileLine('0123abcd')))
   audit.clear()

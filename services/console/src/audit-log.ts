@@ -53,8 +53,9 @@ export class AuditLog {
   }
 
   /**
-   * Returns ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. The file applied last is
-   * never among them: a start after ten thousand edits would take the file for a new one, and undo them.
+   * Returns ids beyond the newest that are kept; they are forgotten here, and to be deleted in the topic. The file
+   * applied last is never among them: a start after ten thousand edits would take the file for a new one, and undo
+   * them.
    */
   takeSurplus(): readonly string[] {
     const surplus = Math.min(Math.max(0, this.#entries.length - this.#entriesMax), dropPerChange)

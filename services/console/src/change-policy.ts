@@ -10,7 +10,7 @@ import type { Ports } from './ports.ts'
 import { ChangePublisher, triesMax } from './publish-change.ts'
 import { splitChanges } from './split-changes.ts'
 
-/** Changes that wait in the queue: each takes some milliseconds, and a caller that waits longer than a second asks again. */
+/** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
 const waitingMax = 100
 
 /** What a route would change of the policy as it is when the change is first in the queue. */
@@ -38,7 +38,7 @@ export interface Rejected {
 export const reject = (problem: Problem): Rejected => ({ kind: 'problem', problem })
 
 export type Changed<T> =
-  /** `change` is the id in the audit; undefined where there was nothing to change. Every change answered so is in force here. */
+  /** `change` is the id in the audit; undefined where nothing was changed. Every such change is in force here. */
   { readonly kind: 'done'; readonly change: string | undefined; readonly answer: T } | Rejected
 
 type MakePlan<T> = (state: PolicyState) => ChangePlan<T> | Promise<ChangePlan<T>>
@@ -56,10 +56,10 @@ const noPolicy =
 /**
  * The one way in which the policy is changed, one change at a time: 1. planned and checked as a whole on the policy in
  * force, 2. published as one batch that ends with its audit record, which names the change that was the last one then,
- * 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4 leaves a change that is in force
- * and in the audit, and a caller that does not know. If another console was faster between 1 and 2, every process leaves
- * the batch out; it is planned again on the policy that is in force by then, conditions and all. What it wrote into the
- * topic is written again as it is in force, with the next batch of any console.
+ * 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4 leaves a change that is in
+ * force and in the audit, and a caller that does not know. If another console was faster between 1 and 2, every process
+ * leaves the batch out; it is planned again on the policy that is in force by then, conditions and all. What it wrote
+ * into the topic is written again as it is in force, with the next batch of any console.
  */
 export class PolicyChanger {
   readonly #ports: Ports
@@ -75,8 +75,8 @@ export class PolicyChanger {
   }
 
   /**
-   * Changes the policy. `plan` runs once all earlier changes are done: the policy that it sees is the one that it changes. It runs
-   * again where another console was faster. Rejects only with a bug.
+   * Changes the policy. `plan` runs once all earlier changes are done: the policy that it sees is the one that it
+   * changes. It runs again where another console was faster. Rejects only with a bug.
    */
   async change<T>(by: string, plan: MakePlan<T>): Promise<Changed<T>> {
     if (this.#waiting >= waitingMax) return reject(policyUnavailable(`${waitingMax} changes are waiting already.`))

@@ -4,7 +4,7 @@ import { canonicalJson, type Entity } from '@weir/policy/entities.ts'
 /** Digits of the hash: no two versions of an entity meet by chance. */
 const digits = 32
 
-/** The ETag of an entity: equal for equal bodies, whoever wrote them. */
+/** Returns the ETag of an entity: equal for equal bodies, also of different callers. */
 export const entityTag = ({ body }: Entity): string =>
   `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
 
@@ -17,7 +17,7 @@ const lists = (header: string, tag: string | undefined) =>
   tag !== undefined &&
   (header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
 
-/** What of a request's conditions does not hold, as a sentence; undefined if all do. */
+/** Says which condition of a request does not hold; undefined if all do. */
 export function brokenCondition(entity: Entity | undefined, { ifMatch, ifNoneMatch }: Conditions): string | undefined {
   const tag = entity === undefined ? undefined : entityTag(entity)
   if (ifMatch !== undefined && !lists(ifMatch, tag)) {

@@ -98,8 +98,9 @@ function* withHint(pieces: Iterable<string>): Iterable<string> {
 }
 
 /**
- * The policy as a file that says the same. Piece by piece, so that a million subjects need no second copy; a change that
- * comes while it is read may be in it. `subject`: of all subjects only this one. Hashes that may not be seen are left out.
+ * The policy as a file that says the same. Piece by piece, so that a million subjects need no second copy; a change
+ * that comes while it is read may be in it. `subject`: of all subjects only this one. Hashes that may not be seen are
+ * left out.
  */
 export function exportPolicy(
   state: PolicyState,

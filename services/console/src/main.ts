@@ -38,7 +38,9 @@ function policyReadiness({ state, status: { waitingFor, refused } }: PolicyFeed)
   return state === undefined ? waitingFor : { warning: waitingFor }
 }
 
-/** The connection for resets and restoring; none where no address is given. It need not be up: who asks then is told so. */
+/**
+ * Connects for resets and restoring; undefined where no address is given. Redis need not be up: callers then get 503.
+ */
 async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, { run, log, checkReady }: Service) {
   if (config.redisUrl.text === '') return undefined
   const onError = (error: Error) => log.warn({ err: error }, 'redis')

@@ -24,7 +24,9 @@ import type { AuditLog } from './audit-log.ts'
 export interface PolicyReplica {
   /** Undefined while nothing was read yet: Kafka is away, and there is no snapshot. */
   readonly state: PolicyState | undefined
-  /** The last change that `state` has or has left out; undefined before the first. Belongs to `state` at the same moment. */
+  /**
+   * The last change that `state` has or has left out, read at the same moment as `state`; undefined before the first.
+   */
   readonly mark: Mark | undefined
   /** What changes that were left out have written last: the topic is to have it again as `state` has it. */
   readonly stale: Iterable<EntityName>
@@ -37,7 +39,10 @@ export interface PolicyReplica {
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change: LimitChange) => Promise<ChangedLimits>
 
-/** Alerts, and what became of them. Each rejects when its server does not answer. */
+/**
+ * Reads alerts with their deliveries, and asks alerting to deliver. Each method rejects when its server does not
+ * answer.
+ */
 export interface AlertAdmin {
   list(filter: AlertFilter, part: Parameters<typeof listAlerts>[2]): Promise<ListedAlert[]>
   find(id: string): ReturnType<typeof findAlert>

@@ -22,7 +22,7 @@ const noChange: PlaceOfChangeV1 = { offset: '-1', id: '' }
 
 /** Where a batch is to stand, and what goes with it. */
 interface HowPublished {
-  /** The change that was the last one when it was planned; undefined for one without entities, which fits everywhere. */
+  /** The last change when this one was planned; undefined for one without entities, which fits everywhere. */
   readonly after: PlaceOfChangeV1 | undefined
   readonly notices?: readonly PolicyMessage[]
 }
@@ -77,7 +77,10 @@ export class ChangePublisher {
     return { id, place: { offset: String(offset), id }, isSeen, isTaken }
   }
 
-  /** Writes what overtaken batches left in the topic again as it is in force. Never rejects: if it fails, the next change does it. */
+  /**
+   * Writes again, as it is in force, what overtaken batches changed in the topic. Never rejects: the next change
+   * repeats it.
+   */
   async restore(by: string): Promise<void> {
     try {
       for (let tries = 0; tries < triesMax && this.#inForce([]).length > 0; tries += 1) {

@@ -17,8 +17,8 @@ export interface RestorerCounters {
 }
 
 /**
- * Watches Redis, and when it has lost its counts raises every calendar quota to what ClickHouse shows as used in the running
- * period. Decisions go on meanwhile.
+ * Watches Redis, and when it has lost its counts raises every calendar quota to what ClickHouse shows as used in the
+ * running period. Decisions go on meanwhile.
  */
 export function createQuotaRestorer(ports: {
   readonly servers: QuotaServers

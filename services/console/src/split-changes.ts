@@ -3,7 +3,7 @@ import { encodeEntityChange } from '@weir/contracts/policy.v1.ts'
 import type { Steps } from '@weir/core/steps.ts'
 import { type EntityChange, type EntityKind, entityKinds } from '@weir/policy/entities.ts'
 
-/** Entities of one batch: some hundred milliseconds of work for whoever takes it over. */
+/** Entities of one batch: some hundred milliseconds of work for each process that takes it over. */
 const entitiesMax = 5_000
 /** A quarter of what the topic takes as one batch, because Kafka counts its own framing too. */
 const charactersMax = 4 * 1024 * 1024
@@ -22,9 +22,9 @@ function inOrder(changes: readonly EntityChange[]): EntityChange[] {
 }
 
 /**
- * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole by
- * itself, definitions first and deletions last; all say of themselves what the whole does, but only the last one that a
- * file is applied: a stop between them must not leave it as done. A change at a step.
+ * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole
+ * by itself, definitions first and deletions last; all say of themselves what the whole does, but only the last one
+ * that a file is applied: a stop between them must not leave it as done. A change at a step.
  */
 export function* splitChanges(
   changes: readonly EntityChange[],

@@ -33,9 +33,9 @@ function copyJars(folder: string): Promise<void> {
 }
 
 /**
- * The folder with Kafka's jars, fetched when the pom or the list of hashes is new to this checkout. The folder is named by the
- * contents of both and appears by a rename, so that it is always whole and processes that fetch at once do not disturb each
- * other.
+ * The folder with Kafka's jars, fetched when the pom or the list of hashes is new to this checkout. The folder is named
+ * by the contents of both and appears by a rename, so that it is always whole and processes that fetch at once do not
+ * disturb each other.
  */
 export async function kafkaLibs(progress: (line: string) => void): Promise<string> {
   const version = createHash('sha256')

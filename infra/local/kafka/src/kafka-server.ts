@@ -12,7 +12,9 @@ import { grantRights, username } from './rights.ts'
 import { java, loggingFile, loggingProperties, type ServerFilesOptions, serverProperties } from './server-files.ts'
 import { servesClients } from './wire.ts'
 
-/** Kafka's own form of an id: 16 bytes in URL-safe base64, not beginning with a dash, which its tools take for a flag. */
+/**
+ * Makes an id in Kafka's form: 16 bytes in URL-safe base64, without the leading dash that its tools take for a flag.
+ */
 function newClusterId(): string {
   const id = randomBytes(16).toString('base64url')
   return id.startsWith('-') ? `w${id.slice(1)}` : id
@@ -50,7 +52,7 @@ async function prepare(
   return { command: [...java(libs, '640m'), 'kafka.Kafka', 'server.properties'], env: {}, cwd: dir }
 }
 
-/** Apache Kafka as one KRaft node on loopback, where every caller may do everything: for tests. Its jars come from Maven. */
+/** Apache Kafka as one KRaft node on loopback for tests: every caller may do everything. Maven fetches the jars. */
 export const kafkaServer: NativeServer = {
   name: 'kafka',
   needs: [

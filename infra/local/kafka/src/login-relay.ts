@@ -8,12 +8,14 @@ const saslHandshake = 17
 const headBytes = 6
 /** Longer than any question for versions: what is longer before that is not Kafka's protocol. */
 const questionBytesMax = 1_024
-/** Two sockets each. Weir's own services do not come this way, and clients go on at the addresses that the listeners name. */
+/** Two sockets each. Only the first connection of a client comes this way, and none of Weir's own services. */
 const connectionsMax = 200
 /** Within this a client has said whether it logs in: it does so with its second request. */
 const choiceMsMax = 10_000
 
-/** Which listener serves a client, as soon as its requests tell, and where in `received` the first request is that tells it. */
+/**
+ * Chooses the listener for a client as soon as its requests show it; `at` is the request in `received` that shows it.
+ */
 function chosen(received: Buffer): { readonly at: number; readonly isLogin: boolean } | 'not yet' | 'refused' {
   for (let at = 0; ; ) {
     if (received.length < at + headBytes) return 'not yet'
@@ -67,8 +69,8 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
 }
 
 /**
- * One address for two listeners of Kafka: clients that log in reach the one that asks for a password, all others the open one.
- * Only the first connection of a client comes here.
+ * One address for two listeners of Kafka: clients that log in reach the one that asks for a password, all others the
+ * open one. Only the first connection of a client comes here.
  */
 export function openLoginRelay(port: number, ports: Listeners, choiceMs = choiceMsMax): Promise<Server> {
   const server = createServer((client) => serve(client, ports, choiceMs))

@@ -13,7 +13,7 @@ const read = 3
 const deny = 2
 const allow = 3
 
-/** A member of one of these takes partitions from Weir, and may commit offsets over records that Weir has not handled. */
+/** A member of one of these takes partitions from Weir, and may commit offsets of records that Weir has not handled. */
 const ownGroups = ['metering', 'metering-outcomes', 'alerting', 'dispatcher', 'redelivery', 'alert-log']
 
 /** What callers without a password may do. Reading a topic or a group includes describing it. */

@@ -11,9 +11,9 @@ export interface ServerFilesOptions {
 }
 
 /**
- * A second listener with a password, and rights: callers of the first one have those that ACLs give them. PLAIN takes the password
- * from here, SCRAM from the metadata, where `rights.ts` puts it; kcat of Debian 12 can do PLAIN only (librdkafka before 2.6.1
- * repeats the nonce of SCRAM, which Kafka 4 refuses).
+ * A second listener with a password, and rights: callers of the first one have those that ACLs give them. PLAIN takes
+ * the password from here, SCRAM from the metadata, where `rights.ts` puts it; kcat of Debian 12 can do PLAIN only
+ * (librdkafka before 2.6.1 repeats the nonce of SCRAM, which Kafka 4 refuses).
  */
 function securitySettings({ port, username, password }: NonNullable<ServerFilesOptions['secured']>, listeners: string) {
   const modules = 'org.apache.kafka.common.security'
@@ -30,7 +30,8 @@ function securitySettings({ port, username, password }: NonNullable<ServerFilesO
     'listener.name.secured.sasl.enabled.mechanisms': 'SCRAM-SHA-256,PLAIN',
     'listener.name.secured.plain.sasl.jaas.config': plain,
     'listener.name.secured.scram-sha-256.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
-    // Kafka makes room for a request as soon as its length is there: for all that other users can begin, its memory must be enough.
+    // Kafka makes room for a request as soon as its length is there: for all that other users can begin, its memory
+    // must be enough.
     'socket.request.max.bytes': 17_825_792, // a policy has up to 16 MiB
     'listener.name.plaintext.max.connections': 24,
     'sasl.server.max.receive.size': 4_096, // of a login
@@ -40,8 +41,9 @@ function securitySettings({ port, username, password }: NonNullable<ServerFilesO
 }
 
 /**
- * One node that is broker and controller. The quorum is the static kind (`controller.quorum.voters`): its data holds only the
- * voter's number, so that the next start may use other ports, where the dynamic kind keeps the address in its log.
+ * One node that is broker and controller. The quorum is the static kind (`controller.quorum.voters`): its data holds
+ * only the voter's number, so that the next start may use other ports, where the dynamic kind keeps the address in its
+ * log.
  */
 export function serverProperties({ dataDir, brokerPort, controllerPort, secured }: ServerFilesOptions): string {
   const listeners = `PLAINTEXT://127.0.0.1:${brokerPort},CONTROLLER://127.0.0.1:${controllerPort}`
@@ -90,7 +92,10 @@ rootLogger.level = warn
 rootLogger.appenderRef.stdout.ref = stdout
 `
 
-/** The JVM's part of every command. C1 alone and the serial collector: 1.6 times less CPU to start, 150 MB instead of 230. */
+/**
+ * The JVM's part of every command. C1 alone and the serial collector: 1.6 times less CPU to start, 150 MB instead of
+ * 230.
+ */
 export function java(libs: string, heapMax: string): [string, ...string[]] {
   return [
     // Under the C locale a virtual machine cannot name a folder that has an umlaut.

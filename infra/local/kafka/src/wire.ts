@@ -14,14 +14,14 @@ const int16 = (value: number) => Buffer.of(value >> 8, value)
 export const int32 = (value: number) => Buffer.of(value >> 24, value >> 16, value >> 8, value)
 export const bytes = (value: Buffer | string) => Buffer.concat([int32(value.length), Buffer.from(value)])
 export const string = (value: string) => Buffer.concat([int16(value.length), Buffer.from(value)])
-/** As newer requests have it; for up to 126 bytes, which is all that is needed. */
+/** Encodes as newer requests do; for up to 126 bytes, which is all that is needed. */
 export const compact = (value: Buffer | string) => Buffer.concat([int8(value.length + 1), Buffer.from(value)])
 
 export type Ask = (request: keyof typeof requests, ...body: Buffer[]) => Promise<Buffer>
 
 /**
- * Runs `use` on a connection to the Kafka on this loopback port. `ask` sends one request and resolves to its answer behind the
- * correlation id. Resolves to false when nobody listens, the connection ends early, or a second has passed.
+ * Runs `use` on a connection to the Kafka on this loopback port. `ask` sends one request and resolves to its answer
+ * behind the correlation id. Resolves to false when nobody listens, the connection ends early, or a second has passed.
  */
 export function withKafka(port: number, use: (ask: Ask) => Promise<boolean>): Promise<boolean> {
   return new Promise((resolve) => {
@@ -56,8 +56,8 @@ export function withKafka(port: number, use: (ask: Ask) => Promise<boolean>): Pr
 }
 
 /**
- * Whether the Kafka on this loopback port can serve: it lists a broker only once that broker has registered with the controller and
- * is no longer fenced. A port that merely accepts connections is open seconds before that.
+ * Whether the Kafka on this loopback port can serve: it lists a broker only once that broker has registered with the
+ * controller and is no longer fenced. A port that merely accepts connections is open seconds before that.
  */
 export const servesClients = (port: number): Promise<boolean> =>
   withKafka(port, async (ask) => {

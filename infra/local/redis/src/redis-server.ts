@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import { serverPassword } from '@weir/runtime/server-password.ts'
 
-/** One AUTH and one PING over a fresh connection: without the password Redis would not say that it still loads its data. */
+/** Sends AUTH and PING on a fresh connection: without the password Redis would not say that it still loads its data. */
 function answersPing(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })

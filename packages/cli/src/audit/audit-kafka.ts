@@ -12,7 +12,7 @@ import type { DeadLetterNumbers } from './read-dead-letters.ts'
 
 /** Read at once: about 10 MB of decisions. */
 const recordsPerRead = 20_000
-/** Marks stand alone, one a second: reading the few hundred records between two of them is cheaper than two requests. */
+/** Watermarks come one a second: reading the few hundred records between two of them is cheaper than two requests. */
 const joinedWithin = 500
 
 /** A record that Kafka has and that should be a row. */
@@ -48,8 +48,8 @@ interface Suspect extends MissingRecord {
 }
 
 /**
- * Of numbered records those whose number is no row; the others are duplicates, which metering drops. Of a record that stands
- * twice in Kafka the first: `found` holds the numbers that were missing before.
+ * Of numbered records those whose number is no row; the others are duplicates, which metering drops. Of a record that
+ * stands twice in Kafka the first: `found` holds the numbers that were missing before.
  */
 async function withoutRow(
   client: ClickHouseClient,

@@ -7,8 +7,8 @@ import type { MeteredTopic } from './metered-topics.ts'
 import type { DeadLetterNumbers } from './read-dead-letters.ts'
 
 /**
- * The numbers of every journal that was active in the span, less recorded gaps and dead letters. What is missing or stands twice
- * is looked at again after `pause`: blocks may be on their way.
+ * The numbers of every journal that was active in the span, less recorded gaps and dead letters. What is missing or
+ * stands twice is looked at again after `pause`: blocks may be on their way.
  */
 export async function auditNumbers(
   client: ClickHouseClient,

@@ -7,10 +7,10 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 
-/** What is counted in Redis and not metered yet is metered within a second or two; a pipeline that is behind is given longer. */
-const looksMaxAbove = 10
-/** A count that is too low only waits for a correction that is on its way. */
-const looksMaxBelow = 2
+/** Units that Redis has and ClickHouse has not are metered within a second or two; a pipeline that lags gets longer. */
+const readingsMaxAbove = 10
+/** A count that is too low can only wait for a correction that is on its way. */
+const readingsMaxBelow = 2
 const monthMs = 32 * 24 * 3_600_000
 
 /** Counts that are above what the records say, and by how many units in all. */
@@ -22,8 +22,8 @@ export interface CountsAbove {
 export interface QuotaAudit {
   readonly findings: readonly Discrepancy[]
   /**
-   * No findings: a process that is killed between charge and record leaves a charge without one. Nobody was answered, so nothing is to
-   * be recorded, and who was charged has that much less until the period ends.
+   * These are no discrepancies: a process that is killed between charge and record leaves a charge without a record. No
+   * caller got an answer, so nothing is to be recorded; the subject has that much less until the period ends.
    */
   readonly above: CountsAbove
   /** Counts that were compared. */
@@ -34,8 +34,8 @@ const isAbove = ({ expected, found }: Discrepancy) => Number(found) > Number(exp
 
 const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
 
-/** Floors of 0 for counts that Redis has and no record speaks of. */
-function strangers(keys: readonly string[], known: ReadonlySet<string>, nowMs: number): QuotaFloor[] {
+/** Floors of 0 for counts that Redis has and that no record explains. */
+function unexplained(keys: readonly string[], known: ReadonlySet<string>, nowMs: number): QuotaFloor[] {
   return keys
     .filter((key) => !known.has(key))
     .map((key) => {
@@ -45,13 +45,13 @@ function strangers(keys: readonly string[], known: ReadonlySet<string>, nowMs: n
     })
 }
 
-/** A stranger's end is not known: whichever period runs there is meant. */
+/** The end of an unexplained count is not known: the period that runs there is meant. */
 const ofItsOwnPeriod = (count: QuotaCount): QuotaCount =>
   count.outcome === 'other' ? { ...count, outcome: 'left' } : count
 
 /**
- * Redis's counts of calendar quotas against the records' sums. The first counts are read before the sums and the last ones after
- * them; what differs is looked at again, after `pause`, while it may be on its way to ClickHouse.
+ * Redis's counts of calendar quotas against the records' sums. The first counts are read before the sums and the last
+ * ones after them; what differs is looked at again, after `pause`, while it may be on its way to ClickHouse.
  */
 export async function auditQuotas(ports: {
   readonly clickhouse: ClickHouseClient
@@ -66,7 +66,7 @@ export async function auditQuotas(ports: {
   const names = new Set(summable.map(({ limit }) => limit.name))
   const leased = new Set(summable.filter(({ limit }) => limit.lease > 0).map(({ limit }) => limit.name))
   const first = new Map<string, QuotaCount>()
-  const present = strangers(await counts.find(names), new Set(), nowMs())
+  const present = unexplained(await counts.find(names), new Set(), nowMs())
   for (const [at, count] of (await counts.look(present)).entries()) {
     const key = present[at]?.key
     if (key !== undefined) first.set(key, ofItsOwnPeriod(count))
@@ -75,7 +75,7 @@ export async function auditQuotas(ports: {
   const look = async () => {
     const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
     const unknown = await askUnknownUnits(clickhouse, nowMs() - monthMs)
-    const others = strangers([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
+    const others = unexplained([...first.keys()], new Set(floors.map(({ key }) => key)), nowMs())
     const all = [...floors, ...others]
     const last = await counts.look(all)
     const looks = all.flatMap((floor, at): QuotaReading[] => {
@@ -95,7 +95,7 @@ export async function auditQuotas(ports: {
   }
 
   let result = await look()
-  for (let looks = 1; looks < (result.findings.some(isAbove) ? looksMaxAbove : looksMaxBelow); looks += 1) {
+  for (let looks = 1; looks < (result.findings.some(isAbove) ? readingsMaxAbove : readingsMaxBelow); looks += 1) {
     if (result.findings.length === 0) break
     await pause()
     const before = new Set(result.findings.map(({ where }) => where))

@@ -33,8 +33,8 @@ async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Pr
 }
 
 /**
- * Every rollup against its raw rows, hour by hour. An insert that is under way fills one before the other: hours that differ
- * are looked at again after `pause`, and only those that differ still are found.
+ * Every rollup against its raw rows, hour by hour. An insert that is under way fills one before the other: hours that
+ * differ are looked at again after `pause`, and only those that differ still are found.
  */
 export async function auditRollups(
   client: ClickHouseClient,

@@ -44,7 +44,7 @@ export function findKafka({ environment }: CommandContext, dataDir: string): Kaf
   return kafkaFrom({ ...environment, ...variables }, 'weir-audit')
 }
 
-/** A master that runs is connected within milliseconds; what is asked of one that does not run then fails, and names it. */
+/** A master that runs is connected within milliseconds; a question to one that does not run fails, and names it. */
 const connectedMs = 3_000
 
 /** Runs `use` with the servers of the Redis that decides, of a Cluster all masters. */

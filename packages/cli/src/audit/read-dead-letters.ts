@@ -15,7 +15,7 @@ export interface DeadLetter extends DeadLetterPlace {
 /** Read at a time: a dead letter is at most a megabyte, most are half a kilobyte. */
 const lettersPerRead = 200n
 
-/** Reads the key that metering gives a dead letter, `topic:partition:offset`; undefined for a key that another program wrote. */
+/** Reads a dead letter's key, `topic:partition:offset`; undefined for a key that another program wrote. */
 function placeOf(key: string): DeadLetterPlace | undefined {
   const [, topic, partition, offset] = /^(.+):(\d+):(\d+)$/.exec(key) ?? []
   if (topic === undefined) return undefined

@@ -19,8 +19,8 @@ const rowsOf = ({ partition, topicId, records }: MissingRecords): RawRow[] =>
   })
 
 /**
- * Repairs what an audit has found, raw rows first, then what is made of them; reports line by line what it did. May be repeated,
- * also after a crash at any point: each step looks at what is there.
+ * Repairs what an audit has found, raw rows first, then what is made of them; reports line by line what it did. May be
+ * repeated, also after a crash at any point: each step looks at what is there.
  */
 export async function repair(
   ports: AuditPorts,

@@ -32,9 +32,9 @@ test('every replay of one dead letter is the same record, of another one another
   }
 })
 
-test('a mended text takes the place of what could not be read, under the same id', () => {
-  const mended = Buffer.from(JSON.stringify(record))
-  expect(replayed(letter('{"v":1,'), topicId, mended)).toEqual(replayed(letter(record), topicId, undefined))
+test('A corrected text replaces what could not be read, under the same id', () => {
+  const corrected = Buffer.from(JSON.stringify(record))
+  expect(replayed(letter('{"v":1,'), topicId, corrected)).toEqual(replayed(letter(record), topicId, undefined))
 })
 
 test('an outcome keeps the id of its decision', () => {

@@ -3,14 +3,14 @@ import { topics } from '@weir/contracts/topics.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { DeadLetter } from './read-dead-letters.ts'
 
-/** Of the ids that replays have; never changes. */
+/** The namespace of the ids of replays; it never changes. */
 const namespace = '6f6b0b0e-6d0e-4c55-9a1e-5d1a4f1f7c52'
 
 /** A dead letter as a record that can be read. */
 export interface Replay {
   readonly key: string
   readonly value: string
-  /** The replayed record's own journal, with this one number 0 in it: metering takes it once, however often it is sent. */
+  /** A journal of the record's own, in which it has number 0: metering counts it once, however often it is sent. */
   readonly journal: string
 }
 
@@ -30,13 +30,13 @@ function fieldsOf(value: Buffer): Readonly<Record<string, unknown>> | undefined 
 }
 
 /**
- * What a replay of a dead letter is: the record, or the mended text in its place, under an id, a journal and a number that follow
- * from where the letter came from. So every replay of one letter is the same record, and counts once. An outcome keeps its id, by
- * which it belongs to a decision.
+ * Makes the record that replays a dead letter: the letter, or the corrected text instead, with an id, a journal and a
+ * sequence number that follow from the letter's topic, partition and offset. So every replay of one letter is the same
+ * record, and counts once. An outcome keeps its id, by which it belongs to a decision.
  */
-export function planReplay(letter: DeadLetter, topicId: string, mended: Buffer | undefined): PlannedReplay {
+export function planReplay(letter: DeadLetter, topicId: string, corrected: Buffer | undefined): PlannedReplay {
   const { topic, partition, offset } = letter
-  const value = mended ?? letter.value
+  const value = corrected ?? letter.value
   const fields = value === null ? undefined : fieldsOf(value)
   if (fields === undefined) return refused('it is no JSON object')
   const place = `${topicId}:${partition}:${offset}`

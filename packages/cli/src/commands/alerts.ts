@@ -40,7 +40,7 @@ const testPollMs = 500
 
 const inPath = encodeURIComponent
 
-/** What an alert says, in few words. */
+/** Says in few words what an alert is about. */
 function inWords({ type, data }: Alert): string {
   const { limit, percent, used, size, until, endpoint, watch, count, usual } = data
   if (type === 'weir.quota.reached') return `${limit}: ${percent} %, ${used} of ${size}`
@@ -49,7 +49,7 @@ function inWords({ type, data }: Alert): string {
   return `${watch}: ${count}, usually ${usual}`
 }
 
-/** Alerts, newest first. */
+/** Lists alerts, the newest first. */
 export async function listAlerts(
   options: AlertOptions & Filter & { readonly limit: number },
   context: CommandContext,
@@ -79,7 +79,7 @@ const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
     error,
   ])
 
-/** One alert, and what became of it. */
+/** Prints one alert with its deliveries. */
 export async function showAlert(id: string, options: AlertOptions, context: CommandContext): Promise<void> {
   const alert = await consoleAnswer<ShownAlert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
   if (options.json) return context.print(JSON.stringify(alert))

@@ -18,7 +18,7 @@ interface AuditOptions extends PolicyOptions {
 const hourMs = 3_600_000
 /** Without `--from`: what happened since yesterday at this time. */
 const spanMsDefault = 24 * hourMs
-/** A block is inserted within a second or two. */
+/** An insert block is written within a second or two. */
 const pauseMs = 1_500
 
 function timeOf(name: string, text: string | undefined, fallbackMs: number): number {
@@ -43,7 +43,7 @@ function print({ findings, above, compared }: AuditResult, context: CommandConte
   if (above.counts > 0) {
     const what = `${above.counts} counts of Redis are above the records, by ${above.units} units in all`
     context.report(
-      `${what}, as a process leaves them that is killed between charge and record (weir limits reset begins one anew)`,
+      `${what}, as a process leaves them that is killed between charge and record (weir limits reset resets one)`,
     )
   }
   if (findings.length === 0) context.report('nothing differs')
@@ -52,7 +52,7 @@ function print({ findings, above, compared }: AuditResult, context: CommandConte
   if (rows.length > 0) context.print(textTable([columns.map((column) => column.toUpperCase()), ...rows]))
 }
 
-/** Looks, mends if asked to, and looks again. Resolves to whether nothing differs, or is left after mending. */
+/** Compares, repairs if asked to, and compares again. Resolves to whether no discrepancy is left. */
 async function run(options: AuditOptions, context: CommandContext, ports: AuditPorts, span: Span): Promise<boolean> {
   const first = await auditAll(ports, span)
   if (!options.json) print(first, context)
@@ -71,7 +71,7 @@ async function run(options: AuditOptions, context: CommandContext, ports: AuditP
     const { findings, above, compared } = left
     context.print(JSON.stringify({ findings: first.findings, repaired, left: findings, above, compared }))
   } else {
-    context.report(left.findings.length === 0 ? 'all of it is mended' : 'what is left:')
+    context.report(left.findings.length === 0 ? 'all of it is repaired' : 'what is left:')
     if (left.findings.length > 0) print(left, context)
   }
   return left.findings.length === 0

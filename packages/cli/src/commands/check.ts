@@ -77,7 +77,8 @@ export interface CheckResult {
 
 /**
  * Tries the policy, and the environment as far as it is set up for services, without starting or opening anything. An
- * environment without any WEIR_ address is that of `weir up`, which fills them in itself. With `service` it is that of one service alone.
+ * environment without any WEIR_ address is that of `weir up`, which fills them in itself. With `service` it is that of
+ * one service alone.
  */
 export function check(
   options: { policy: string; json: boolean; service?: string },

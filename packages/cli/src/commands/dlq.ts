@@ -25,7 +25,7 @@ interface LetterOptions extends DlqOptions {
 
 /** Letters that a person reads; the rest is only counted. */
 const listedMax = 1_000
-/** Metering inserts within a second or two; after this long somebody should look why it does not. */
+/** Metering inserts within a second or two; a longer wait has a reason that a person should look for. */
 const meteredDeadlineMs = 30_000
 
 function topicsOf<T extends DeadLetterTopic>({ topic }: DlqOptions, known: readonly T[]): readonly T[] {
@@ -36,7 +36,7 @@ function topicsOf<T extends DeadLetterTopic>({ topic }: DlqOptions, known: reado
   throw new WeirError('CONFIG_INVALID', `--topic takes one of ${names}, not ${JSON.stringify(topic)}`)
 }
 
-/** What could not be read, with the reason. */
+/** Lists the records that could not be read, with the reasons. */
 export async function listDeadLetters(options: DlqOptions, context: CommandContext): Promise<void> {
   const kafka = findKafka(context, options.data)
   const listed: { topic: string; partition: number; offset: number; bytes: number; reason: string }[] = []
@@ -66,7 +66,7 @@ async function find<T extends DeadLetterTopic>(options: LetterOptions, known: re
   throw new WeirError('CONFIG_INVALID', `${what}; weir dlq ls lists them`)
 }
 
-/** A dead letter's own bytes. */
+/** Prints the bytes of a dead letter. */
 export async function showDeadLetter(options: LetterOptions, context: CommandContext): Promise<void> {
   const { letter } = await find(options, deadLetterTopics, context)
   const text = letter.value?.toString('utf8') ?? ''
@@ -74,7 +74,7 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
   context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
 }
 
-function readMended(file: string | undefined): Buffer | undefined {
+function readCorrected(file: string | undefined): Buffer | undefined {
   if (file === undefined) return undefined
   try {
     return readFileSync(file)
@@ -104,20 +104,20 @@ async function send(replay: Replay, metered: MeteredTopic, data: string, context
 }
 
 /**
- * Brings a dead letter back as a record, as it is or with the text of a file in its place. It counts once, however often and by how
- * many at the same time it is replayed.
+ * Brings a dead letter back as a record, as it is or as the text of a file. It counts once, however often it is
+ * replayed.
  */
 export async function replayDeadLetter(
   options: LetterOptions & { readonly value?: string },
   context: CommandContext,
 ): Promise<void> {
-  // An alert that cannot be read is nobody's to mend: Weir writes none.
+  // Alerts are not replayed: Weir writes none that cannot be read.
   const { of: metered, letter } = await find(options, meteredTopics, context)
   const admin = new PartitionAdmin(findKafka(context, options.data), metered.groupId)
   const { topicId } = await describePartition(admin, letter.topic, letter.partition).finally(() => admin.close())
-  const planned = planReplay(letter, topicId, readMended(options.value))
+  const planned = planReplay(letter, topicId, readCorrected(options.value))
   if (planned.kind === 'refused') {
-    const how = 'Mend the text that weir dlq show prints, and give it with --value FILE'
+    const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
     throw new WeirError('REPLAY_REFUSED', `It is still no record: ${planned.why}. ${how}`)
   }
   const isMetered = await send(planned.replay, metered, options.data, context)

@@ -19,9 +19,9 @@ function shortName(cwd: string, file: string): string {
 }
 
 /**
- * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What they cannot say the same
- * way stands at their head and on standard error, so that a redirected policy does not hide it. Answers whether all of it is
- * there.
+ * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What they cannot say the
+ * same way stands at their head and on standard error, so that a redirected policy does not hide it. Answers whether
+ * all of it is there.
  */
 export function importFromEnvoy(
   files: readonly string[],

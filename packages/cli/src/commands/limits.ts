@@ -21,7 +21,7 @@ function printChanges({ subject, changed, left }: ChangedLimits, verb: string, c
   for (const { name, because } of left) context.print(`left ${name} as it is: it ${because}`)
 }
 
-/** An unblocked limit keeps its count: so that nobody wonders why the next request is blocked again. */
+/** Warns that an unblocked limit keeps its count, and that the next request may be blocked again. */
 function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, context: CommandContext): void {
   const { ip, keyId, route } = options
   const scope = Object.entries({ ip, 'key-id': keyId, route: route === undefined ? undefined : JSON.stringify(route) })
@@ -35,7 +35,7 @@ function sayUsedUp({ subject, changed }: ChangedLimits, options: LimitOptions, c
   }
 }
 
-/** Changes counts by the console, whose audit has it; undefined where none can be reached, or a policy file was named. */
+/** Changes counts by the console, whose audit records it; undefined without a console, or with a policy file. */
 async function changeByConsole(
   options: LimitOptions,
   context: CommandContext,
@@ -73,10 +73,10 @@ async function run(options: LimitOptions, context: CommandContext, verb: string,
   sayUsedUp(result, options, context)
 }
 
-/** Forgets what was counted, blocks included. */
+/** Resets counts, and lifts blocks. */
 export const resetLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
   run(options, context, 'reset', 'reset')
 
-/** Lets in who was shut out; what was counted stays counted. */
+/** Lifts blocks; the counts stay. */
 export const unblockLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
   run(options, context, 'unblocked', 'unblock')

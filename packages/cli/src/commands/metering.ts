@@ -21,8 +21,9 @@ interface SeekServers {
 }
 
 /**
- * Puts metering's committed offset of a partition elsewhere, and marks it as meant. Metering must not run: Kafka refuses it while the
- * group has members. Rows that are there already are dropped by their numbers when they are read again.
+ * Puts metering's committed offset of a partition elsewhere, and marks it as meant. Metering must not run: Kafka
+ * refuses it while the group has members. Rows that are there already are dropped by their numbers when they are read
+ * again.
  */
 export async function seekMetering(
   { partition, to, outcomes }: SeekOptions,

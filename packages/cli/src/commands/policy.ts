@@ -17,8 +17,8 @@ interface HowApplied {
 }
 
 /**
- * Sends the file to the console. The file of a `weir up` gets the demo's keys and addresses as at its start: no file holds them, and
- * applying one without them would delete them.
+ * Sends the file to the console. The file of a `weir up` gets the demo's keys and addresses as at its start: no file
+ * holds them, and applying one without them would delete them.
  */
 async function send(options: PolicyOptions, context: CommandContext, how: HowApplied): Promise<AppliedFile> {
   const text = readPolicyFile(options.policy)

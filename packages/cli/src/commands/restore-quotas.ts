@@ -15,8 +15,8 @@ interface RestoreOptions extends PolicyOptions {
 const shownMax = 50
 
 /**
- * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in it. Lowers
- * none, and may be repeated.
+ * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in
+ * it. Lowers none, and may be repeated.
  */
 export async function restoreQuotas(options: RestoreOptions, context: CommandContext): Promise<void> {
   const { policy, from } = await findDefinitions(options, context)

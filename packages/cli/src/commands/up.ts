@@ -28,7 +28,10 @@ export interface UpOptions {
   readonly watch: boolean
 }
 
-/** Stops in the order in which nothing is lost: the ingress first, then the services that process its records, servers last. */
+/**
+ * Stops in the order in which nothing is lost: the ingress first, then the services that process its records, servers
+ * last.
+ */
 async function stopInOrder(supervisor: Supervisor): Promise<void> {
   const names = Object.keys(supervisor.pids())
   const ingress = names.filter((name) => name.startsWith('ingress'))

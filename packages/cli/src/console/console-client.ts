@@ -56,7 +56,7 @@ export interface ConsoleRequest {
   /** A text is a policy file, anything else is sent as JSON. */
   readonly body?: unknown
   readonly accept?: string
-  /** What is put belongs to the file applied last, not to whoever puts it. */
+  /** The entity that is put belongs to the file applied last, not to the caller. */
   readonly origin?: 'file'
 }
 
@@ -112,7 +112,7 @@ export async function askConsole<T>(
   return answer
 }
 
-/** Asks the console that the environment or the data directory names, and returns what it answers. Throws CONFIG_INVALID without one. */
+/** Asks the console that the environment or the data directory names. Throws CONFIG_INVALID where neither does. */
 export const consoleAnswer = async <T>(
   { environment }: CommandContext,
   { data }: { readonly data: string },

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import type { ReadyLine } from '../up/ready-line.ts'
 
-/** Returns one text of the state file of a `weir up` on the data directory; undefined where the file or the text is missing. */
+/** Returns one text of the state file of a `weir up` on the data directory; undefined where there is none. */
 export function readStateFile(
   dataDir: string,
   name: Extract<
@@ -23,8 +23,10 @@ export function readStateFile(
 }
 
 /** The error of a command for which neither the environment nor a `weir up` names a server. */
-export const nothingToAsk = (what: string, variables: string, dataDir: string): WeirError =>
-  new WeirError(
+export function nothingToAsk(server: string, variables: string, dataDir: string): WeirError {
+  const what = `No ${server} to ask: ${variables} not set, and no weir up has run on ${dataDir}`
+  return new WeirError(
     'CONFIG_INVALID',
-    `No ${what} to ask: ${variables} not set, and no weir up has run on ${dataDir}. Set the variable, start one, or name its directory with --data DIR.`,
+    `${what}. Set what is missing, start one, or name its directory with --data DIR.`,
   )
+}

@@ -39,8 +39,9 @@ const readFile = (file: string): FoundPolicy => ({
 const usualFile = ({ environment }: CommandContext) => environment.WEIR_POLICY_FILE || inProject('weir.yaml')
 
 /**
- * Reads the policy in force, of all subjects only the one named: there may be a million, more than a file may hold. Tokens and keys
- * are dropped: the console shows their hashes only to callers with the scope for them, and no limit depends on them.
+ * Reads the policy in force, of all subjects only the one named: there may be a million, more than a file may hold.
+ * Tokens and keys are dropped: the console shows their hashes only to callers with the scope for them, and no limit
+ * depends on them.
  *
  * @returns undefined where no console is known.
  */
@@ -62,8 +63,8 @@ export async function findDefinitions(options: PolicyOptions, context: CommandCo
 }
 
 /**
- * Finds the policy that the question is about: the file that was named; else the one in force, from the console; else, where no
- * console can be reached, the usual file.
+ * Finds the policy that the question is about: the file that was named; else the one in force, from the console; else,
+ * where no console can be reached, the usual file.
  */
 export async function findPolicy(options: LimitOptions, context: CommandContext): Promise<FoundPolicy> {
   if (options.policy !== undefined) return readFile(options.policy)

@@ -42,11 +42,14 @@ export interface CountReport {
 
 function countReport({ key, now, asked }: CountLook): CountReport {
   const [state] = now.limits
-  const blockedMs = now.reason === 'blocked' ? now.retryAfterMs : 0
   return {
-    ...{ key, scope: scopeText(key) },
-    ...{ used: state?.used ?? 0, remaining: state?.remaining ?? 0, reset_ms: state?.resetMs ?? 0 },
-    ...{ blocked_ms: blockedMs, admits: asked.allowed },
+    key,
+    scope: scopeText(key),
+    used: state?.used ?? 0,
+    remaining: state?.remaining ?? 0,
+    reset_ms: state?.resetMs ?? 0,
+    blocked_ms: now.reason === 'blocked' ? now.retryAfterMs : 0,
+    admits: asked.allowed,
     retry_after_ms: asked.reason === 'cost_exceeds_limit' ? -1 : asked.retryAfterMs,
   }
 }
@@ -63,7 +66,13 @@ async function report(
   for (const key of keys) looks.push(await admin.look(limit, key, scope, cost))
   const { name, algorithm, mode, size, capacity, span, by, blockMs } = limit
   return {
-    ...{ name, because, own_version: own, algorithm, mode, size, capacity },
+    name,
+    because,
+    own_version: own,
+    algorithm,
+    mode,
+    size,
+    capacity,
     window_ms: span.kind === 'window' ? span.ms : null,
     period: span.kind === 'period' ? span.unit : null,
     by: by.map((part) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)),

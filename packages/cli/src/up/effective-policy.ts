@@ -14,8 +14,8 @@ interface DemoFacts {
 
 export interface EffectivePolicy extends AppliedDemo {
   /**
-   * Names the file and the demo's keys. The demo's addresses differ from one start to the next and are no part of it: with
-   * them alone changed, it is the same file.
+   * Names the file and the demo's keys. The demo's addresses differ from one start to the next and are no part of it:
+   * with them alone changed, it is the same file.
    */
   readonly revision: string
 }

@@ -29,7 +29,7 @@ export interface ProcessContext {
   readonly onPid: () => void
 }
 
-/** Quick at first, because most deaths are single; slow enough at last not to burn a core on a program that cannot run. */
+/** Quick at first, because most deaths are single; slow enough at last to spare the CPU if a program cannot run. */
 const restartBackoff = { firstMs: 200, maxMs: 5_000 }
 /** After a life of this length a death counts as the first one again. */
 const restartForgivenMs = 10_000
@@ -49,8 +49,8 @@ function setAsideLongLog(file: string): void {
 /**
  * Runs one program from its first start to its stop.
  *
- * While it starts, a death ends the start with an error. Once it was ready, a dead process is replaced by a new one, after a delay
- * that doubles while deaths follow quickly. After `stop` a death is expected.
+ * While it starts, a death ends the start with an error. Once it was ready, a dead process is replaced by a new one,
+ * after a delay that doubles while deaths follow quickly. After `stop` a death is expected.
  */
 export class ManagedProcess {
   readonly #definition: ProcessDefinition

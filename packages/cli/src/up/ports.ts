@@ -29,7 +29,7 @@ export type Ports = Readonly<Record<PortName, number>>
 
 const names = Object.keys(defaultPorts) as PortName[]
 
-/** Free ports for everything, or the fixed ones after a look that nobody has them. `unused` are not looked at. */
+/** Returns free ports for everything, or the fixed ones if they are free. Ports of `unused` are not checked. */
 export async function choosePorts(mode: 'auto' | 'fixed', unused: ReadonlySet<PortName>): Promise<Ports> {
   if (mode === 'auto') {
     const free = await freePorts(names.length)

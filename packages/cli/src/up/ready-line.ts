@@ -3,7 +3,9 @@ import type { DataDir } from './data-dir.ts'
 import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'
 
-/** The line that `weir up --json` prints, and the content of the state file. Names are a contract: keys are only added. */
+/**
+ * The line that `weir up --json` prints, and the content of the state file. Names are a contract: keys are only added.
+ */
 export interface ReadyLine {
   readonly ready: true
   readonly ingress: string

@@ -57,7 +57,9 @@ export function unusedServerPorts(environment: Environment): PortName[] {
   return choices.filter((one) => isGiven(environment, one)).flatMap(({ ports }) => ports)
 }
 
-/** Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker. */
+/**
+ * Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker.
+ */
 export function requirePrograms(environment: Environment, dockerRuns: () => boolean): void {
   const problems = ours(environment).flatMap(({ server }) => {
     const missing = missingPrograms(server.needs, environment.PATH)

@@ -23,12 +23,13 @@ async function answers(url: string): Promise<boolean> {
 }
 
 /**
- * Here Redis shares a few cores with Kafka's virtual machine, ClickHouse and whatever else the person runs: it may be kept
- * waiting for longer than a server of its own ever would, and a demo that lets requests through for that would mislead.
+ * Here Redis shares a few cores with Kafka's virtual machine, ClickHouse and whatever else the person runs: it may be
+ * kept waiting for longer than a server of its own ever would, and a demo that lets requests through for that would
+ * mislead.
  */
 const decisionDeadlineMs = 250
 
-/** Short, so that usage goes on soon after a process was killed; long enough for a laptop that was busy for a while. */
+/** Short, so that usage goes on soon after a process was killed; long enough for a laptop that was busy. */
 const kafkaSessionMs = 10_000
 
 export interface ServiceOptions {
@@ -73,15 +74,15 @@ export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
     WEIR_ADMIN_TOKEN_SHA256: sha256Hex(data.secrets.adminToken),
     WEIR_KAFKA_SESSION_MS: environment.WEIR_KAFKA_SESSION_MS || String(kafkaSessionMs),
   }
-  // They hold passwords: each service gets those that it reads.
-  // A file is handed on as such: it is read again when it changes.
+  // The addresses hold passwords: each service gets those that it reads. A file is handed on as such, as it is read
+  // again when it changes.
   const redisUrl = 'WEIR_REDIS_URL'
   const redis = environment[`${redisUrl}_FILE`] ? {} : { [redisUrl]: servers.addresses.redis }
   const clickhouse = clickhouseVariablesFor(environment, servers.addresses.clickhouse)
   const ingressNames = Object.keys(opsPorts).filter((name) => name.startsWith('ingress'))
   const ingress = {
     ...redis,
-    // One folder for all: whoever starts takes over what a dead one left.
+    // One folder for all: a process that starts adopts the journals of dead ones.
     WEIR_JOURNAL_DIR: environment.WEIR_JOURNAL_DIR || join(data.dir, 'journal'),
     WEIR_INGRESS_PORT: String(ports.ingress),
     WEIR_API_PORT: String(ports.api),

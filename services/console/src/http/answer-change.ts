@@ -3,7 +3,9 @@ import type { Changed } from '../change-policy.ts'
 import { answerProblem } from './problems.ts'
 import { changeHeader } from './schemas.ts'
 
-/** Sends what became of a change: its problem, or the route's own answer with the id of the audit beside it. */
+/**
+ * Sends the outcome of a change: its problem, or the route's own answer with the id of the audit record in a header.
+ */
 export function answerChange<T>(reply: FastifyReply, changed: Changed<T>, send: (answer: T) => unknown): unknown {
   if (changed.kind === 'problem') return answerProblem(reply, changed.problem)
   if (changed.change !== undefined) reply.header(changeHeader, changed.change)

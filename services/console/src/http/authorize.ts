@@ -5,18 +5,18 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a token must allow for this route; routes without one are open to everybody. */
+    /** The scope that a token needs for this route; a route without one is open to every caller. */
     scope?: TokenScope
   }
   interface FastifyRequest {
-    /** Who asks: name of the token, `root` for the one of the environment. */
+    /** Name of the caller's token, `root` for the one of the environment. */
     by: string
-    /** What it may do; null for nobody. */
+    /** What the caller may do; null without a valid token. */
     scopes: readonly TokenScope[] | null
   }
 }
 
-/** Name of whoever has the token of the environment, in the audit. A token of the policy may not be called so. */
+/** The audit's name for a caller with the token of the environment. No token of the policy may have this name. */
 export const rootName = 'root'
 
 /** The token of an `Authorization: Bearer` header; empty if there is none. */
@@ -35,8 +35,8 @@ export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope):
 }
 
 /**
- * Lets in who may: the environment's token to everything, a token of the policy to what its scopes name. Tokens are found
- * by their hash, so that no comparison depends on how much of one was guessed.
+ * Lets in who may: the environment's token to everything, a token of the policy to what its scopes name. Tokens are
+ * found by their hash, so that no comparison depends on how much of one was guessed.
  */
 export function requireTokens(
   app: FastifyInstance,

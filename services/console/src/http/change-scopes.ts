@@ -33,19 +33,25 @@ const always =
     scope
 
 /**
- * What a change of each kind takes beyond `write`, by the body before and after: `admin` for whatever decides where Weir
- * connects within the network or which of its own variables it reads, who is believed, and who may use this API.
+ * What a change of each kind takes beyond `write`, by the body before and after: `admin` for whatever decides where
+ * Weir connects within the network or which of its own variables it reads, who is believed, and who may use this API.
  * `undefined` as the body after is a deletion. docs/admin-api.md says what is left to a holder of `write`.
  */
 const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
-  ...{ limit: none, plan: none, route: none, watch: none, subject: none },
+  limit: none,
+  plan: none,
+  route: none,
+  watch: none,
+  subject: none,
   // Upstreams are private by nature. A new key of theirs takes `admin` until it stands here.
   upstream: (before, after) => (after !== undefined && differBeyond(['timeout'], before, after) ? 'admin' : undefined),
   endpoint: (before, after) =>
     after !== undefined && reachesInside(after) && differBeyond(['only', 'paused'], before, after)
       ? 'admin'
       : undefined,
-  ...{ identity: always('admin'), token: always('admin'), key: always('keys') },
+  identity: always('admin'),
+  token: always('admin'),
+  key: always('keys'),
 }
 
 /** Why the caller may not make these changes with `write` alone; undefined if it may. */

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 
-/** Bodies of single parts: a list of a thousand addresses takes a sixth of it. Whole policies have a bound of their own. */
+/**
+ * A body with one entity: a list of a thousand addresses takes a sixth of it. Policy files have a bound of their own.
+ */
 export const bodyBytesMax = 256 * 1024
 /** No part of a policy is deeper than a handful; what walks a body calls itself once for each level. */
 const depthMax = 32

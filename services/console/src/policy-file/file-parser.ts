@@ -17,12 +17,12 @@ const deadlineMs = 60_000
 
 const program = fileURLToPath(new URL('./parser-thread.ts', import.meta.url))
 
-/** Reads large policy files beside the event loop: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
+/** Reads large policy files on a thread: 16 MB take ten seconds and more, and a wrong file longer than a right one. */
 export class FileParser {
   #files = 0
   #last: Promise<unknown> = Promise.resolve()
 
-  /** As `entitiesOf`. Files are read one at a time; a file for which there is no capacity or no time is `unavailable`. */
+  /** Parses as `entitiesOf` does, one file at a time; a file beyond the capacity or the deadline is `unavailable`. */
   async parse(text: string): Promise<ParsedFile> {
     if (text.length <= shortMax) return entitiesOf(text, 'weir.yaml')
     if (this.#files >= filesMax) return { kind: 'unavailable', why: `${filesMax} policy files are being read already.` }

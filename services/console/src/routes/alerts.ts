@@ -66,7 +66,7 @@ const delivery = object({
   answer: text('the beginning of the answer’s body; empty for endpoints with allowPrivate'),
 })
 
-const accepted = object({ requested: { type: 'integer', description: 'deliveries that begin anew' } })
+const accepted = object({ requested: { type: 'integer', description: 'deliveries that start again' } })
 
 function filterOf({ from, to, ...rest }: FilterQuery, nowMs: number) {
   const toMs = to === undefined ? nowMs + 1 : Date.parse(to)

@@ -85,7 +85,9 @@ function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonO
   return { kind: 'change', changes, lines, answer: put } as const
 }
 
-/** A subject takes its keys along, which takes the scope for them: a revoked one would no longer be known as revoked. */
+/**
+ * A subject takes its keys along, which takes the scope for them: a revoked one would no longer be known as revoked.
+ */
 function planDelete(
   state: PolicyState,
   kind: EntityKind,

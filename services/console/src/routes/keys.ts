@@ -106,7 +106,10 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
 /** `0s` is no duration of a policy, and the end of the old key at once. */
 const parseOverlap = (given: string) => (given === '0s' ? 0 : parseDurationMs(given))
 
-/** Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no such key. */
+/**
+ * Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no
+ * such key.
+ */
 function listKeys(state: PolicyState, subject: string | undefined, after: string | undefined, limit: number) {
   const from = after === undefined ? '' : state.keyOfId(after)
   if (from === undefined) return undefined

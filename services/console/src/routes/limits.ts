@@ -112,7 +112,9 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
   )
 }
 
-/** `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop the refusals that they remember as soon as they hear. */
+/**
+ * `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop the refusals that they remember as soon as they hear.
+ */
 export function registerLimitChanges(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   for (const change of ['reset', 'unblock'] as const) registerChange(app, ports, changer, change)
 }

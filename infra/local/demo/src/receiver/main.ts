@@ -1,6 +1,6 @@
 /**
- * What a customer's webhook receiver would be: checks each delivery with the standardwebhooks library and prints what it
- * verified. GET /deliveries lists the same. `main.ts --port N`, the secret in WEIR_DEMO_WEBHOOK_SECRET.
+ * What a customer's webhook receiver would be: checks each delivery with the standardwebhooks library and prints what
+ * it verified. GET /deliveries lists the same. `main.ts --port N`, the secret in WEIR_DEMO_WEBHOOK_SECRET.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import { parseArgs } from 'node:util'
