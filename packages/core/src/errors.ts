@@ -1,4 +1,7 @@
-/** What every error code means for whoever meets it. Each has a row in docs/errors.md; test/repo holds the two together. */
+/**
+ * What every error code means for the person who reads it. Each has a row in docs/errors.md; test/repo holds the two
+ * together.
+ */
 export interface ErrorFacts {
   /** Whether the same attempt may succeed later without a change by a person. */
   readonly retryable: boolean
@@ -53,7 +56,10 @@ export const errorFacts = {
 
 export type ErrorCode = keyof typeof errorFacts
 
-/** An operating fault: what was tried, with which id, and what to do. Expected outcomes are values, bugs are assertions. */
+/**
+ * An operating fault: what was tried, with which id, and what to do. Expected outcomes are values, bugs are
+ * assertions.
+ */
 export class WeirError extends Error {
   readonly code: ErrorCode
 

@@ -8,8 +8,8 @@ const plain = /^[A-Za-z0-9_-]*$/
 const leftByUri = /[!'()*.~]/g
 
 /**
- * The one encoding of text inside Redis keys: percent-encodes all but `[A-Za-z0-9_-]`, so that `:`, `{` and `}` are only
- * ever the key's own, and equal keys mean equal texts. Lone surrogates count as U+FFFD.
+ * The one encoding of text inside Redis keys: percent-encodes all but `[A-Za-z0-9_-]`, so that `:`, `{` and `}` are
+ * only ever the key's own, and equal keys mean equal texts. Lone surrogates count as U+FFFD.
  */
 export function encodeKeyPart(text: string): string {
   if (text.length > keyPartLengthMax) throw new RangeError(`a key part of ${text.length} characters is over the bound`)

@@ -24,7 +24,7 @@ const scopePartsMax = 8
 /** Weir's gRPC door answers longer questions, and names that are longer, with an error. */
 const stepsMax = 16
 const nameLengthMax = 128
-/** Of a limit that only stands in the place of others: nobody reaches it. */
+/** The size of a limit that only replaces others: no caller reaches it. */
 const unreachable = { size: 9_000_000_000_000_000, window: '1s' } as const
 
 /** Names, limits and routes of all rules; adds a note for each that cannot be said. */

@@ -10,7 +10,7 @@ export interface Step {
   readonly hasOverrides: boolean
 }
 
-/** What becomes of the descriptors with these entries. */
+/** The outcome for descriptors with these entries. */
 export interface Rule {
   /** Never empty. */
   readonly steps: readonly Step[]
@@ -30,11 +30,12 @@ interface Candidate {
 export const rulesMax = 10_000
 
 /**
- * The rules of a list of descriptors, so that the most specific of those that match says what the reference server says.
+ * The rules of a list of descriptors, so that the most specific of those that match says what the reference server
+ * says.
  *
  * That server goes down one branch: it takes a written value before the first beginning that fits, that before the key
- * alone, and never comes back to try another. Where the branch that it takes has no limit and one that it has passed over
- * has, a rule without a limit (a gap) stands for that.
+ * alone, and never comes back to try another. Where the branch that it takes has no limit and one that it has passed
+ * over has, a rule without a limit (a gap) stands for that.
  */
 export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly Rule[] {
   const rules: Rule[] = []
@@ -98,8 +99,9 @@ function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
 }
 
 /**
- * The rules of a candidate, and a gap wherever it would let a more general one through that the server passes over. After the
- * candidate's own step a gap takes any values: so it is found after every rule of the candidate's own, and stands before none.
+ * The rules of a candidate, and a gap wherever it would let a more general one through that the server passes over.
+ * After the candidate's own step a gap takes any values: so it is found after every rule of the candidate's own, and
+ * stands before none.
  */
 function withGaps({ descriptor, step, rules }: Candidate, passedOver: readonly Candidate[]): readonly Rule[] {
   const found = [...rules]

@@ -18,14 +18,14 @@ export const spotName = ({ file, line }: Spot): string => `${file}:${line}`
 /** One line for people and editors. */
 export const formatImportProblem = (problem: ImportProblem): string => `${spotName(problem)}  ${problem.message}`
 
-/** A value with where it stands. */
+/** A value with its position in the file. */
 export interface ForeignValue extends Spot {
   readonly node: unknown
 }
 
-/** Longer files are nobody's configuration; this much is read in seconds. */
+/** No real configuration is longer; this much is read in seconds. */
 const textLengthMax = 4 * 1024 * 1024
-/** Merge keys within merge keys end here: nobody nests them deeper. */
+/** Merge keys within merge keys end here: no real file nests them deeper. */
 const mergeDepthMax = 16
 /** Maps that merge keys bring in, in all: lists of lists of them multiply. */
 const mergesMax = 10_000
@@ -39,8 +39,8 @@ const words: ReadonlyMap<string, boolean> = new Map(
 )
 
 /**
- * A YAML file of another program. Unlike a policy it may have aliases and merge keys, and any scalar is a text where one is
- * wanted. Problems are collected; a reading method gives undefined exactly when it has added one.
+ * A YAML file of another program. Unlike a policy it may have aliases and merge keys, and any scalar is a text where
+ * one is wanted. Problems are collected; a reading method gives undefined exactly when it has added one.
  */
 export class ForeignFile {
   readonly problems: ImportProblem[] = []

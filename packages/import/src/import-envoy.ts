@@ -10,9 +10,9 @@ export type EnvoyImport =
   | { readonly kind: 'problems'; readonly problems: readonly ImportProblem[] }
 
 /**
- * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one domain are
- * read as one, as the server does with MERGE_DOMAIN_CONFIG. Whatever it cannot say the same way has a note; a file that the
- * server would not load is a problem, and then nothing is converted.
+ * Converts configuration files of `envoyproxy/ratelimit` to limits and routes that decide the same. Files of one
+ * domain are read as one, as the server does with MERGE_DOMAIN_CONFIG. Whatever it cannot say the same way has a note;
+ * a file that the server would not load is a problem, and then nothing is converted.
  */
 export function importEnvoy(files: readonly { readonly name: string; readonly text: string }[]): EnvoyImport {
   const read = files.map(({ name, text }) => readEnvoyConfig(text, name))

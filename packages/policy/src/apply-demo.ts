@@ -24,9 +24,10 @@ export interface AppliedDemo {
 }
 
 /**
- * The policy that `weir up` hands to its services: as people wrote it, with the demo keys beside the keys there are, the
- * demo addresses in place of the shipped placeholders, and the demo API as the upstream if there is none at all. Anything
- * else stays. For a text that `parsePolicy` has accepted; one it would refuse comes back unchanged or is refused still.
+ * The policy that `weir up` hands to its services: as people wrote it, with the demo keys beside the keys there are,
+ * the demo addresses in place of the shipped placeholders, and the demo API as the upstream if there is none at all.
+ * Anything else stays. For a text that `parsePolicy` has accepted; one it would refuse comes back unchanged or is
+ * refused still.
  */
 export function applyDemo(text: string, facts: DemoFacts): AppliedDemo {
   const document = parseDocument(text, { stringKeys: true, logLevel: 'error' })

@@ -38,7 +38,10 @@ export interface Entity {
   readonly kind: EntityKind
   readonly name: string
   readonly origin: EntityOrigin
-  /** Its place among those of its kind, not necessarily whole; those without come last, by name. Never of subjects and keys. */
+  /**
+   * Its place among those of its kind, not necessarily whole; those without come last, by name. Never of subjects and
+   * keys.
+   */
   readonly position: number | undefined
   readonly body: JsonObject
 }
@@ -57,7 +60,7 @@ export interface PolicyFault {
   readonly message: string
 }
 
-/** As JSON with the names in the order of the alphabet: equal for equal values, whoever wrote them. */
+/** Returns JSON with sorted names: equal values have equal texts. */
 export function canonicalJson(value: JsonValue): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (!isJsonObject(value)) return JSON.stringify(value)

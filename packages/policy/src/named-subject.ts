@@ -10,7 +10,10 @@ export const unlistedSubject = (id: string, plan: Plan): Subject => ({
   ownLimits: noOwnLimits,
 })
 
-/** The subject that somebody with a token names: the policy's own, else one on `identity.unknown`, if it may be a subject's id. */
+/**
+ * The subject that somebody with a token names: the policy's own, else one on `identity.unknown`, if it may be a
+ * subject's id.
+ */
 export function subjectNamed({ subjects, identity }: Policy, id: string): Subject | undefined {
   const known = subjects.get(id)
   const plan = identity.unknownPlan

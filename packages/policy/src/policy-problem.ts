@@ -1,4 +1,4 @@
-/** One thing that is wrong with a policy, at the place where a person mends it. Lines and columns count from 1. */
+/** One thing that is wrong with a policy, at the position where a person fixes it. Lines and columns count from 1. */
 export interface PolicyProblem {
   readonly file: string
   readonly line: number
@@ -8,7 +8,9 @@ export interface PolicyProblem {
   readonly message: string
 }
 
-/** One line for people and editors, `weir.yaml:12:9  limits.minute.size: must be …`. Never holds a key or a password. */
+/**
+ * One line for people and editors, `weir.yaml:12:9  limits.minute.size: must be …`. Never holds a key or a password.
+ */
 export function formatProblem({ file, line, column, path, message }: PolicyProblem): string {
   return `${file}:${line}:${column}  ${path === '' ? '' : `${path}: `}${message}`
 }

@@ -16,7 +16,9 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ])
 
-/** Names of plans, limits, upstreams, endpoints and keys. Printable ASCII, since they stand in headers and Redis keys. */
+/**
+ * Names of plans, limits, upstreams, endpoints and keys. Printable ASCII, since they stand in headers and Redis keys.
+ */
 export const parseName = (text: string): string | undefined => (namePattern.test(text) ? text : undefined)
 
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -33,7 +35,9 @@ export const subjectRule = '1 to 128 printable ASCII characters without spaces, 
 
 export const timeZonePattern = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
 
-/** An IANA time zone such as `Asia/Kathmandu`, as written. Offsets are refused: a billing day follows its zone's law. */
+/**
+ * An IANA time zone such as `Asia/Kathmandu`, as written. Offsets are refused: a billing day follows its zone's law.
+ */
 export function parseTimeZone(text: string): string | undefined {
   if (!timeZonePattern.test(text)) return undefined
   try {

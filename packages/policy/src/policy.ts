@@ -1,7 +1,10 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 
-/** What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new Policy. */
+/**
+ * What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new
+ * Policy.
+ */
 export interface Policy {
   readonly plans: ReadonlyMap<string, Plan>
   readonly limits: ReadonlyMap<string, Limit>
@@ -19,7 +22,7 @@ export interface Policy {
   readonly tokens: Lookup<Token>
 }
 
-/** What is asked of a map that may hold a million entries and make each only when it is asked for. A Map is one. */
+/** The part of a Map that a map of a million entries implements, which makes each entry when it is read. */
 export interface Lookup<T> {
   readonly size: number
   get(key: string): T | undefined
@@ -43,7 +46,10 @@ export interface Plan {
   readonly limits: readonly Limit[]
 }
 
-/** Of whoever has no plan: only limits of routes and those that apply to all hold them. No plan of the policy has this name. */
+/**
+ * The plan of subjects without one: only limits of routes and those that apply to all bind them. Its name is no
+ * plan's.
+ */
 export const noPlan: Plan = { name: '', limits: [] }
 
 /** A method and path pattern with what a request to it costs. */
@@ -62,7 +68,7 @@ export interface Route {
   readonly upstream: string | undefined
   /** Apply to its requests on top of the plan's. Routes with equal limits have the same array. */
   readonly limits: readonly Limit[]
-  /** For so long its decisions can be settled; absent if they cannot, unless a check asks for it. */
+  /** How long its decisions can be settled, in milliseconds; absent if they cannot, unless a check asks for it. */
   readonly settleMs?: number
   /** Most units that a decision can be settled to; absent for the capacity of the largest of its limits. */
   readonly settleMax?: number
@@ -86,7 +92,7 @@ export interface Upstream {
   readonly url: string
   /** Host names it answers for, lower case; `*` for any. */
   readonly hosts: readonly string[]
-  /** It counts as gone when it sends nothing for so long. */
+  /** The upstream counts as down when it sends nothing for this long. */
   readonly timeoutMs: number
 }
 
@@ -111,7 +117,7 @@ export interface ApiKey {
   readonly id: string
   readonly sha256: string
   readonly subject: Subject
-  /** From then on it is nobody's, in milliseconds since the epoch; undefined for never. */
+  /** From then on the key is not accepted, in milliseconds since the epoch; undefined for never. */
   readonly expiresAtMs: number | undefined
 }
 
@@ -127,7 +133,9 @@ export interface Identity {
   readonly trustedProxies: readonly string[]
   /** Of callers without any credential, who are the subject `ip:ADDRESS` then; undefined where they are refused. */
   readonly anonymousPlan: Plan | undefined
-  /** Of subjects that the policy does not have and a token names at the check API or over gRPC; undefined refuses them. */
+  /**
+   * Of subjects that the policy does not have and a token names at the check API or over gRPC; undefined refuses them.
+   */
   readonly unknownPlan: Plan | undefined
 }
 
@@ -179,10 +187,10 @@ export interface Token {
   readonly scopes: readonly TokenScope[]
 }
 
-/** Alerts that tell of a sudden change, found by asking ClickHouse again and again. */
+/** Alerts that report a sudden change, found by polling ClickHouse. */
 export const watchedAlerts = ['weir.denied_rate.high', 'weir.allowed.dropped'] as const satisfies readonly AlertType[]
 
-/** What makes a change of refused, or of accepted requests a sudden one: a window beside the twelve before it. */
+/** What makes a change of denied, or of allowed requests a sudden one: one window compared with the twelve before. */
 export interface Watch {
   readonly name: string
   readonly alert: (typeof watchedAlerts)[number]
@@ -190,11 +198,11 @@ export interface Watch {
   readonly per: 'subject' | 'all'
   /** Whole minutes. */
   readonly windowMs: number
-  /** So many times as much, or as little, as usual. */
+  /** How many times as much, or as little, as usual. */
   readonly factor: number
-  /** Fewer, in the window or where they are missed usually, tell of nothing. */
+  /** Fewer requests, in the window or in the windows that it is compared with, raise no alert. */
   readonly least: number
-  /** Not raised again for so long. */
+  /** The alert is not raised again for this long. */
   readonly cooldownMs: number
 }
 

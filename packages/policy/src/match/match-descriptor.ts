@@ -1,6 +1,6 @@
 import type { Route } from '../policy.ts'
 
-/** The word that stands in the place of a method in routes for descriptors of Envoy's rate limit service. */
+/** The word that routes for descriptors of Envoy's rate limit service have instead of a method. */
 export const descriptorMethod = 'DESCRIPTOR'
 
 /** One key and value of a descriptor. */
@@ -24,8 +24,8 @@ export interface DescriptorMatcher {
   /** Whether the policy has routes for descriptors of this domain: then their entries mean only what these say. */
   knows(domain: string): boolean
   /**
-   * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`, the longer
-   * one first), that before `:any`. Keys are compared as they are.
+   * The most specific route with as many entries, compared from the left: a written value before a beginning (`foo*`,
+   * the longer one first), that before `:any`. Keys are compared as they are.
    */
   match(domain: string, entries: readonly DescriptorEntry[]): Route | undefined
 }
@@ -40,7 +40,7 @@ interface Node {
 
 const newNode = (): Node => ({ written: new Map(), beginnings: [], any: undefined, route: undefined })
 
-/** Of the routes with the method `DESCRIPTOR`; the others are not looked at. */
+/** Returns a matcher of the routes with the method `DESCRIPTOR`; the others are ignored. */
 export function createDescriptorMatcher(routes: readonly Route[]): DescriptorMatcher {
   const domains = new Map<string, Node>()
   for (const route of routes) if (route.method === descriptorMethod) addRoute(domains, route)
@@ -110,7 +110,8 @@ export function descriptorSegment(text: string): string {
 }
 
 /**
- * The path of a descriptor's route in its one form, or why it is none: `/DOMAIN/KEY/VALUE…`, with a key and a value for every entry.
+ * The path of a descriptor's route in its one form, or why it is none: `/DOMAIN/KEY/VALUE…`, with a key and a value
+ * for every entry.
  */
 export function readDescriptorPath(path: string): { readonly path: string } | { readonly why: string } {
   const segments = segmentsOf(path)

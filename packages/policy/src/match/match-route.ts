@@ -29,8 +29,9 @@ interface Node {
  * Finds the route of a request. `path` is normalized already and has no query; `method` is in capitals.
  *
  * The most specific path wins, compared from the left: a written segment before `:name`, `:name` before `*`; for one
- * path a written method before `*`. `*` takes any rest, none included. A slash at the end does not count, and HEAD takes
- * GET's route unless it has its own: to most upstreams each is the same request, and it must not be a cheaper one.
+ * path a written method before `*`. `*` takes any rest, none included. A slash at the end does not count, and HEAD
+ * takes GET's route unless it has its own: to most upstreams each is the same request, and it must not be a cheaper
+ * one.
  */
 export function createRouteMatcher(
   routes: readonly Route[],
@@ -68,7 +69,7 @@ export function createRouteFinder(routes: readonly Route[]): RouteFinder {
   }
 }
 
-/** Of the node that a pattern ends at, which is made if there is none. */
+/** Returns the node that a pattern ends at, and makes it if there is none. */
 function methodsAt(root: Node, path: string): Methods {
   let node = root
   for (const segment of path.slice(1).split('/')) {

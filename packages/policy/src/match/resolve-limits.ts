@@ -63,8 +63,8 @@ function metLimits(policy: Policy, plan: Plan, ofRoute: readonly Limit[], own: O
 }
 
 /**
- * Without the limits that others among them replace. One that refuses nobody (in shadow, or degrading)
- * replaces only its like.
+ * Leaves out the limits that others among them replace. A limit that denies nothing (in shadow, or degrading) replaces
+ * only limits that deny nothing either.
  */
 export function withoutReplaced(limits: readonly Limit[]): readonly Limit[] {
   const namesOf = (replacing: readonly Limit[]) => new Set(replacing.flatMap(({ replaces }) => replaces ?? []))

@@ -1,11 +1,11 @@
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 
-/** Two cells are weighted by whole numbers below 2^53: window in milliseconds × units, see lua/algorithms/sliding-window.lua. */
+/** Two cells are weighted by whole numbers below 2^53, window in ms × units: see lua/algorithms/sliding-window.lua. */
 const slidingWindowMsMax = 86_400_000
 /** The log keeps 8 bytes for every unit: 80 kB a subject, and a change of size rewrites them in one step. */
 export const slidingLogSizeMax = 10_000
-/** The bucket's time is kept as a fraction with the size as its denominator, in 32 bits and with products below 2^53. */
+/** The bucket's time is a fraction whose denominator is the size: 32 bits, with products below 2^53. */
 const tokenBucketUnitsMax = 90_000_000
 
 const dayMs = 86_400_000
@@ -14,8 +14,8 @@ const windowMsMax = 366 * dayMs
 const inDays = (ms: number) => `${ms / dayMs}d`
 
 /**
- * Whether the limit is one that its algorithm decides exactly; adds a problem with the reason if it is not. `fields` are
- * what was written of it; what is wrong by its default is reported at `at`.
+ * Whether the limit is one that its algorithm decides exactly; adds a problem with the reason if it is not. `fields`
+ * are what was written of it; what is wrong by its default is reported at `at`.
  */
 export function isWithinBounds(reader: PolicyReader, at: SourcePosition, fields: Fields, limit: Limit): boolean {
   const refuse = (key: string, message: string): false => {

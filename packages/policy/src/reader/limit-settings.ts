@@ -5,7 +5,7 @@ import * as t from './value-types.ts'
 
 /** Redis's client rounds replies within 48 of 2^53; up to here every number is exact, sums with a cost included. */
 export const unitsMax = 9_000_000_000_000_000
-/** Whoever wants to be told of more looks at a chart. */
+/** More thresholds than this are a chart's business. */
 const thresholdsMax = 20
 
 const percentRule = 'a percentage from 1% to 100%, or a number of units'

@@ -6,7 +6,7 @@ export type ParsedCidr =
   /** `cidr` has its prefix always: `10.0.0.0/8`, `::1/128`. */
   { readonly kind: 'cidr'; readonly cidr: string } | { readonly kind: 'wrong'; readonly why: string }
 
-/** Reads a CIDR; an address alone is the block of it alone. A block that does not begin at its first address is a slip. */
+/** Reads a CIDR; an address alone is the block of it alone. A block must begin at its first address. */
 export function parseCidr(text: string): ParsedCidr {
   const [, written = '', prefixText] = /^([0-9a-fA-F:.]{2,45})(?:\/(\d{1,3}))?$/.exec(text) ?? []
   const isIpv4 = ipaddr.IPv4.isValidFourPartDecimal(written)

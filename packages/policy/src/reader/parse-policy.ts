@@ -28,8 +28,8 @@ const sections = [
 ]
 
 /**
- * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and checked,
- * or all its problems come back at once, in the order of the file; `fileName` is only for their text.
+ * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and
+ * checked, or all its problems come back at once, in the order of the file; `fileName` is only for their text.
  */
 export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const reader = new TextReader(fileName)
@@ -46,8 +46,9 @@ export function parsePolicy(text: string, fileName: string): ParsedPolicy {
 }
 
 /**
- * As `parsePolicy`, of values that a text would say; problems have paths and no lines. Limits and plans that are as they
- * were in `before` are the same objects. Sections that are kept say what they said in `before`, and are not in `value`.
+ * As `parsePolicy`, of values that a text would say; problems have paths and no lines. Limits and plans that are as
+ * they were in `before` are the same objects. Sections that are kept say what they said in `before`, and are not in
+ * `value`.
  */
 export function readValues(
   value: PolicyValue,

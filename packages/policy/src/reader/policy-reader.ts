@@ -1,7 +1,7 @@
 import type { PolicyFault } from '../entities.ts'
 import { didYouMean } from '../suggest.ts'
 
-/** Kept problems end here: a policy with more is wrong as a whole, and nobody reads a longer list. */
+/** Kept problems end here: a policy with more is wrong as a whole, and no one reads a longer list. */
 const problemsMax = 200
 /** As many as problems that are kept. */
 const suggestionsMax = 200
@@ -31,8 +31,8 @@ interface FoundProblem extends PolicyFault {
 }
 
 /**
- * Reads values and collects every problem, instead of stopping at the first. A reading method returns undefined exactly when
- * it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
+ * Reads values and collects every problem, instead of stopping at the first. A reading method returns undefined exactly
+ * when it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
  */
 export abstract class PolicyReader {
   readonly #problems: FoundProblem[] = []
@@ -57,7 +57,7 @@ export abstract class PolicyReader {
     else this.#left += 1
   }
 
-  /** `; did you mean …?` for the first problems of a text: nobody reads more, and each compares all the names. */
+  /** `; did you mean …?` for the first problems: no one reads more, and each compares all the names. */
   near(word: string, known: Iterable<string>): string {
     this.#suggestions += 1
     return this.#suggestions > suggestionsMax ? '' : didYouMean(word, known)
@@ -98,7 +98,10 @@ export abstract class PolicyReader {
 
   abstract isEmpty(at: SourcePosition): boolean
 
-  /** Name and value of every entry; a name that is written twice is a problem with both lines, and its first entry stays. */
+  /**
+   * The value of every entry by its name; a name that is written twice is a problem with both lines, and the first
+   * stays.
+   */
   abstract map(at: SourcePosition, what: string): Fields | undefined
 
   abstract list(at: SourcePosition, what: string): readonly SourcePosition[] | undefined

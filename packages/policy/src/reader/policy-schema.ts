@@ -13,8 +13,9 @@ import * as t from './value-types.ts'
 const section = (description: string, { schema }: { readonly schema: JsonObject }) => ({ description, ...schema })
 
 /**
- * The JSON Schema of weir.yaml, made of the tables by which it is read: docs/weir.schema.json. A test compares the two, and
- * writes the file: `node node_modules/vitest/vitest.mjs run --project unit packages/policy/src/reader/policy-schema.test.ts -u`.
+ * The JSON Schema of weir.yaml, made of the tables by which it is read: docs/weir.schema.json. A test compares the
+ * two, and writes the file: `node node_modules/vitest/vitest.mjs run --project unit
+ * packages/policy/src/reader/policy-schema.test.ts -u`.
  */
 export const policySchema: JsonObject = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -91,7 +91,7 @@ export const identity = t.object('identity', {
   ),
 })
 
-/** How callers are told apart; what is wrong in it falls back to the default, beside its problem. */
+/** How callers are told apart; what is wrong falls back to the default, and is a problem. */
 export function readIdentity(reader: PolicyReader, at: SourcePosition, plans: Plans): Identity {
   const found = identity.find(reader, at)
   if (found === undefined) return defaultIdentity

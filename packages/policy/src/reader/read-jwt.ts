@@ -7,12 +7,12 @@ import * as t from './value-types.ts'
 /** Issuers: the keys of each are fetched and kept, and few APIs have callers from more. */
 const issuersMax = 16
 
-/** Only asymmetric ones: with a shared secret, whoever can check a token can make one. */
+/** Only asymmetric ones: with a shared secret, every party that can check a token can make one. */
 const rsa = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'] as const
 const algorithms = [...rsa, 'ES256', 'ES384', 'ES512', 'EdDSA'] as const
 const algorithm = t.oneOf(algorithms)
 
-/** Names of symmetric algorithms and `none` are told why they are not taken. */
+/** An algorithm; for symmetric ones and `none`, the problem says why they are not accepted. */
 const signing = {
   schema: algorithm.schema,
   read(reader: PolicyReader, at: SourcePosition) {

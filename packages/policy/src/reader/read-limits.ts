@@ -94,7 +94,7 @@ interface Replacing {
   readonly replaced: readonly { readonly name: string; readonly at: SourcePosition }[]
 }
 
-/** Those that are as they were in `before` are the very same objects: what is kept beside a limit is kept then. */
+/** Reads the limits. One that is as it was in `before` is the same object, so that what is cached by a limit stays. */
 export function readLimits(reader: PolicyReader, at: SourcePosition, before: ReadonlyMap<string, Limit>): Limits {
   const limits = new Map<string, Limit | undefined>()
   const replacing: Replacing[] = []
@@ -205,8 +205,8 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
 }
 
 /**
- * Adds a problem for every name that is no limit's, that is the limit's own, or whose limit replaces others itself: with
- * chains two limits could replace each other, and neither would apply.
+ * Adds a problem for every name that is no limit's, that is the limit's own, or whose limit replaces others itself:
+ * with chains two limits could replace each other, and neither would apply.
  */
 function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly Replacing[]): void {
   const theirs = new Set(replacing.map(({ name }) => name))

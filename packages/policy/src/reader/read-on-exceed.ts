@@ -2,12 +2,12 @@ import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
-/** Of the bare word: what people wait for an answer without reloading. */
+/** The delay of the bare word: people wait this long for an answer without reloading. */
 const delayMsDefault = 5_000
 /** Each request that waits holds a connection and some kilobytes. */
 const queueMax = 10_000
 const queueDefault = 100
-/** It stands in headers, beside all others. */
+/** The URL is sent in a header, with all others. */
 const urlLengthMax = 1_024
 
 const words = ['deny', 'drop', 'delay', 'degrade', 'block'] as const

@@ -10,7 +10,9 @@ interface PlanReach {
   readonly names: ReadonlySet<string>
 }
 
-/** Reads the limits that routes bring of their own, and holds each together with each plan to the size of a decision. */
+/**
+ * Reads the limits that routes bring of their own, and holds each together with each plan to the size of a decision.
+ */
 export class RouteLimits {
   readonly #reader: PolicyReader
   readonly #limits: Limits

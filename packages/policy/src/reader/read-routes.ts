@@ -66,7 +66,7 @@ const route = t.object('a route', {
   }),
   upstream: t.optional('Name of the upstream, whatever the host.', t.anyText('the name of an upstream')),
   limits: t.optional("Limits on top of the plan's.", limitNames),
-  // Shorter, and nobody could settle in time.
+  // Shorter, and no client could settle in time.
   settle: t.optional(
     'For how long the cost of its decisions can be settled: 1s to 24h.',
     t.duration('1s', `${settleMsMax / 3_600_000}h`, { rule: 'a duration such as 30s, 15m or 2h' }),
@@ -158,7 +158,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
   return isSame ? routes : kept
 }
 
-/** Whoever asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
+/** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   for (const key of ['upstream', 'settle', 'settleMax', 'refundOn']) {
     const field = fields.get(key)

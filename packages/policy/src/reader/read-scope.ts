@@ -6,7 +6,7 @@ const namedScopes = ['header', 'query', 'attribute'] as const
 const scopeTexts = [...plainScopes, ...namedScopes.map((kind) => `${kind}:NAME`)].join(', ')
 /** Every plain scope once and two named ones: beyond, a Redis key per request is likelier than a meaning. */
 const scopePartsMax = 8
-/** Their values are credentials, and Redis keys, which hold what a limit is counted by, are there for everyone to read. */
+/** Their values are credentials, and Redis keys hold what a limit is counted by, in the clear. */
 const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'x-api-key']
 const headerForm = /^[\w!#$%&'*+.^`|~-]+$/
 

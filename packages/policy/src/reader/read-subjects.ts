@@ -34,7 +34,7 @@ const settings = {
   limits: t.orEmpty(t.optional("This subject's own versions of limits, by their names.", ownVersions)),
 }
 
-/** What a subject says of itself beside its keys, as the admin API takes it. */
+/** A subject without its keys, as the admin API accepts it. */
 export const subjectSettings = t.object('a subject', settings)
 const subject = t.object('a subject', {
   ...settings,

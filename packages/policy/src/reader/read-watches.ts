@@ -18,7 +18,7 @@ const watch = t.object('a watch', {
   per: t.withDefault('Each subject by itself, or all of them together.', t.oneOf(['subject', 'all']), 'subject'),
   window: t.withDefault('The time that is counted, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
   factor: t.withDefault('How many times as much as usual, or as little. Default: 5.', t.integer(2, 1_000), 5),
-  // A handful of requests tells of nothing.
+  // A handful of requests means nothing.
   least: t.withDefault('Fewer requests raise no alert. Default: 100.', t.integer(1, Number.MAX_SAFE_INTEGER), 100),
   cooldown: t.withDefault(
     'The alert is not raised again for this long: 1m to 7d. Default: 1h.',

@@ -2,7 +2,7 @@ import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } f
 import type { PolicyProblem } from '../policy-problem.ts'
 import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
 
-/** Longer policies are refused: nobody writes them by hand, and this much takes about ten seconds to read. */
+/** Longer policies are rejected: no one writes them by hand, and this much takes about ten seconds to read. */
 export const textLengthMax = 16 * 1024 * 1024
 
 /** Reads values out of YAML (or JSON, which is YAML too); every problem has its line. */
@@ -78,7 +78,7 @@ export class TextReader extends PolicyReader {
     })
   }
 
-  /** The entries of a map or list as they would stand in JSON. */
+  /** The entries of a map or list as JSON has them. */
   written({ node }: SourcePosition): readonly (readonly [name: string, value: unknown])[] {
     if (isSeq(node)) return node.items.map((item, index) => [String(index), jsonOf(item)])
     if (!isMap(node)) return []

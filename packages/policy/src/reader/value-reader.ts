@@ -2,8 +2,8 @@ import { isJsonObject, type JsonValue, type PolicyFault } from '../entities.ts'
 import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
 
 /**
- * What JSON has; a Map stands for an object whose names keep their order, also those that are numbers, or for a list whose
- * items messages call by their names.
+ * What JSON has; a Map stands for an object whose names keep their order, also those that are numbers, or for a list
+ * whose items messages call by their names.
  */
 export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>
 

@@ -141,7 +141,7 @@ export const implies = (condition: JsonObject, consequence: JsonObject): JsonObj
   anyOf: [{ not: condition }, consequence],
 })
 
-/** A key of an object: its type, and what editors show beside it. */
+/** A key of an object: its type, and what editors show with it. */
 export interface Member<T> {
   readonly type: ValueType<NonNullable<T>>
   readonly about: string
@@ -201,7 +201,7 @@ export function objectSchema(members: Members, rules: JsonObject = {}): JsonObje
 }
 
 function memberSchema({ type, about, mayBeEmpty = false, otherwise }: Member<unknown>): JsonObject {
-  // Where a default is written as it is read; durations and lists are told in words.
+  // Where a default is written as it is read; durations and lists are described in `about`.
   const isPlain = 'enum' in type.schema || otherwise === 0 || typeof otherwise === 'boolean'
   const written = isPlain && otherwise !== undefined ? { default: otherwise as JsonValue } : {}
   return { description: about, ...(mayBeEmpty ? emptyOr(type.schema) : type.schema), ...written }

@@ -161,7 +161,7 @@ function isLetGo(holder: string, id: string, { keys }: ChangeSet, identities: Pa
   return next === undefined || packed === undefined || (nextId !== id && keyIdOf(holder, packed) === id)
 }
 
-/** Of the hash no more than its key's id would tell: what stands there may be the key itself, by mistake. */
+/** The path shows no more of the hash than the key's id would: somebody may have sent the key itself by mistake. */
 const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow('keys', defaultKeyId(sha256)) : 'keys')
 
 const keyMembers = ['subject', 'id', 'expires']

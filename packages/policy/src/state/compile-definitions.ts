@@ -40,8 +40,8 @@ export type CompiledDefinitions =
   | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
 
 /**
- * Reads definitions as if they stood in weir.yaml, so that every rule is the file's rule. `edited` are the kinds that are
- * not as they were in `before`.
+ * Reads definitions as if they stood in weir.yaml, so that every rule is the file's rule. `edited` are the kinds that
+ * are not as they were in `before`.
  */
 export function compileDefinitions(
   definitions: Definitions,

@@ -5,7 +5,7 @@ import { ValueReader } from '../reader/value-reader.ts'
 import { liveKeys, liveSubjects, type SettingsOf } from './live-lookups.ts'
 import { bodyOfShape, type PackedIdentities, type Shape } from './packed-identities.ts'
 
-/** Definitions as the decisions need them, with whoever is subject to them now. */
+/** Definitions as the decisions need them, with the subjects and keys that there are now. */
 export interface CompiledPolicy {
   readonly policy: Policy
   readonly subjects: SubjectRules
@@ -39,7 +39,7 @@ function createSettingsReader({ plans, limits, routes }: Policy): (body: JsonObj
 /** For definitions without subjects and keys. */
 export function createSubjectRules(definitions: Policy): SubjectRules {
   const read = createSettingsReader(definitions)
-  /** Shapes nobody has any more are forgotten by themselves. */
+  /** Shapes that no subject has any more are collected with their answers. */
   const known = new WeakMap<Shape, ReturnType<typeof read>>()
   const of = (shape: Shape) => {
     const before = known.get(shape)

@@ -4,8 +4,8 @@ import type { PolicyState } from './policy-state.ts'
 
 /**
  * What makes the state hold a file: the file's entities that are missing or differ, and the deletion of those that came
- * from a file and are not in this one. What the admin API has made stays, unless the file has it too: then it is the file's.
- * Entities whose order is still as it was keep their positions, so that a line put in is one change.
+ * from a file and are not in this one. What the admin API has made stays, unless the file has it too: then it is the
+ * file's. Entities whose order is still as it was keep their positions, so that a line put in is one change.
  */
 export const diffFile = (state: PolicyState, fileEntities: readonly Entity[]): readonly EntityChange[] =>
   finish(diffSteps(state, fileEntities))
@@ -47,7 +47,9 @@ function placed(state: PolicyState, entities: readonly Entity[]): readonly Entit
   return entities.map((entity, at) => (entity.position === undefined ? entity : { ...entity, position: positions[at] }))
 }
 
-/** Fills the gaps so that all ascend; undefined when the known ones do not, or a gap is too narrow for another number. */
+/**
+ * Fills the gaps so that all ascend; undefined when the known ones do not, or a gap is too narrow for another number.
+ */
 function between(known: readonly (number | undefined)[]): readonly number[] | undefined {
   const uppers: (number | undefined)[] = []
   let upper: number | undefined

@@ -11,7 +11,9 @@ export type ParsedEntities =
 /** Kinds whose entries stand in weir.yaml as they are. */
 const plainKinds = ['limit', 'plan', 'upstream', 'endpoint', 'watch', 'token'] as const
 
-/** The entities of a text that `parsePolicy` accepts, all of origin `file`; else its problems, every one with its line. */
+/**
+ * The entities of a text that `parsePolicy` accepts, all of origin `file`; else its problems, every one with its line.
+ */
 export function entitiesOf(policyText: string, fileName: string): ParsedEntities {
   const parsed = parsePolicy(policyText, fileName)
   if (parsed.kind === 'problems') return parsed

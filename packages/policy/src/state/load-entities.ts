@@ -20,8 +20,8 @@ export type LoadedEntities =
   | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
 
 /**
- * Takes entities in any order; of several with one name the last. Definitions must be right as a whole. Subjects and keys
- * that are not are left out and told: one of a million must not keep the others from being served.
+ * Takes entities in any order; of several with one name the last. Definitions must be right as a whole. Subjects and
+ * keys that are not are left out and reported: one of a million must not keep the others from being served.
  */
 export function loadEntities(entities: Iterable<Entity>, before: Policy): LoadedEntities {
   const definitions = emptyDefinitions()

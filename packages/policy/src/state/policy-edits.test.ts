@@ -133,14 +133,14 @@ test('two keys may trade their ids, and a key its owner, in one change', () => {
   expect(state.policy.keys.get(hash('2'))).toMatchObject({ id: 'one', subject: { id: 'b' } })
 })
 
-test('the last subject of several that were alike is still held to the definitions', () => {
+test('the last subject of several that were alike must still fit the definitions', () => {
   const state = stateOf()
   applied(state, ...['d', 'e'].map((id) => put('subject', id, { plan: 'top' })))
   applied(state, deleteEntity('subject', 'd'), put('identity', 'identity', {}))
   expect(refused(state, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still the plan of the subject e'])
 })
 
-test('a subject that is put again as it was is still held to the definitions', () => {
+test('a subject that is put again as it was must still fit the definitions', () => {
   const state = stateOf()
   for (let time = 0; time < 2; time += 1) applied(state, put('subject', 'd', { plan: 'top' }))
   applied(state, put('identity', 'identity', {}))
@@ -184,7 +184,7 @@ test('an edited limit or plan leaves routes without it the same objects, and the
   expect(next[1]).toEqual({ ...routes[1], limits: [state.policy.limits.get('day')] })
 })
 
-test('a route that is not edited is held to the definitions that are', () => {
+test('a route that is not edited must fit the definitions that are', () => {
   const state = stateOf()
   const names = Array.from({ length: 16 }, (_, at) => `l${at}`)
   const more = names.map((name) => put('limit', name, { algorithm: 'fixed_window', size: 9, window: '1m' }))

@@ -18,7 +18,7 @@ import { loadEntities } from './load-entities.ts'
 import { keyList, type NewKey, PackedIdentities } from './packed-identities.ts'
 
 export type LoadedState =
-  /** `leftOut` tells of subjects and keys that do not fit the definitions; everything else is in force. */
+  /** `leftOut` lists subjects and keys that do not fit the definitions; everything else is in force. */
   | { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
 
@@ -44,8 +44,8 @@ interface Prepared {
 const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route']
 
 /**
- * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when one of
- * them changes; a million subjects and keys lie packed and become objects when they are asked for.
+ * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when
+ * one of them changes; a million subjects and keys lie packed and become objects when they are asked for.
  */
 export class PolicyState {
   #definitions = noDefinitions
@@ -54,7 +54,7 @@ export class PolicyState {
 
   /**
    * The policy of all that is loaded and applied. The same object until a definition changes: its `subjects` and `keys`
-   * show every later change of a subject or key at once, with the plans and limits of this policy.
+   * show every later change of a subject or key immediately, with the plans and limits of this policy.
    */
   get policy(): Policy {
     return this.#compiled.policy
@@ -88,7 +88,7 @@ export class PolicyState {
     return { kind: 'fine', definitionsChange: prepared.compiled !== this.#compiled }
   }
 
-  /** All of them at once, or none. */
+  /** Applies the changes atomically: all of them, or none. */
   apply(changes: readonly EntityChange[]): AppliedChange {
     const prepared = finish(this.#prepare(changeSet(changes)))
     if (prepared.kind === 'problems') return prepared
@@ -102,7 +102,10 @@ export class PolicyState {
     return kind === 'subject' ? this.#identities.subjectEntity(name) : this.#identities.keyEntity(name)
   }
 
-  /** Definitions in their order, subjects and keys as they were added. Made one by one: a million of them need no memory. */
+  /**
+   * Definitions in their order, subjects and keys as they were added; made one by one, so that a million need no
+   * memory.
+   */
   *list(kind: EntityKind): Iterable<Entity> {
     if (isDefinitionKind(kind)) {
       yield* inOrder(this.#definitions[kind].values())

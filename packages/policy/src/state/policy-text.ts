@@ -23,7 +23,7 @@ export function policyText(source: PolicySource): string {
   return [...policyLines(source)].map((line) => `${line}\n`).join('')
 }
 
-/** Its lines, one after the other: with a million subjects the whole is larger than what one may want to hold. */
+/** The lines of the text, one by one: with a million subjects the whole would need too much memory. */
 export function* policyLines(source: PolicySource): Iterable<string> {
   yield 'version: 1'
   for (const kind of textOrder) {
@@ -71,7 +71,7 @@ export function yamlOf(value: JsonValue): string {
 
 const members = (body: JsonObject) => Object.entries(body).map(([name, value]) => `${scalar(name)}: ${yamlOf(value)}`)
 
-/** Words, durations and percents stand as they are; whatever YAML might take for something else is quoted. */
+/** Words, durations and percents stay as they are; whatever YAML might take for something else is quoted. */
 function scalar(text: string): string {
   const isWord = /^[A-Za-z][\w./-]{0,127}$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
   return isWord || /^[1-9]\d{0,14}(?:ms|s|m|h|d|%)$/.test(text) ? text : quoted(text)
