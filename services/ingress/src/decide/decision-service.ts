@@ -1,8 +1,6 @@
 import { uuidv7 } from '@weir/core/ids.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { DelayQueues } from '../delay/delay-queues.ts'
-import { limitToWaitFor, limitWaitedFor, waitForCapacity } from '../delay/wait-for-capacity.ts'
 import { Corrections } from './correct/corrections.ts'
 import { policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
 import { createExceeded, type ExceededCounts } from './limits/exceeded.ts'
@@ -15,6 +13,8 @@ import { OwnIdempotencyRecords } from './record/own-idempotency-records.ts'
 import { RecordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { type Attempt, attemptAgain, type Deciding } from './wait/attempt.ts'
+import { DelayQueues } from './wait/delay-queues.ts'
+import { limitToWaitFor, limitWaitedFor, waitForCapacity } from './wait/wait-for-capacity.ts'
 
 export interface DecisionServiceParts extends Deciding {
   readonly log: DecisionLog

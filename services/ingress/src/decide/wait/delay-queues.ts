@@ -1,4 +1,4 @@
-import { FairPlaces, sharerOf } from '../fair-places.ts'
+import { FairPlaces, sharerOf } from '../../fair-places.ts'
 import { DelayQueue, type EnqueueRequest, type QueueTicket, type QueueTime } from './delay-queue.ts'
 
 /** A waiting request holds a connection and some kilobytes, or a body of 64 kB: a busy process has as many connections. */
