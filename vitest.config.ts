@@ -1,30 +1,91 @@
+import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** A project per tier (test/README.md). Unit tests stand beside what they test; the other tiers live in test/. */
-const tier = (name: string, include: string[], timeoutMs: number, servers: string[] = []) => ({
+/** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
+const maxWorkers = availableParallelism() + 1
+
+/** Tests start services and commands hundreds of times, from the same sources. */
+const env = { NODE_COMPILE_CACHE: resolve(import.meta.dirname, '.weir/compile-cache') }
+
+type Server = 'redis' | 'kafka' | 'clickhouse'
+
+interface TierOptions {
+  readonly include: string[]
+  readonly exclude?: string[]
+  readonly timeoutMs: number
+  /** Started once for the tier. */
+  readonly servers?: readonly Server[]
+  /** Files at once; 1 for those that take all cores, kill what others use, or hold times to the millisecond. */
+  readonly maxWorkers: number
+  /** False where a worker keeps the modules that it has loaded for the next file. */
+  readonly isolate?: boolean
+  /** Projects of different numbers of workers run one after another, in this order. */
+  readonly groupOrder: number
+}
+
+/** A project per tier, and two for a tier with files that run alone (test/README.md). */
+const tier = (name: string, options: TierOptions) => ({
   test: {
     name,
-    include,
-    testTimeout: timeoutMs,
-    hookTimeout: timeoutMs,
-    // Whoever starts whole stacks or kills servers does it alone; two cores are few. The failure tier mostly waits, for parts to come
-    // back and for sessions to end: two of its stacks run at once.
-    fileParallelism: !['servers', 'smoke', 'soak'].includes(name),
-    ...(name === 'failure' ? { maxWorkers: 2, sequence: { groupOrder: 1 } } : {}),
-    globalSetup: servers.map((server) => `test/support/servers/provide-${server}.ts`),
+    include: options.include,
+    exclude: ['**/node_modules/**', ...(options.exclude ?? [])],
+    testTimeout: options.timeoutMs,
+    hookTimeout: options.timeoutMs,
+    env,
+    maxWorkers: options.maxWorkers,
+    isolate: options.isolate ?? true,
+    sequence: { groupOrder: options.groupOrder },
+    globalSetup: (options.servers ?? []).map((server) => `test/support/servers/provide-${server}.ts`),
+    setupFiles: ['unit', 'repo'].includes(name) ? [] : ['test/support/report-failure.ts'],
   },
 })
+
+const all: readonly Server[] = ['redis', 'kafka', 'clickhouse']
+
+/** Files of the tier `servers` that need the machine for themselves. */
+const alone = [
+  'test/servers/admin/keys-in-force.test.ts', // holds the time until a key is in force
+  'test/servers/floods.test.ts', // sends as much as it can
+  'test/servers/gateways/revoked-key.test.ts', // holds the time until a key is refused
+  'test/servers/policy/edits-under-load.test.ts', // holds the time until an edit is in force
+  'test/servers/proxy/gigabytes.test.ts', // sends as much as it can
+  'test/servers/redis/cluster.test.ts', // holds deadlines to the millisecond
+  'test/servers/redis/sentinel.test.ts', // the same
+]
 
 export default defineConfig({
   test: {
     projects: [
-      tier('unit', ['{packages,services,infra}/**/*.test.ts'], 5_000),
-      tier('lua', ['test/lua/**/*.test.ts'], 30_000, ['redis']),
-      tier('servers', ['test/servers/**/*.test.ts'], 120_000, ['redis', 'kafka', 'clickhouse']),
-      tier('smoke', ['test/smoke/**/*.test.ts'], 300_000),
-      tier('failure', ['test/failure/**/*.test.ts'], 600_000),
-      tier('soak', ['test/soak/**/*.test.ts'], 7_200_000),
-      tier('repo', ['test/repo/**/*.test.ts'], 60_000),
+      // Unit tests are functions of values, or open what they use: they may share a worker's modules.
+      tier('unit', {
+        include: ['{packages,services,infra}/**/*.test.ts'],
+        timeoutMs: 20_000,
+        maxWorkers,
+        isolate: false,
+        groupOrder: 1,
+      }),
+      tier('lua', {
+        include: ['test/lua/**/*.test.ts'],
+        timeoutMs: 60_000,
+        servers: ['redis'],
+        maxWorkers,
+        groupOrder: 2,
+      }),
+      tier('servers', {
+        include: ['test/servers/**/*.test.ts'],
+        exclude: alone,
+        timeoutMs: 120_000,
+        servers: all,
+        maxWorkers,
+        groupOrder: 2,
+      }),
+      tier('servers-alone', { include: alone, timeoutMs: 120_000, servers: all, maxWorkers: 1, groupOrder: 3 }),
+      tier('smoke', { include: ['test/smoke/**/*.test.ts'], timeoutMs: 300_000, maxWorkers: 1, groupOrder: 4 }),
+      // It mostly waits, for parts to come back and for sessions to end: two of its stacks run at once.
+      tier('failure', { include: ['test/failure/**/*.test.ts'], timeoutMs: 600_000, maxWorkers: 2, groupOrder: 5 }),
+      tier('soak', { include: ['test/soak/**/*.test.ts'], timeoutMs: 7_200_000, maxWorkers: 1, groupOrder: 6 }),
+      tier('repo', { include: ['test/repo/**/*.test.ts'], timeoutMs: 60_000, maxWorkers: 1, groupOrder: 7 }),
     ],
   },
 })

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 let stack: Stack
 beforeAll(async () => {

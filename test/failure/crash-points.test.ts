@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countAlerts } from '../support/failure/alerts.ts'
 import { type CrashStep, crashScenarios, crashSteps, elsewhere } from '../support/failure/crash-steps.ts'
 import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { crashTwiceAt } from '../support/failure/strikes.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 let stack: Stack
 beforeAll(async () => {

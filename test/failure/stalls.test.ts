@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { exactly, type Played, playScenario, type Scene } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 /** Slow for a disk, and so it is written to around the main thread. */
 const diskMs = 25

@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import type { FailureRow } from '../support/failure/scenario.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 const document = join(projectRoot, 'docs', 'reliability.md')
 const rowsFile = join(projectRoot, '.weir', 'tests', 'failure-table.jsonl')

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { createRedisEngine, decideSource } from '../support/decide-engines.ts'
+import { startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
 const nowMs = 1_790_000_000_000
@@ -96,7 +98,10 @@ test.each([
 })
 
 test('a script that Redis forgot is sent again, and every request still gets its own reply in order', async () => {
-  const redis = await openLimiterRedis(inject('redisUrl'))
+  // Other tests' scripts are in the Redis of the tier.
+  const server = await startServer(redisServer)
+  onTestFinished(() => server.close())
+  const redis = await openLimiterRedis(server.address)
   const store = createRedisLimitStore({
     redis,
     clock: systemClock,

@@ -115,7 +115,7 @@ test('every command that a document shows can be called', () => {
     commands: [...all(main, /\.command\('([\w-]+)'\)/g), 'test', 'bench'],
     flags: all(main, /'(--[a-z-]+)/g),
     scripts: Object.keys(scripts),
-    tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check'],
+    tiers: [...all(textOf('vitest.config.ts'), /tier\('(\w+)'/g), 'check', 'changed'],
     benches: tree.flatMap(({ path }) => all(path, /^test\/bench\/([\w-]+)\.bench\.ts$/g)),
   }
   expect(known.commands).toContain('up')

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { basename, dirname, join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { expect, test } from 'vitest'
-import { projectRoot } from '../support/weir-up.ts'
 
 test('the launcher finds its own folder, whatever CDPATH says', () => {
   const above = dirname(projectRoot)

@@ -4,9 +4,11 @@ import { openCommandContext, reportFailure } from '@weir/cli/command-context.ts'
 import { WeirError } from '@weir/core/errors.ts'
 
 const usage = `Usage: weir test [TIER...]
+       weir test changed [BASE]
        weir bench [NAME] [--rounds N] [--json]
 
-test    runs the tests: types, lint and all tiers that need no name, or the tiers named
+test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
+        import, start or read what differs from BASE (main if not given)
 bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them`
 
 const context = openCommandContext(process.env)

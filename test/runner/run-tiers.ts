@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { relative } from 'node:path'
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
@@ -10,8 +11,16 @@ const tiers = ['repo', 'unit', 'lua', 'servers', 'smoke'] as const
 const tiersByName = ['failure', 'soak'] as const
 /** Not tests: the type checker, the linter and the repo's own rules. */
 const checkWord = 'check'
+/** What the changes since a commit touch. */
+const changedWord = 'changed'
 
-type Step = {
+/** Where the files of a tier lie; `servers` has those that run side by side, and those that run alone. */
+const projectsOf: Readonly<Record<string, readonly string[]>> = { servers: ['servers', 'servers-alone'] }
+const folderOf = (tier: string) => (tier === 'unit' ? /^(?:packages|services|infra)\// : new RegExp(`^test/${tier}/`))
+
+const slowestMax = 10
+
+interface Step {
   readonly name: string
   readonly command: readonly [string, ...string[]]
   readonly report: string | undefined
@@ -24,51 +33,88 @@ const checks: readonly Step[] = [
   { name: 'format and lint', command: [bin('biome'), 'check', projectRoot], report: undefined },
 ]
 
-function tierStep(tier: string): Step {
+/** All files of the tier, unless some are named. */
+function tierStep(tier: string, files: readonly string[] = []): Step {
   const report = inProject('.weir', 'tests', `${tier}.json`)
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  const projects = (projectsOf[tier] ?? [tier]).flatMap((project) => ['--project', project])
   const vitest = inProject('node_modules', 'vitest', 'vitest.mjs')
-  return {
-    name: tier,
-    command: [
-      process.execPath,
-      '--disable-warning=ExperimentalWarning',
-      vitest,
-      'run',
-      '--project',
-      tier,
-      ...reporters,
-    ],
-    report,
-  }
+  const node = [process.execPath, '--disable-warning=ExperimentalWarning'] as const
+  return { name: tier, command: [...node, vitest, 'run', ...projects, ...reporters, ...files], report }
 }
 
-function stepsFor(words: readonly string[]): Step[] {
+const git = (...args: string[]) =>
+  execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => line !== '')
+
+/** The checks, the repository's rules, and the tests that the changes since `base` touch, committed or not. */
+async function changedSteps(base: string, context: CommandContext): Promise<Step[]> {
+  let changed: string[]
+  try {
+    const committed = git('diff', '--name-only', '--no-renames', '--merge-base', base, '--')
+    changed = [...committed, ...git('ls-files', '--others', '--exclude-standard')]
+  } catch (error) {
+    throw new WeirError('CONFIG_INVALID', `git cannot compare with ${base}: ${error}`)
+  }
+  const [{ tree }, { testsTouchedBy }] = await Promise.all([
+    import('../repo/read-tree.ts'),
+    import('./changed-tests.ts'),
+  ])
+  const picked = testsTouchedBy(changed, tree)
+  context.report(`${changed.length} files differ from ${base}; beside types, lint and repo these test files run:`)
+  const steps: Step[] = []
+  for (const tier of tiers.filter((one) => one !== 'repo')) {
+    const isOfTier = (path: string) => path.endsWith('.test.ts') && folderOf(tier).test(path)
+    const [files, all] = [picked.filter(isOfTier), tree.filter(({ path }) => isOfTier(path))]
+    const isAll = files.length === all.length
+    context.report(`${tier}: ${isAll ? 'all' : `${files.length} of`} ${all.length}`)
+    if (!isAll) for (const file of files) context.report(`  ${file}`)
+    if (files.length > 0) steps.push(tierStep(tier, isAll ? [] : files))
+  }
+  return [...checks, tierStep('repo'), ...steps]
+}
+
+async function stepsFor(words: readonly string[], context: CommandContext): Promise<Step[]> {
+  const [first, base = 'main', ...more] = words
+  if (first === changedWord && more.length === 0) return changedSteps(base, context)
   const known: readonly string[] = [checkWord, ...tiers, ...tiersByName]
   const unknown = words.filter((word) => !known.includes(word))
   if (unknown.length > 0) {
-    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${known.join(', ')}`)
+    const all = [...known, `${changedWord} [BASE]`]
+    throw new WeirError('CONFIG_INVALID', `There is no test tier ${unknown.join(', ')}; there are ${all.join(', ')}`)
   }
-  if (words.length === 0) return [...checks, ...tiers.map(tierStep)]
+  if (words.length === 0) return [...checks, ...tiers.map((tier) => tierStep(tier))]
   return words.flatMap((word) => (word === checkWord ? [...checks, tierStep('repo')] : [tierStep(word)]))
 }
 
-interface Counts {
+interface Outcome {
   readonly passed: number
   readonly failed: number
+  readonly files: readonly { readonly path: string; readonly seconds: number }[]
+}
+
+interface VitestReport {
+  readonly numPassedTests: number
+  readonly numFailedTests: number
+  readonly testResults: readonly { readonly name: string; readonly startTime: number; readonly endTime: number }[]
 }
 
 /** What a tier's run came to. A run that ended badly without a failed test (a server missing, a crash) counts as one. */
-function countsOf({ report }: Step, exitCode: number): Counts {
-  let counts = { passed: 0, failed: 0 }
+function outcomeOf({ report }: Step, exitCode: number): Outcome {
+  let outcome: Outcome = { passed: 0, failed: 0, files: [] }
   try {
-    const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report ?? '', 'utf8'))
-    counts = { passed: numPassedTests, failed: numFailedTests }
+    const read: VitestReport = JSON.parse(readFileSync(report ?? '', 'utf8'))
+    const files = read.testResults.map(({ name, startTime, endTime }) => ({
+      path: relative(projectRoot, name),
+      seconds: (endTime - startTime) / 1_000,
+    }))
+    outcome = { passed: read.numPassedTests, failed: read.numFailedTests, files }
   } catch {
     // A check, or a run that died before it could report.
-    if (report === undefined && exitCode === 0) counts = { passed: 1, failed: 0 }
+    if (report === undefined && exitCode === 0) outcome = { ...outcome, passed: 1 }
   }
-  return exitCode !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+  return exitCode !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome
 }
 
 function runStep({ command: [program, ...args] }: Step, context: CommandContext): Promise<number> {
@@ -81,26 +127,38 @@ function runStep({ command: [program, ...args] }: Step, context: CommandContext)
   })
 }
 
-/** Runs the tiers one after another, all of them even if one fails, and ends with the sum. */
+const secondsText = (seconds: number) => `${seconds.toFixed(1).padStart(7)} s`
+
+function slowestFiles(files: Outcome['files']): string[] {
+  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, slowestMax)
+  return slowest.length === 0
+    ? []
+    : ['The slowest files:', ...slowest.map(({ path, seconds }) => `${secondsText(seconds)}  ${path}`), '']
+}
+
+/** Runs the tiers one after another, all of them even if one fails, and ends with the slowest files and the sum. */
 export async function runTiers(words: readonly string[], context: CommandContext): Promise<boolean> {
-  const steps = stepsFor(words)
+  const steps = await stepsFor(words, context)
   rmSync(inProject('.weir', 'tests'), { recursive: true, force: true })
   mkdirSync(inProject('.weir', 'tests'), { recursive: true })
   const lines: string[] = []
-  let passed = 0
-  let failed = 0
+  const outcomes: Outcome[] = []
+  const beganAt = performance.now()
+  const since = (atMs: number) => (performance.now() - atMs) / 1_000
   for (const step of steps) {
     if (context.signal.aborted) break
     context.report(`${step.name} …`)
     const startedAt = performance.now()
-    const counts = countsOf(step, await runStep(step, context))
-    passed += counts.passed
-    failed += counts.failed
-    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1)
-    lines.push(
-      `  ${step.name.padEnd(16)} ${String(counts.passed).padStart(5)} passed ${String(counts.failed).padStart(3)} failed ${seconds.padStart(7)} s`,
-    )
+    const outcome = outcomeOf(step, await runStep(step, context))
+    outcomes.push(outcome)
+    const counts = `${String(outcome.passed).padStart(5)} passed ${String(outcome.failed).padStart(3)} failed`
+    const line = `${step.name.padEnd(16)} ${counts} ${secondsText(since(startedAt))}`
+    context.report(line)
+    lines.push(`  ${line}`)
   }
-  context.print(['', ...lines, '', `${passed} passed, ${failed} failed`].join('\n'))
-  return failed === 0 && !context.signal.aborted
+  const sum = (what: 'passed' | 'failed') => outcomes.reduce((all, one) => all + one[what], 0)
+  const slowest = slowestFiles(outcomes.flatMap(({ files }) => files))
+  const total = `${sum('passed')} passed, ${sum('failed')} failed in ${since(beganAt).toFixed(0)} s`
+  context.print(['', ...slowest, ...lines, '', total].join('\n'))
+  return sum('failed') === 0 && !context.signal.aborted
 }

@@ -51,7 +51,7 @@ const passwordFilesOf = (name: string) => [
 ]
 const pids = () => services.map((name) => stack.pid(name))
 /** A connection is tried again within 5 s; a consumer joins its group again within its session. */
-const backDeadlineMs = 60_000
+const backDeadlineMs = 90_000
 
 async function readiness(name: string): Promise<string> {
   const answer = await fetch(`${stack.opsAddress(name)}/readyz`).catch(String)

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
@@ -7,7 +8,6 @@ import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 // The database's name is fixed, so these tests have a server of their own.
 let server: RunningServer

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError } from '@weir/clickhouse/insert.ts'
 import { migrate, schemaMissing } from '@weir/clickhouse/migrate.ts'
@@ -13,7 +14,6 @@ import { costMax } from '@weir/core/limits/limit-store.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 const folder = join(projectRoot, 'infra/clickhouse/migrations')
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startTables, type Tables } from '../support/servers/tables.ts'
-import { projectRoot } from '../support/weir-up.ts'
 
 const document = await readFile(join(projectRoot, 'docs/usage.md'), 'utf8')
 const recipes = [...document.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, sql = '']) => sql.trim())

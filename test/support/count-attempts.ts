@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, beforeEach, type RunnerTask, type RunnerTestCase } from 'vitest'
-import { projectRoot } from './weir-up.ts'
 
 /** Where `write-table.ts` beside the tests finds what the last run counted. */
 export const attemptsFile = join(projectRoot, '.weir', 'tests', 'attempts.jsonl')

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { readMarkdown } from '../repo/rules/markdown.ts'
 import type { AccessRight } from './servers/access-right.ts'
-import { projectRoot } from './weir-up.ts'
 
 /** Rights by the user that they are for: `weir-` and the process or the command. */
 export type RightsOf = ReadonlyMap<string, readonly AccessRight[]>

@@ -1,6 +1,7 @@
-import { freePorts } from '@weir/runtime/ports.ts'
+import { projectRoot } from '@weir/cli/project.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
-import { projectRoot } from './weir-up.ts'
+import { freePorts } from './free-ports.ts'
+import { keepLog } from './servers/server-logs.ts'
 
 /** A process of a service as it runs in production. */
 export interface ServiceProcess {
@@ -26,7 +27,9 @@ export async function startServiceProcess(
     env: { ...process.env, WEIR_OPS_PORT: String(port), WEIR_KAFKA_SESSION_MS: '6000', ...environment },
   })
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => (text += part))
+  const keepEnd = keepLog(name, () => text)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  void ended.then(keepEnd)
   const get = async (path: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) })
     return { status: answer.status, text: await answer.text() }

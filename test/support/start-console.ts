@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { freePorts } from './free-ports.ts'
+import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 const main = resolve(import.meta.dirname, '../../services/console/src/main.ts')
 /** It starts within a second or two; a busy machine may take many times that. */
@@ -59,9 +60,11 @@ async function launch(environment: NodeJS.ProcessEnv, logFile: string, ops: stri
 export async function startConsole(environment: Readonly<Record<string, string>>): Promise<RunningConsole> {
   const [port, opsPort] = await freePorts(2)
   const logFile = join(tmpdir(), `weir-test-console-${process.pid}-${port}.log`)
+  const keepEnd = keepLog('console', () => endOfFile(logFile))
   const [url, ops] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${opsPort}`]
   const whole = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     WEIR_CONSOLE_PORT: String(port),
     WEIR_OPS_PORT: String(opsPort),
     WEIR_ADMIN_TOKEN_SHA256: createHash('sha256').update(adminToken).digest('hex'),
@@ -94,6 +97,7 @@ export async function startConsole(environment: Readonly<Record<string, string>>
     readLog: () => readFile(logFile, 'utf8'),
     async close() {
       await running.end('SIGTERM')
+      keepEnd()
       await rm(logFile, { force: true })
     },
   }

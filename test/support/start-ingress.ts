@@ -1,9 +1,10 @@
 import { open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { freePorts } from './free-ports.ts'
+import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 /** An ingress process as a service manager would run it, on ports of its own. */
 export interface RunningIngress {
@@ -31,12 +32,14 @@ const isReady = async (ops: string) => {
 export async function startIngress(environment: Readonly<Record<string, string>>): Promise<RunningIngress> {
   const [proxyPort, apiPort, opsPort, grpcPort] = await freePorts(4)
   const logFile = join(tmpdir(), `weir-test-ingress-${process.pid}-${apiPort}.log`)
+  const keepEnd = keepLog('ingress', () => endOfFile(logFile))
   const journalDir = join(tmpdir(), `weir-test-journal-${process.pid}-${apiPort}`)
   const log = await open(logFile, 'a')
   const child = spawnBound([process.execPath, main], {
     stdio: ['ignore', log.fd, log.fd],
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       WEIR_INGRESS_PORT: String(proxyPort),
       WEIR_API_PORT: String(apiPort),
       WEIR_GRPC_PORT: String(grpcPort),
@@ -64,6 +67,7 @@ export async function startIngress(environment: Readonly<Record<string, string>>
     async close() {
       child.kill('SIGTERM')
       await ended
+      keepEnd()
       await rm(logFile, { force: true })
       await rm(journalDir, { recursive: true, force: true })
     },

@@ -1,13 +1,13 @@
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import type { ReadyLine } from '@weir/cli/up/ready-line.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-
-export const projectRoot = resolve(import.meta.dirname, '../..')
+import { endOfFile, keepLog } from './servers/server-logs.ts'
 
 /** A start takes 7 s here; a machine that also runs other tests may need many times that. */
 const startDeadlineMs = 120_000
@@ -27,7 +27,7 @@ export interface RunningWeir {
   close(): Promise<void>
 }
 
-/** `./weir …` as a person would call it; resolves when it has ended. */
+/** `./weir …` as a person would call it, which runs `packages/cli/src/main.ts`; resolves when that has ended. */
 export async function runWeir(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const child = spawnBound([join(projectRoot, 'weir'), ...args], { env: { ...process.env, ...env }, stdio: 'pipe' })
   const output = collect(child)
@@ -54,6 +54,10 @@ export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEn
     stdio: 'pipe',
   })
   const output = collect(child)
+  const logs = () => (existsSync(join(dir, 'logs')) ? readdirSync(join(dir, 'logs')) : [])
+  const keepEnd = keepLog('weir-up', () =>
+    [...logs().map((name) => endOfFile(join(dir, 'logs', name))), output.stderr].join('\n'),
+  )
   const ended = new Promise<number | null>((done) => child.once('exit', done))
   const alive = () => child.exitCode === null && child.signalCode === null
   const ready = await waitUntil(() => output.stdout.includes('\n') || !alive(), { deadlineMs: startDeadlineMs })
@@ -72,6 +76,7 @@ export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEn
     processes: () => processesOf(dir),
     async close() {
       if (alive()) await end('SIGTERM')
+      keepEnd()
       await rm(dir, { recursive: true, force: true })
     },
   }

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
 import { loadNative, type Native, type NativeConnection } from '@weir/local-clickhouse/engine/native.ts'
 import type { Tables } from '../../support/servers/tables.ts'
-import { projectRoot } from '../../support/weir-up.ts'
 import type { TopicValues } from './full-topic.ts'
 
 /** The blocks that metering has inserted, in the order in which it did, with the bytes that it sent. */

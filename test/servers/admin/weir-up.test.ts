@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { afterAll, expect, test } from 'vitest'
-import { projectRoot, type RunningWeir, runWeir, weirUp } from '../../support/weir-up.ts'
+import { type RunningWeir, runWeir, weirUp } from '../../support/weir-up.ts'
 
 const started: RunningWeir[] = []
 afterAll(async () => {

@@ -1,17 +1,18 @@
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decisionInput } from '../../support/audit/decisions.ts'
 import { type AuditStack, startAuditStack } from '../../support/audit/stack.ts'
+import { freePorts } from '../../support/free-ports.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
-import { projectRoot, runWeir } from '../../support/weir-up.ts'
+import { runWeir } from '../../support/weir-up.ts'
 
 let stack: AuditStack
 let dir: string

@@ -33,6 +33,15 @@ async function until(condition: () => boolean, deadlineMs = 30_000): Promise<voi
   expect(await waitUntil(condition, { deadlineMs })).toBe(true)
 }
 
+/** A broker that has just started answers before it leads its partitions again. */
+async function untilLed(options: KafkaOptions, topic: string): Promise<void> {
+  const admin = createClient(options).admin()
+  await admin.connect()
+  const isLed = () => admin.fetchTopicOffsets(topic).then(Boolean, () => false)
+  expect(await waitUntil(isLed, { deadlineMs: 30_000 })).toBe(true)
+  await admin.disconnect()
+}
+
 const numbersOf = (batch: RecordBatch) => batch.records.map((record) => Number(record.value?.toString()))
 const nextOffset = (batch: RecordBatch) => String(BigInt(batch.records.at(-1)?.offset ?? '0') + 1n)
 const allNumbers = (total: number) => Array.from({ length: total }, (_, n) => n)
@@ -88,6 +97,7 @@ test('a consumer outlives kill -9 of the broker: it does not crash, keeps its pl
   await until(() => consumer.status.state === 'connecting')
   expect(consumer.status.waitingFor).not.toBe('')
   await server.restart()
+  await untilLed(options, topic)
   await sendNumbers(options, topic, 100, 200)
   await until(() => new Set(seen).size >= 200)
   expect(seen.sort((a, b) => a - b)).toEqual(allNumbers(200))

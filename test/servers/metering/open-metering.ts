@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { projectRoot } from '@weir/cli/project.ts'
 import { quoted } from '@weir/clickhouse/audit/span.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
@@ -15,7 +16,6 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { kafkaOptions } from '../../support/servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
-import { projectRoot } from '../../support/weir-up.ts'
 
 /** Kafka, ClickHouse and whatever metering processes a test starts; the rest of Weir is this file. */
 export interface MeteringStack {

@@ -4,8 +4,8 @@
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { type AttemptsRow, attemptsFile, lineOf, securityPage } from '../../support/count-attempts.ts'
-import { projectRoot } from '../../support/weir-up.ts'
 
 const [begin, end] = ['<!-- table: begin -->', '<!-- table: end -->']
 const text = readFileSync(securityPage, 'utf8')

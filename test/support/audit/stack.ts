@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
@@ -12,7 +13,6 @@ import type { QuotaServers } from '@weir/redis/quota-counts.ts'
 import type { Redis } from 'ioredis'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 import { type RunningServer, startServer } from '../servers/start-server.ts'
-import { projectRoot } from '../weir-up.ts'
 
 /** A Redis, a Kafka and a ClickHouse of a test's own: topics and tables have one name, and data is broken by hand. */
 export interface AuditStack {

@@ -13,8 +13,9 @@ import { putPolicyInForce } from '@weir/cli/up/put-policy-in-force.ts'
 import { planServers } from '@weir/cli/up/servers.ts'
 import { demoProcesses, serviceProcesses } from '@weir/cli/up/services.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { freePorts } from '../free-ports.ts'
+import { endOfFile, keepLog } from '../servers/server-logs.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { StackPart } from './stack-part.ts'
 
@@ -135,8 +136,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { dir, environment, data, said, report, ports, servers, opsPorts } = plan
   const stopping = new AbortController()
   const parts = new Map<string, StackPart>()
+  const keptEnds: (() => void)[] = []
   const start = async (base: ProcessDefinition) => {
     const logFile = join(dir, 'logs', `${base.name}.log`)
+    keptEnds.push(keepLog(base.name, () => endOfFile(logFile)))
     const part = new StackPart(base, { logFile, environment, report, onPid: () => undefined })
     parts.set(base.name, part)
     await part.start(stopping.signal)
@@ -154,6 +157,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await Promise.all([...parts].filter(([name]) => name.startsWith('ingress')).map(([, part]) => part.stop()))
     await Promise.all([...parts.values()].map((part) => part.stop()))
     data.release()
+    for (const keepEnd of keptEnds) keepEnd()
     options.beforeRemoval?.()
     if (!process.env.WEIR_TEST_KEEP) rmSync(dir, { recursive: true, force: true })
   }

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NeededProgram } from '@weir/runtime/native-server.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { freePorts } from '../free-ports.ts'
 
 /** A gateway in front of a plain upstream, asking Weir by the snippet of docs/integrations. */
 export interface Gateway {

@@ -9,7 +9,7 @@ import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/t
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
+import { freePorts } from '../free-ports.ts'
 
 /** Weir's three listeners on real sockets in this process, with limits and records in memory, to be read by a test. */
 export interface WeirApps {

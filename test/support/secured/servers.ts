@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { documentedRights } from '../documented-rights.ts'
 import { startTlsRedis } from '../servers/redis-tls.ts'
 import { startSecureClickhouse } from '../servers/secure-clickhouse.ts'
 import { startSecureKafka } from '../servers/secure-kafka.ts'
-import { projectRoot } from '../weir-up.ts'
 
 type Environment = Readonly<Record<string, string>>
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { projectRoot } from '../weir-up.ts'
+import { projectRoot } from '@weir/cli/project.ts'
 import type { SentStatement } from './clickhouse-proxy.ts'
 
 /** Equal for statements that differ in their values alone. */

@@ -12,6 +12,10 @@ declare module 'vitest' {
     kafkaBrokers: string
     /** `http://host:port` */
     clickhouseUrl: string
+    /** Files, of servers that were started for the tier. */
+    redisLog: string
+    kafkaLog: string
+    clickhouseLog: string
   }
 }
 
@@ -28,6 +32,7 @@ export async function provideServer(project: TestProject, server: NativeServer, 
   if (missing.length === 0) {
     const running = await startServer(server)
     project.provide(name, running.address)
+    project.provide(`${server.name}Log`, running.logFile)
     return () => running.close()
   }
   const container = await startContainer(server.name)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { endOfFile, keepLog } from './server-logs.ts'
 
 /** A Redis or a Sentinel among several that a test runs together. */
 export interface RedisProcess {
@@ -42,6 +43,7 @@ function accepts(port: number): Promise<boolean> {
 export async function startFamily(name: string): Promise<RedisFamily> {
   const dir = await mkdtemp(join(tmpdir(), `weir-test-${name}-`))
   const children = new Set<ChildProcess>()
+  const keptEnds: (() => void)[] = []
 
   const launch = async (port: number, file: string, flags: readonly string[]) => {
     const log = await open(`${file}.log`, 'a')
@@ -69,6 +71,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
       const config = await open(file, 'w')
       await config.writeFile([`dir ${own}`, 'save ""', ...lines, ''].join('\n'))
       await config.close()
+      keptEnds.push(keepLog('redis', () => endOfFile(`${file}.log`)))
       let running = await launch(port, file, flags)
       return {
         port,
@@ -86,6 +89,7 @@ export async function startFamily(name: string): Promise<RedisFamily> {
       const gone = [...children].map((child) => new Promise<void>((resolve) => child.once('exit', () => resolve())))
       for (const child of children) child.kill('SIGKILL')
       await Promise.all(gone)
+      for (const keepEnd of keptEnds) keepEnd()
       await rm(dir, { recursive: true, force: true })
     },
   }

@@ -2,13 +2,16 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { NativeServer, ServerPlan } from '@weir/runtime/native-server.ts'
-import { freePorts } from '@weir/runtime/ports.ts'
 import { spawnBound } from '@weir/runtime/spawn-bound.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { freePorts } from '../free-ports.ts'
+import { takeFormatted } from './formatted-kafka.ts'
+import { endOfFile, keepLog } from './server-logs.ts'
 
 export interface RunningServer {
   readonly address: string
   readonly dir: string
+  readonly logFile: string
   pid(): number
   /** Waits until the process is gone. */
   kill(signal: NodeJS.Signals): Promise<void>
@@ -42,12 +45,15 @@ async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
 /** A real server of a test's own, on free ports and an empty folder. Whoever starts it closes it. */
 export async function startServer(server: NativeServer): Promise<RunningServer> {
   const dir = await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`))
+  const data = join(dir, 'data')
+  if (server.name === 'kafka') await takeFormatted(data)
   const plan = await server.plan({
-    dir: join(dir, 'data'),
+    dir: data,
     ports: await freePorts(server.portCount),
     progress: (line) => process.stderr.write(`${line}\n`),
   })
   const logFile = join(dir, 'server.log')
+  const keepEnd = keepLog(server.name, () => endOfFile(logFile))
   let running = await launch(server, plan, logFile)
   const kill = async (signal: NodeJS.Signals) => {
     running.child.kill(signal)
@@ -56,6 +62,7 @@ export async function startServer(server: NativeServer): Promise<RunningServer> 
   return {
     address: plan.address,
     dir,
+    logFile,
     pid: () => running.child.pid ?? 0,
     kill,
     async restart() {
@@ -63,6 +70,7 @@ export async function startServer(server: NativeServer): Promise<RunningServer> 
     },
     async close() {
       await kill('SIGKILL')
+      keepEnd()
       await rm(dir, { recursive: true, force: true })
     },
   }

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
+import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { migrate } from '@weir/clickhouse/migrate.ts'
 import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
-import { projectRoot } from '../weir-up.ts'
 import { startServer } from './start-server.ts'
 
 export interface Tables {
