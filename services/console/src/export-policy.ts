@@ -39,77 +39,64 @@ function* jsonPieces(source: PolicySource): Iterable<string> {
   yield '}\n'
 }
 
-function* yamlPieces(source: PolicySource): Iterable<string> {
+const hint =
+  '# sha256 of keys is left out without the scope keys, sha256 of tokens without admin: this file cannot be applied.\n'
+
+function* yamlPieces(source: PolicySource, isWhole: boolean): Iterable<string> {
+  if (!isWhole) yield hint
   for (const line of policyLines(source)) yield `${line}\n`
 }
 
-/** The state with one subject alone. */
-function onlyOf(state: PolicyState, subject: string): PolicySource {
-  return {
-    get: (kind, name) => state.get(kind, name),
-    keysOf: (id) => state.keysOf(id),
-    list(kind) {
-      if (kind !== 'subject') return state.list(kind)
-      const found = state.get(kind, subject)
-      return found === undefined ? [] : [found]
-    },
-  }
-}
-
-/** Whose hashes a caller may see: of a secret that is not random they are as good as the secret. */
+/** Which hashes a caller may see: the hash of a secret that is not random is as good as the secret. */
 export interface ShownHashes {
   readonly ofKeys: boolean
   readonly ofTokens: boolean
 }
 
+/** Returns a subject with its keys, but without their hashes. */
+function withBareKeys(state: PolicyState, subject: Entity): Entity {
+  const keys = state.keysOf(subject.name).map((sha256) => {
+    const { id = null, expires } = state.get('key', sha256)?.body ?? {}
+    return expires === undefined ? { id } : { id, expires }
+  })
+  // By their ids: the order of hashes says something of them.
+  const inOrder = keys.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1))
+  return keys.length === 0 ? subject : { ...subject, body: { ...subject.body, keys: inOrder } }
+}
+
 /**
- * The state with every key and token, but without the hashes that may not be seen. Such a file is refused where it is
- * applied, since each of them needs one: so it cannot take keys and tokens away.
+ * The state as the caller may see it: of all subjects only the one that is named, and every key and token, but without the
+ * hashes that may not be seen. Such a file is rejected where it is applied, since each of them needs one: so it cannot take
+ * keys and tokens away.
  */
-function withoutHashes(source: PolicySource, { ofKeys, ofTokens }: ShownHashes): PolicySource {
-  const withBareKeys = (subject: Entity): Entity => {
-    const keys = source.keysOf(subject.name).flatMap((sha256) => {
-      const { id = null, expires } = source.get('key', sha256)?.body ?? {}
-      return [expires === undefined ? { id } : { id, expires }]
-    })
-    // By their ids: the order of hashes says something of them.
-    const inOrder = keys.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1))
-    return keys.length === 0 ? subject : { ...subject, body: { ...subject.body, keys: inOrder } }
+function shownOf(state: PolicyState, subject: string | undefined, { ofKeys, ofTokens }: ShownHashes): PolicySource {
+  const shown = (entity: Entity): Entity => {
+    const { sha256: _, ...bare } = entity.body
+    if (entity.kind === 'token' && !ofTokens) return { ...entity, body: bare }
+    return entity.kind === 'subject' && !ofKeys ? withBareKeys(state, entity) : entity
   }
   return {
-    get: (kind, name) => source.get(kind, name),
-    keysOf: (subject) => (ofKeys ? source.keysOf(subject) : []),
+    get: (kind, name) => state.get(kind, name),
+    keysOf: (name) => (ofKeys ? state.keysOf(name) : []),
     *list(kind) {
-      for (const entity of source.list(kind)) {
-        const { sha256: _, ...bare } = entity.body
-        if (kind === 'token' && !ofTokens) yield { ...entity, body: bare }
-        else yield kind === 'subject' && !ofKeys ? withBareKeys(entity) : entity
-      }
+      const one = kind === 'subject' && subject !== undefined
+      const entities = one ? [state.get(kind, subject)] : state.list(kind)
+      for (const entity of entities) if (entity !== undefined) yield shown(entity)
     },
   }
 }
 
-const hint =
-  '# sha256 of keys is left out without the scope keys, sha256 of tokens without admin: this file cannot be applied.\n'
-
-function* withHint(pieces: Iterable<string>): Iterable<string> {
-  yield hint
-  yield* pieces
-}
-
 /**
- * The policy as a file that says the same. Piece by piece, so that a million subjects need no second copy; a change
- * that comes while it is read may be in it. `subject`: of all subjects only this one. Hashes that may not be seen are
- * left out.
+ * Yields the policy as a policy file, piece by piece, so that a million subjects need no second copy; a change that comes
+ * while it is read may be in it. With `subject` it has of all subjects only this one. Hashes that the caller may not see
+ * are left out.
  */
 export function exportPolicy(
   state: PolicyState,
   as: 'json' | 'yaml',
   { subject, hashes }: { readonly subject: string | undefined; readonly hashes: ShownHashes },
 ): Iterable<string> {
-  const of = subject === undefined ? state : onlyOf(state, subject)
   const isWhole = hashes.ofKeys && hashes.ofTokens
-  const source = isWhole ? of : withoutHashes(of, hashes)
-  if (as === 'json') return jsonPieces(source)
-  return isWhole ? yamlPieces(source) : withHint(yamlPieces(source))
+  const source = isWhole && subject === undefined ? state : shownOf(state, subject, hashes)
+  return as === 'json' ? jsonPieces(source) : yamlPieces(source, isWhole)
 }

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Span } from '@weir/clickhouse/audit/span.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.ts'
-import { findKafka, withClickhouse, withQuotaServers } from '../audit/open-servers.ts'
 import { repair } from '../audit/repair.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
+import { findKafka, withClickhouse, withQuotaServers } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
 interface AuditOptions extends PolicyOptions {

@@ -5,10 +5,10 @@ import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { describePartition } from '../audit/describe-partition.ts'
 import { type DeadLetterTopic, deadLetterTopics, type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
-import { findKafka, withClickhouse } from '../audit/open-servers.ts'
 import { readDeadLetters } from '../audit/read-dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
 import type { CommandContext } from '../command-context.ts'
+import { findKafka, withClickhouse } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
 interface DlqOptions {

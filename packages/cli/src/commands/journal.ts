@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { drainDead } from '@weir/journal/drain-dead.ts'
 import { inspectJournals, type JournalReport } from '@weir/journal/inspect.ts'
-import { findKafka } from '../audit/open-servers.ts'
 import type { CommandContext } from '../command-context.ts'
+import { findKafka } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
 export interface JournalCommandOptions {

@@ -5,7 +5,7 @@ import { consoleAnswer, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { reportLimits } from '../limits/limit-report.ts'
 import { limitTable } from '../limits/limit-table.ts'
-import { withLimitAdmin } from '../limits/open-limit-admin.ts'
+import { withLimitAdmin } from '../open-servers.ts'
 
 /** How the limits of a subject stand. Changes nothing. */
 export async function peekLimits(options: LimitOptions, context: CommandContext): Promise<void> {

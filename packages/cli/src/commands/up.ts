@@ -2,7 +2,6 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { CommandContext } from '../command-context.ts'
-import { hasDocker } from '../docker.ts'
 import { findClickhouse } from '../find-clickhouse.ts'
 import { kafkaFrom } from '../kafka-from.ts'
 import { readPolicyFile } from '../read-input-file.ts'
@@ -51,7 +50,7 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
   requireEnvironment(environment)
-  requirePrograms(environment, () => hasDocker(environment))
+  requirePrograms(environment)
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))

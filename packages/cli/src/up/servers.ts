@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
@@ -57,15 +58,24 @@ export function unusedServerPorts(environment: Environment): PortName[] {
   return choices.filter((one) => isGiven(environment, one)).flatMap(({ ports }) => ports)
 }
 
+/** A hanging daemon must not hold up a message about a missing program. */
+const dockerMs = 3_000
+
+/** Whether a Docker engine answers. */
+function hasDocker(environment: Environment): boolean {
+  const env = { ...environment } as NodeJS.ProcessEnv
+  return spawnSync('docker', ['info'], { stdio: 'ignore', timeout: dockerMs, env }).status === 0
+}
+
 /**
  * Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker.
  */
-export function requirePrograms(environment: Environment, dockerRuns: () => boolean): void {
+export function requirePrograms(environment: Environment): void {
   const problems = ours(environment).flatMap(({ server }) => {
     const missing = missingPrograms(server.needs, environment.PATH)
     if (missing.length === 0) return []
     const lines = missing.map(({ program, install }) => `${server.name} needs ${program}: ${install}`)
-    if (dockerRuns()) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
+    if (hasDocker(environment)) lines.push(`or in Docker: ${server.docker.command} && export ${server.docker.env}`)
     return lines
   })
   if (problems.length > 0) throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n  ${problems.join('\n  ')}`)

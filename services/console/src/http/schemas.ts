@@ -125,6 +125,3 @@ export const origin = {
   enum: ['file', 'admin'],
   description: 'who has made it: weir apply, or this API',
 }
-
-/** Beside a change's answer. */
-export const changeHeader = 'weir-change'
