@@ -3,8 +3,8 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
-import { layerStore } from '@weir/redis/layers/all-layers.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { Redis } from 'ioredis'
 import { buildLimit } from '../support/builders/limit.ts'
 import { startServer } from '../support/servers/start-server.ts'
@@ -20,7 +20,7 @@ const leases = [0, 10, 100, 1_000] as const
 /** One limit that every request meets, as `by: [global]` is, through all layers that stand before Redis in the ingress. */
 function contestants(redis: Redis): Contestant[] {
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 }
-  const store = layerStore(createRedisLimitStore({ redis, ...common }), { ...common, processes: () => 1 })
+  const store = new LayeredStore(new RedisLimitStore({ redis, ...common }), { ...common, processes: () => 1 })
   return leases.flatMap((lease) => {
     const label = lease === 0 ? 'without a lease' : `lease ${lease}`
     const sizes = { size: sizeMax, capacity: sizeMax, span: { kind: 'window', ms: windowMs } } as const

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
@@ -102,7 +102,7 @@ test('a script that Redis forgot is sent again, and every request still gets its
   const server = await startServer(redisServer)
   onTestFinished(() => server.close())
   const redis = await openLimiterRedis(server.address)
-  const store = createRedisLimitStore({
+  const store = new RedisLimitStore({
     redis,
     clock: systemClock,
     periodBoundaries: createBoundaryCache(),

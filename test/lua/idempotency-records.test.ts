@@ -6,7 +6,7 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -29,7 +29,7 @@ async function openProcess() {
   const redis = await openLimiterRedis(server.address)
   const clock = { nowMs: Date.now }
   const deadlineMs = 2_000
-  const store = createRedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() })
+  const store = new RedisLimitStore({ redis, clock, deadlineMs, periodBoundaries: createBoundaryCache() })
   onTestFinished(() => store.close())
   const policy = createLivePolicy(requirePolicy(policyText, 'weir.yaml'))
   const log = createMemoryDecisionLog()

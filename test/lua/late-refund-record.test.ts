@@ -8,9 +8,9 @@ import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createAnonymousFilter } from '@weir/redis/layers/address-cardinality-limit.ts'
-import { layerStore } from '@weir/redis/layers/all-layers.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
+import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { startServer } from '../support/servers/start-server.ts'
@@ -32,7 +32,7 @@ async function open(identity: string, around: Around) {
     `{ version: 1, identity: ${identity}, plans: { free: { limits: [${name}] } }, subjects: { acme: { plan: free } }, limits: { ${name}: { algorithm: fixed_window, size: 50, period: month, onUnavailable: deny } } }`,
     'weir.yaml',
   )
-  const store = createRedisLimitStore({ redis, ...common })
+  const store = new RedisLimitStore({ redis, ...common })
   const log = createMemoryDecisionLog()
   const logger = createLogger('test', 'silent')
   const { api, proxy } = await buildApps(
@@ -54,7 +54,7 @@ async function open(identity: string, around: Around) {
 }
 
 test('a charge of somebody who was turned away is given back when its late reply comes, and the record is corrected', async () => {
-  const { server, log, api } = await open('{}', (store) => layerStore(store, { ...common, processes: () => 1 }))
+  const { server, log, api } = await open('{}', (store) => new LayeredStore(store, { ...common, processes: () => 1 }))
   const check = async (peek: boolean) => {
     const headers = { authorization: 'Bearer root', 'content-type': 'application/json' }
     const payload = { subject: 'acme', cost: 7, peek }
@@ -77,8 +77,9 @@ test('a charge of somebody who was turned away is given back when its late reply
 
 test('so is one of an anonymous address that was counted together with others', async () => {
   const identity = '{ anonymous: free, trustedProxies: [127.0.0.1/32] }'
-  const { server, log, proxy } = await open(identity, (store) =>
-    createAnonymousFilter(store, { newPerSecondMax: 1, monotonicMs: () => 0 }),
+  const { server, log, proxy } = await open(
+    identity,
+    (store) => new AddressCardinalityLimit(store, { newPerSecondMax: 1, monotonicMs: () => 0 }),
   )
   const ask = async (from: string) =>
     (await proxy.inject({ url: '/', headers: { 'x-forwarded-for': from } })).statusCode

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createDenyCache } from '@weir/redis/layers/deny-cache.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { DenyCache } from '@weir/redis/layers/deny-cache.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
@@ -20,13 +20,13 @@ beforeAll(async () => {
 async function open() {
   const redis = await openLimiterRedis(server.address)
   const periodBoundaries = createBoundaryCache()
-  const inner = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 5_000 })
+  const inner = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 5_000 })
   onTestFinished(() => inner.close())
   let nowMs = 0
   const pass = (ms: number) => {
     nowMs += ms
   }
-  return { redis, inner, store: createDenyCache(inner, { monotonicMs: () => nowMs }), pass }
+  return { redis, inner, store: new DenyCache(inner, { monotonicMs: () => nowMs }), pass }
 }
 
 /** Scripts that Redis ran. */

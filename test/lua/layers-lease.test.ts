@@ -3,12 +3,8 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createLeasing, type Leasing } from '@weir/redis/layers/lease.ts'
-import {
-  createRedisLimitStore,
-  type RedisLimitStore,
-  type RedisLimitStoreOptions,
-} from '@weir/redis/redis-limit-store.ts'
+import { Leasing } from '@weir/redis/layers/lease.ts'
+import { RedisLimitStore, type RedisLimitStoreOptions } from '@weir/redis/redis-limit-store.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -22,9 +18,9 @@ async function openProcesses(options: Partial<RedisLimitStoreOptions> = { now: (
   const open = async (): Promise<{ inner: RedisLimitStore; store: Leasing }> => {
     const redis = await openLimiterRedis(inject('redisUrl'))
     const periodBoundaries = createBoundaryCache()
-    const inner = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, ...options })
+    const inner = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, ...options })
     onTestFinished(() => inner.close())
-    return { inner, store: createLeasing(inner, options.deadlineMs === undefined ? {} : options) }
+    return { inner, store: new Leasing(inner, options.deadlineMs === undefined ? {} : options) }
   }
   const processes = [await open(), await open(), await open(), await open()] as const
   return { first: processes[0], stores: processes.map(({ store }) => store) }

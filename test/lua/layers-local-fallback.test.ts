@@ -3,8 +3,8 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createLocalFallback } from '@weir/redis/layers/local-fallback.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { LocalFallback } from '@weir/redis/layers/local-fallback.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { type RunningServer, startServer } from '../support/servers/start-server.ts'
@@ -24,9 +24,9 @@ const soon = { timeout: 10_000, interval: 20 }
 async function openProcess(): Promise<LimitStore> {
   const redis = await openLimiterRedis(server.address)
   const periodBoundaries = createBoundaryCache()
-  const inner = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries })
+  const inner = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries })
   onTestFinished(() => inner.close())
-  return createLocalFallback(inner, { clock: systemClock, periodBoundaries, processes: () => processes })
+  return new LocalFallback(inner, { clock: systemClock, periodBoundaries, processes: () => processes })
 }
 
 const probe = () =>

@@ -5,7 +5,7 @@ import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
@@ -22,7 +22,7 @@ async function open(markersMax: number) {
   const clock = { ms: 1_790_000_030_000 }
   const now = () => clock.ms
   const common = { redis, clock: { nowMs: now }, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000, now }
-  const stores = [createRedisLimitStore({ ...common, markersMax }), createRedisLimitStore({ ...common, markersMax })]
+  const stores = [new RedisLimitStore({ ...common, markersMax }), new RedisLimitStore({ ...common, markersMax })]
   const [store, other] = stores
   if (store === undefined || other === undefined) throw new Error('two stores were made')
   onTestFinished(() => stores.forEach((one) => void one.close()))

@@ -4,7 +4,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import type { Outcome } from '@weir/core/limits/script-codec.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { describe, expect, inject, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { createRedisEngine, type RedisEngine } from '../support/decide-engines.ts'
@@ -77,13 +77,14 @@ describe('GET, then SET', () => {
     'Weir: of 100 at once on four connections exactly the size is admitted: %s',
     async (algorithm) => {
       const connections = await Promise.all(Array.from({ length: 4 }, openRedis))
-      const stores = connections.map((redis) =>
-        createRedisLimitStore({
-          redis,
-          clock: systemClock,
-          periodBoundaries: createBoundaryCache(),
-          deadlineMs: 10_000,
-        }),
+      const stores = connections.map(
+        (redis) =>
+          new RedisLimitStore({
+            redis,
+            clock: systemClock,
+            periodBoundaries: createBoundaryCache(),
+            deadlineMs: 10_000,
+          }),
       )
       const limits = [buildLimit({ algorithm, size: 7, span: { kind: 'window', ms: 86_400_000 } })]
       const request = buildLimitRequest({ scope: buildScope({ subject: randomUUID() }), limits })

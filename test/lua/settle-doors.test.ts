@@ -15,8 +15,8 @@ import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { layerStore } from '@weir/redis/layers/all-layers.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -63,8 +63,13 @@ async function open() {
   const periodBoundaries = createBoundaryCache()
   const port = (upstream.address() as AddressInfo).port
   const startProcess = async (owner: string, graceMs = 60_000) => {
-    const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 20_000 })
-    const layers = layerStore(store, { clock: systemClock, periodBoundaries, processes: () => 1, deadlineMs: 20_000 })
+    const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 20_000 })
+    const layers = new LayeredStore(store, {
+      clock: systemClock,
+      periodBoundaries,
+      processes: () => 1,
+      deadlineMs: 20_000,
+    })
     const apps = await buildApps(
       {
         policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),

@@ -4,7 +4,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
@@ -20,7 +20,7 @@ async function open() {
   const clock = { ms: 1_790_000_000_000 - (1_790_000_000_000 % dayMs) + 30_000 }
   const now = () => clock.ms
   const periodBoundaries = createBoundaryCache()
-  const store = createRedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now })
+  const store = new RedisLimitStore({ redis, clock: { nowMs: now }, periodBoundaries, deadlineMs: 20_000, now })
   onTestFinished(() => store.close())
   const subject = `settled-${randomUUID()}`
   const ask = (overrides: Partial<LimitRequest>, settle: Partial<Reservation> = {}) => {

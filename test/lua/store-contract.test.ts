@@ -1,12 +1,12 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createAnonymousFilter } from '@weir/redis/layers/address-cardinality-limit.ts'
-import { createDenyCache } from '@weir/redis/layers/deny-cache.ts'
-import { createLeasing } from '@weir/redis/layers/lease.ts'
-import { createLocalFallback } from '@weir/redis/layers/local-fallback.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
+import { DenyCache } from '@weir/redis/layers/deny-cache.ts'
+import { Leasing } from '@weir/redis/layers/lease.ts'
+import { LocalFallback } from '@weir/redis/layers/local-fallback.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { inject } from 'vitest'
 import { limitStoreContract } from '../support/limit-store-contract.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
@@ -27,20 +27,20 @@ type TestClock = ReturnType<typeof openClock>['clock']
 async function openRedisStore(clock: TestClock): Promise<LimitStore> {
   const redis = await openLimiterRedis(inject('redisUrl'))
   const periodBoundaries = createBoundaryCache()
-  return createRedisLimitStore({ redis, clock, periodBoundaries, deadlineMs: 10_000, now: clock.nowMs })
+  return new RedisLimitStore({ redis, clock, periodBoundaries, deadlineMs: 10_000, now: clock.nowMs })
 }
 
 async function openMemoryStore(clock: TestClock): Promise<LimitStore> {
-  return createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  return new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
 }
 
 /** Everything that stands between the doors and a store, in the order of the ingress. */
 function surround(store: LimitStore, clock: TestClock): LimitStore {
   const monotonicMs = clock.nowMs
   const periodBoundaries = createBoundaryCache()
-  const withFallback = createLocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
-  const leasing = createLeasing(withFallback, { monotonicMs })
-  return createAnonymousFilter(createDenyCache(leasing, { monotonicMs }), { monotonicMs })
+  const withFallback = new LocalFallback(store, { clock, periodBoundaries, processes: () => 1 })
+  const leasing = new Leasing(withFallback, { monotonicMs })
+  return new AddressCardinalityLimit(new DenyCache(leasing, { monotonicMs }), { monotonicMs })
 }
 
 for (const [name, open] of [

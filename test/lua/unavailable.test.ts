@@ -5,7 +5,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest } from '../support/builders/limit.ts'
@@ -27,7 +27,7 @@ const recoveryMs = { timeout: 10_000, interval: 20 }
 async function openStore(waitMs = deadlineMs): Promise<{ redis: Redis; store: RedisLimitStore }> {
   const redis = await openLimiterRedis(server.address)
   const periodBoundaries = createBoundaryCache()
-  const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: waitMs })
+  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: waitMs })
   onTestFinished(() => store.close())
   await untilServed(store)
   return { redis, store }

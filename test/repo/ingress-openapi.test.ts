@@ -10,7 +10,7 @@ import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it } from 'vitest'
 import { type Answer, type AnswerCheck, createAnswerChecks, type OpenApiDocument } from '../support/openapi-answers.ts'
@@ -38,7 +38,7 @@ async function open(dialect: RateLimitDialect) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
-  const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const store = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const pauses: Pauses = { pause: store.pause.bind(store) }
   const settled: { result: SettlementResult } = { result: { kind: 'unknown' } }
   const apps = await buildApps(

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeEach, expect, inject, onTestFinished, test } from 'vitest'
 import { openLimiterRedis } from '../support/test-redis.ts'
 import { runWeir } from '../support/weir-up.ts'
@@ -40,7 +40,7 @@ async function use(times: number, method: string, ip: string): Promise<(string |
   const [subject, route] = [policy.subjects.get(acme), policy.routes[0]]
   if (subject === undefined || route === undefined) throw new Error('the policy has neither')
   const redis = await openLimiterRedis(inject('redisUrl'))
-  const store = createRedisLimitStore({
+  const store = new RedisLimitStore({
     ...{ redis, clock: { nowMs: () => Date.now() }, periodBoundaries: createBoundaryCache() },
     deadlineMs: 5_000,
   })

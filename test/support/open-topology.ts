@@ -1,7 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
 import { expect, onTestFinished, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
@@ -13,7 +13,7 @@ export async function openTopology(
   options: { readonly tls?: RedisTlsFiles; readonly onError?: (error: Error) => void } = {},
 ): Promise<RedisLimitStore> {
   const redis = connectLimiter(url, { onError: () => undefined, ...options })
-  const store = createRedisLimitStore({
+  const store = new RedisLimitStore({
     redis,
     clock: systemClock,
     periodBoundaries: createBoundaryCache(),

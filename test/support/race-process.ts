@@ -3,7 +3,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 
 /** What one process of a race is told as its only argument. */
 export interface RaceTask {
@@ -39,7 +39,7 @@ const decisions = await Promise.all(
   Array.from({ length: task.connections }, async () => {
     const redis = connectRedis(task.redisUrl, { role: 'limiter', onError: () => {} })
     await new Promise((resolve) => redis.once('ready', resolve))
-    const store = createRedisLimitStore({
+    const store = new RedisLimitStore({
       redis,
       clock: systemClock,
       periodBoundaries: createBoundaryCache(),

@@ -1,6 +1,6 @@
 import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
-import type { Limit } from '@weir/core/limits/limit.ts'
+import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
@@ -10,24 +10,24 @@ import { joinParts, type Part, type PartDecision, partCharge } from './join-part
 import { keySlot } from './key-slot.ts'
 import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
 
-/** Lanes with something under way; each is dropped when it has nothing more to do. A second's worth of busy subjects. */
-const lanesMax = 4_096
+/** Batchers with requests in flight; an idle one is dropped. As many as a second brings busy subjects. */
+const batchersMax = 4_096
 
-const countsBySubject = ({ by }: Limit) => by.some(({ kind }) => kind === 'subject' || kind === 'key')
+const countsBySubject = ({ by }: Limit) => isOfOneSubject(by)
 
 /**
- * Decides in a Cluster, where one call can only see one slot. There is a lane for each slot in use. All limits of a subject
- * are in one slot, so most requests are one call, as without a Cluster.
+ * Decides in a Cluster, where one call sees one slot. Each slot in use has a batcher. All limits of a subject are in one slot, so most
+ * requests take one call, as without a Cluster.
  *
- * A request whose limits lie in several slots: the other slots are looked at first; if none of them refuses, the subject's is
- * charged, and then theirs. A refusal there, by a request that came between, gives back what was charged. With an
- * idempotency key the subject's slot goes last, because its marker says that everything was charged. All of that within one
- * deadline; where one slot's server is gone, the request is decided without Redis.
+ * If the limits of a request are in several slots, the other slots are peeked at first. If none of them denies, the subject's slot is
+ * charged, and then the others. If one of them denies now, because another request came between, the charges are refunded. With
+ * an idempotency key the subject's slot goes last, because its marker says that everything was charged. All of that happens within
+ * one deadline; if the server of a slot is down, the request is decided without Redis.
  */
 export class ClusterBatcher {
   readonly #servers: ClusterServers
   readonly #options: BatcherOptions
-  readonly #lanes = new Map<number, DecisionBatcher>()
+  readonly #batchers = new Map<number, DecisionBatcher>()
   /** What a decision over several slots was charged by each of them, for its refund: their clocks differ. */
   readonly #chargesOf = new WeakMap<Charge, readonly PartDecision[]>()
   #isClosed = false
@@ -53,36 +53,29 @@ export class ClusterBatcher {
 
   close(): void {
     this.#isClosed = true
-    for (const lane of this.#lanes.values()) lane.close()
+    for (const batcher of this.#batchers.values()) batcher.close()
   }
 
-  #laneOf(slot: number): DecisionBatcher | undefined {
-    const known = this.#lanes.get(slot)
+  #batcherOf(slot: number): DecisionBatcher | undefined {
+    const known = this.#batchers.get(slot)
     if (known !== undefined) return known
-    if (this.#isClosed || this.#lanes.size >= lanesMax) return undefined
-    const lane: DecisionBatcher = new DecisionBatcher(new SlotTarget(this.#servers, slot), this.#options, () => {
-      if (this.#lanes.get(slot) === lane) this.#lanes.delete(slot)
+    if (this.#isClosed || this.#batchers.size >= batchersMax) return undefined
+    const batcher: DecisionBatcher = new DecisionBatcher(new SlotTarget(this.#servers, slot), this.#options, () => {
+      if (this.#batchers.get(slot) === batcher) this.#batchers.delete(slot)
     })
-    this.#lanes.set(slot, lane)
-    return lane
+    this.#batchers.set(slot, batcher)
+    return batcher
   }
 
   #decidePart({ slot, request }: Part, arrivedMs: number): Promise<Decision> {
-    return new Promise((resolve, reject) => {
-      const lane = this.#laneOf(slot)
-      if (lane !== undefined)
-        return lane.add({ kind: 'decide', request, arrivedMs, isIsolated: false, resolve, reject })
-      this.#options.counts.unavailable += 1
-      resolve(unavailableDecision(request, 'no'))
-    })
+    const batcher = this.#batcherOf(slot)
+    if (batcher !== undefined) return batcher.decide(request, arrivedMs)
+    this.#options.counts.unavailable += 1
+    return Promise.resolve(unavailableDecision(request, 'no'))
   }
 
   #refundPart({ slot, request }: Part, charge: Charge, arrivedMs: number): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const lane = this.#laneOf(slot)
-      if (lane === undefined) return resolve(false)
-      lane.add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject })
-    })
+    return this.#batcherOf(slot)?.refund(request, charge, arrivedMs) ?? Promise.resolve(false)
   }
 
   async #decideAcross(request: LimitRequest, parts: readonly Part[], arrivedMs: number): Promise<Decision> {
@@ -124,11 +117,7 @@ export class ClusterBatcher {
     const startedMs = performance.now()
     const refunds = Promise.all(charged.map(({ part, decision }) => this.#refundPart(part, decision, startedMs)))
     const leftMs = arrivedMs + this.#options.deadlineMs - startedMs
-    const refunded = await withTimeout(
-      refunds.catch(() => undefined),
-      leftMs,
-      undefined,
-    )
+    const refunded = await withTimeout(refunds, leftMs, undefined).catch(() => undefined)
     const isBack = (isRefunded: boolean, at: number) => isRefunded || charged[at]?.part.request.limits.length === 0
     const areAllBack = refunded?.every(isBack) === true
     const outcome: Charged =

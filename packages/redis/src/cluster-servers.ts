@@ -22,13 +22,14 @@ export class ClusterServers {
     this.#deadlineMs = deadlineMs
   }
 
-  get all(): readonly ScriptServer[] {
-    return [...this.#servers.values()]
+  /** The masters, as far as they are known. */
+  get masters(): readonly ScriptServer[] {
+    return this.connection.masters.map((redis) => this.of(redis))
   }
 
   /** How often breakers opened, those of servers that are no longer part of the Cluster included. */
   get opened(): number {
-    return this.all.reduce((sum, { breaker }) => sum + breaker.opened, this.#openedBefore)
+    return [...this.#servers.values()].reduce((sum, { circuit }) => sum + circuit.opened, this.#openedBefore)
   }
 
   of(redis: Redis): ScriptServer {
@@ -37,14 +38,14 @@ export class ClusterServers {
     const server = new ScriptServer(redis, this.#deadlineMs)
     this.#servers.set(redis, server)
     redis.once('end', () => {
-      this.#openedBefore += server.breaker.opened
+      this.#openedBefore += server.circuit.opened
       this.#servers.delete(redis)
     })
     return server
   }
 
   close(): void {
-    for (const server of this.all) server.close()
+    for (const server of this.#servers.values()) server.close()
   }
 }
 

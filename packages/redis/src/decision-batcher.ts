@@ -14,39 +14,38 @@ import type { StoreCounts } from './limit-store-counters.ts'
 import { readScriptError } from './script-error.ts'
 import type { CallTarget } from './script-server.ts'
 
-interface TaskTimes {
-  /** On the monotonic clock; from here the deadline counts. */
+interface AnyTask {
+  readonly request: LimitRequest
+  /** On the monotonic clock; the deadline counts from here. */
   readonly arrivedMs: number
-  /** A call with others failed for what one of them asks, or for what others ask: it goes in a call of its own, once. */
+  /** Its batch failed because of one of the requests: each of them then goes in a call of its own, once. */
   isIsolated: boolean
   readonly reject: (error: Error) => void
 }
 
-export interface DecideTask extends TaskTimes {
+interface DecideTask extends AnyTask {
   readonly kind: 'decide'
-  readonly request: LimitRequest
   readonly resolve: (decision: Decision) => void
   /** Set when the request was denied at its deadline: settles `Decision.lateRefund`. */
-  onLateRefund?: () => void
+  onLateRefund: (() => void) | undefined
 }
 
-export interface RefundTask extends TaskTimes {
+interface RefundTask extends AnyTask {
   readonly kind: 'refund'
-  readonly request: LimitRequest
   readonly charge: Charge
   readonly resolve: (isRefunded: boolean) => void
 }
 
-export type Task = DecideTask | RefundTask
+type Task = DecideTask | RefundTask
 
-/** What all lanes of a store share. */
+/** What all batchers of a store share. */
 export interface BatcherOptions {
   readonly deadlineMs: number
   readonly counts: StoreCounts
   readonly parts: () => CallParts
 }
 
-/** One call under way. `isTimedOut`: its requests were answered without it, because it took too long. */
+/** One call in flight. `isTimedOut`: its requests were answered at the deadline, without it. */
 interface Call {
   readonly tasks: readonly Task[]
   isTimedOut: boolean
@@ -54,19 +53,20 @@ interface Call {
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const waitingMax = 1_024
-/** One call is given up at a time, so no more than its requests can be owed; those of a second go without. */
-const owedMax = 2 * requestsPerCallMax
+/** One call times out at a time, so no more refunds than its requests are pending; those of a third call are lost. */
+const pendingRefundsMax = 2 * requestsPerCallMax
 
 /**
- * Gathers requests into calls of decide.lua. One call is under way at a time; what arrives meanwhile goes with the next, so
- * calls grow with the load.
+ * Batches requests into calls of decide.lua. One call is in flight at a time, and the requests that arrive meanwhile are the next
+ * batch, so batches grow with the load.
  *
- * Idle: the first arrival schedules a call for the end of this turn of the event loop.
- * Under way: arrivals wait. No request waits longer than the deadline, the call's oldest decides.
- * Gone: the call's requests and all that wait were answered as unavailable, and arrivals are at once, until the target is back.
+ * - Idle: the first arrival schedules a call for the end of this tick of the event loop.
+ * - In flight: arrivals wait. The deadline of the oldest request of a call is the deadline of the call.
+ * - Down: the requests of the call and all that wait were answered as unavailable. So are arrivals, immediately, until the target
+ *   is available again.
  *
- * Nothing is ever sent twice that may have been run. What a call that was given up charged all the same is given back, once,
- * if its client was turned away: with the first call after the target is back.
+ * A request that Redis may have run is never sent again. If a call that timed out charged a request that was denied at the
+ * deadline, the charge is refunded, once, with the first call after the target is available again.
  */
 export class DecisionBatcher {
   readonly #target: CallTarget
@@ -74,7 +74,7 @@ export class DecisionBatcher {
   readonly #counts: StoreCounts
   readonly #onIdle: () => void
   #waiting: Task[] = []
-  #owed: RefundTask[] = []
+  #pendingRefunds: RefundTask[] = []
   #call: Call | undefined
   #isScheduled = false
   #isClosed = false
@@ -86,7 +86,35 @@ export class DecisionBatcher {
     this.#onIdle = onIdle
   }
 
-  add(task: Task): void {
+  decide(request: LimitRequest, arrivedMs: number): Promise<Decision> {
+    return new Promise((resolve, reject) =>
+      this.#add({
+        kind: 'decide',
+        request,
+        arrivedMs,
+        isIsolated: false,
+        resolve,
+        reject,
+        onLateRefund: undefined,
+      }),
+    )
+  }
+
+  /** Resolves to whether anything was refunded. */
+  refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<boolean> {
+    return new Promise((resolve, reject) =>
+      this.#add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject }),
+    )
+  }
+
+  /** Answers the waiting requests as unavailable, and all that arrive later. */
+  close(): void {
+    this.#isClosed = true
+    this.#pendingRefunds = []
+    this.#answerWaiting()
+  }
+
+  #add(task: Task): void {
     if (this.#isClosed || this.#target.isDown || this.#waiting.length >= waitingMax) {
       this.#answer(task, 'no')
       this.#goOn()
@@ -96,18 +124,11 @@ export class DecisionBatcher {
     this.#schedule()
   }
 
-  /** Answers what waits as unavailable, and whatever comes later. */
-  close(): void {
-    this.#isClosed = true
-    this.#owed = []
-    this.#answerWaiting()
-  }
-
   get #isIdle(): boolean {
-    return this.#call === undefined && this.#waiting.length === 0 && this.#owed.length === 0
+    return this.#call === undefined && this.#waiting.length === 0 && this.#pendingRefunds.length === 0
   }
 
-  /** The call starts when everything that this turn of the event loop read has arrived. */
+  /** The call starts when everything that this tick of the event loop read has arrived. */
   #schedule(): void {
     if (this.#isScheduled || this.#call !== undefined || this.#waiting.length === 0) return
     this.#isScheduled = true
@@ -117,8 +138,8 @@ export class DecisionBatcher {
     })
   }
 
-  /** The next call's requests: those that wait longest, or the first alone. */
-  #take(): Task[] {
+  /** Takes the next batch: the requests that wait longest, or the first alone. */
+  #takeBatch(): Task[] {
     const max = Math.min(this.#waiting.length, requestsPerCallMax)
     let count = 0
     while (count < max && this.#waiting[count]?.isIsolated === false) count += 1
@@ -127,10 +148,15 @@ export class DecisionBatcher {
 
   #start(): void {
     if (this.#call !== undefined) return
-    const tasks = this.#take()
+    const tasks = this.#takeBatch()
     const [oldest] = tasks
     const leftMs = oldest === undefined ? 0 : oldest.arrivedMs + this.#options.deadlineMs - performance.now()
-    const encoded = leftMs > 0 && !this.#target.isDown ? this.#encode(tasks) : this.#answerAll(tasks, 'no')
+    if (leftMs <= 0 || this.#target.isDown) {
+      this.#answerAll(tasks, 'no')
+      this.#goOn()
+      return
+    }
+    const encoded = this.#encode(tasks)
     if (encoded === undefined) {
       this.#goOn()
       return
@@ -138,8 +164,8 @@ export class DecisionBatcher {
     const call: Call = { tasks, isTimedOut: false }
     this.#call = call
     this.#counts.calls += 1
-    // A turn that took longer than the deadline must not beat a reply that is already here: it is read before setImmediate.
-    const timer = setTimeout(() => setImmediate(() => this.#giveUp(call)), Math.ceil(leftMs))
+    // A tick that took longer than the deadline must not beat a reply that has arrived: the reply is read before setImmediate.
+    const timer = setTimeout(() => setImmediate(() => this.#timeOut(call)), Math.ceil(leftMs))
     this.#target
       .send(encoded, () => call.isTimedOut)
       .then(
@@ -148,7 +174,7 @@ export class DecisionBatcher {
       )
   }
 
-  /** Undefined when a request made that impossible. */
+  /** Undefined if one of the requests cannot be encoded. */
   #encode(tasks: readonly Task[]): ScriptCall | undefined {
     try {
       return encodeCall(tasks, this.#options.parts())
@@ -187,17 +213,16 @@ export class DecisionBatcher {
   #settleAll(call: Call, outcomes: readonly Outcome[]): void {
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
-      if (outcome === undefined) task.reject(new Error('decide.lua left a request out'))
-      else if ('malformed' in outcome) this.#settleMalformed(task, outcome.malformed)
-      else if ('refunded' in outcome) settleRefund(task, outcome.refunded)
-      else if (task.kind === 'decide') {
+      if (task.kind === 'decide' && outcome !== undefined && 'allowed' in outcome) {
         this.#counts.decisions += 1
         task.resolve(outcome)
-      } else task.reject(new Error('decide.lua decided what was to be given back'))
+      } else if (task.kind === 'refund' && outcome !== undefined && 'refunded' in outcome)
+        task.resolve(outcome.refunded)
+      else this.#settleMalformed(task, outcome !== undefined && 'malformed' in outcome ? outcome.malformed : 'shape')
     }
   }
 
-  /** Two requests of the call may hold a key to different definitions, as a change of policy brings: the second goes again. */
+  /** Two requests of a call may name a key with different definitions, as a change of policy brings: the second is sent again. */
   #settleMalformed(task: Task, malformed: string): void {
     if (malformed !== 'definition' || task.isIsolated) {
       task.reject(new Error(`decide.lua found the request's ${malformed} wrong`))
@@ -207,7 +232,7 @@ export class DecisionBatcher {
     this.#waiting.unshift(task)
   }
 
-  /** The clients were answered long ago; whoever was turned away and yet charged is owed the charge. */
+  /** The clients were answered at the deadline. A request that was denied then, and charged now, gets a refund. */
   #settleLate(call: Call, outcomes: readonly Outcome[]): void {
     this.#counts.lateReplies += 1
     this.#target.onLateReply()
@@ -215,13 +240,13 @@ export class DecisionBatcher {
       const outcome = outcomes[at]
       if (task.kind === 'refund' || outcome === undefined || !('charged' in outcome)) continue
       const { request, onLateRefund } = task
-      if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#owe(request, outcome, onLateRefund)
+      if (outcome.charged === 'yes' && onLateRefund !== undefined) this.#queueRefund(request, outcome, onLateRefund)
     }
-    if (this.#owed.length > 0) this.#target.onceAvailable(() => this.#payBack())
+    if (this.#pendingRefunds.length > 0) this.#target.onceAvailable(() => this.#flushRefunds())
   }
 
-  #owe(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
-    if (this.#isClosed || this.#owed.length >= owedMax) {
+  #queueRefund(request: LimitRequest, charge: Charge, onLateRefund: () => void): void {
+    if (this.#isClosed || this.#pendingRefunds.length >= pendingRefundsMax) {
       this.#counts.lateRefundsLost += 1
       return
     }
@@ -232,13 +257,13 @@ export class DecisionBatcher {
       } else this.#counts.lateRefundsLost += 1
     }
     const reject = () => resolve(false)
-    this.#owed.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
+    this.#pendingRefunds.push({ kind: 'refund', request, charge, arrivedMs: 0, isIsolated: false, resolve, reject })
   }
 
-  #payBack(): void {
+  #flushRefunds(): void {
     const arrivedMs = performance.now()
-    this.#waiting.unshift(...this.#owed.map((task) => ({ ...task, arrivedMs })))
-    this.#owed = []
+    this.#waiting.unshift(...this.#pendingRefunds.map((task) => ({ ...task, arrivedMs })))
+    this.#pendingRefunds = []
     this.#goOn()
   }
 
@@ -253,7 +278,7 @@ export class DecisionBatcher {
     else this.#answerAll(call.tasks, charged)
   }
 
-  /** Nothing was run, for what the call asks: each request is asked alone, once, so that the wrong one fails alone. */
+  /** Redis ran nothing because of one of the requests: each is sent alone, once, so that the wrong one fails alone. */
   #retryIndividually(tasks: readonly Task[], error: unknown): void {
     const [first] = tasks
     if (tasks.length === 1 && first !== undefined) {
@@ -264,7 +289,7 @@ export class DecisionBatcher {
     this.#waiting.unshift(...tasks)
   }
 
-  #giveUp(call: Call): void {
+  #timeOut(call: Call): void {
     if (this.#call !== call || call.isTimedOut) return
     call.isTimedOut = true
     this.#call = undefined
@@ -280,13 +305,13 @@ export class DecisionBatcher {
     this.#answerAll(waiting, 'no')
   }
 
-  #answerAll(tasks: readonly Task[], charged: Charged): undefined {
+  #answerAll(tasks: readonly Task[], charged: Charged): void {
     for (const task of tasks) this.#answer(task, charged)
   }
 
   /**
-   * Without Redis. A refund is not tried again: whether it was made would have to be known. A request whose reply may come late gets what
-   * that charged refunded if it is denied here; but under an idempotency key the charge stands for the next attempt, which it admits.
+   * Answers a task without Redis. A refund is not tried again, because no one knows whether Redis made it. If the reply may come late
+   * and the request is denied here, a late charge is refunded; but under an idempotency key it stays for the next attempt.
    */
   #answer(task: Task, charged: Charged, mayReplyLate = false): void {
     if (task.kind === 'refund') {
@@ -303,9 +328,4 @@ export class DecisionBatcher {
     task.onLateRefund = resolve
     task.resolve({ ...decision, lateRefund })
   }
-}
-
-function settleRefund(task: Task, isRefunded: boolean): void {
-  if (task.kind === 'refund') task.resolve(isRefunded)
-  else task.reject(new Error('decide.lua refunded what was to be decided'))
 }

@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 import { ClusterBatcher } from './cluster-batcher.ts'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { ClusterServers } from './cluster-servers.ts'
-import { type BatcherOptions, DecisionBatcher } from './decision-batcher.ts'
+import { DecisionBatcher } from './decision-batcher.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from './keys.ts'
 import { type LimitStoreCounters, StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
@@ -34,100 +34,73 @@ export interface RedisLimitStoreOptions {
   readonly now?: () => number | undefined
 }
 
-export interface RedisLimitStore extends LimitStore {
-  /** A snapshot. */
-  readonly counters: LimitStoreCounters
-  /** Servers that are found gone, so that requests are decided without them; see circuit-breaker.ts. */
-  readonly serversDown: number
-  /** How Redis is, for readiness. Asks it at most once a second, whoever asks. */
-  checkHealth(): Promise<RedisHealth>
-  /** Answers what still waits as unavailable, and whatever comes later. The connection stays open. */
-  close(): void
-}
-
-/** A store whose counts are in Redis, exact over all processes that share it. */
-export const createRedisLimitStore = (options: RedisLimitStoreOptions): RedisLimitStore => new ScriptLimitStore(options)
-
-/** How Redis is run, as the store sees it. */
+/** The servers that decide: one, or the masters of a Cluster. */
 interface Servers {
-  /** Whoever answers now; several only in a Cluster. */
-  all(): readonly ScriptServer[]
-  opened(): number
-  decide(request: LimitRequest, arrivedMs: number): Promise<Decision>
-  refund(request: LimitRequest, charge: Charge, arrivedMs: number): Promise<boolean>
+  readonly masters: readonly ScriptServer[]
+  /** How often circuit breakers opened. */
+  readonly opened: number
   close(): void
 }
 
-function oneServer(redis: Redis, options: BatcherOptions): Servers {
-  const server = new ScriptServer(redis, options.deadlineMs)
-  const lane = new DecisionBatcher(server, options)
+function singleServer(server: ScriptServer): Servers {
+  const { circuit } = server
   return {
-    all: () => [server],
-    opened: () => server.breaker.opened,
-    decide: (request, arrivedMs) =>
-      new Promise((resolve, reject) =>
-        lane.add({ kind: 'decide', request, arrivedMs, isIsolated: false, resolve, reject }),
-      ),
-    refund: (request, charge, arrivedMs) =>
-      new Promise((resolve, reject) =>
-        lane.add({ kind: 'refund', request, charge, arrivedMs, isIsolated: false, resolve, reject }),
-      ),
-    close() {
-      lane.close()
-      server.close()
+    masters: [server],
+    close: () => server.close(),
+    get opened() {
+      return circuit.opened
     },
   }
 }
 
-function manyServers(connection: ClusterConnection, options: BatcherOptions): Servers {
-  const servers = new ClusterServers(connection, options.deadlineMs)
-  const lanes = new ClusterBatcher(servers, options)
-  return {
-    all: () => connection.masters.map((redis) => servers.of(redis)),
-    opened: () => servers.opened,
-    decide: (request, arrivedMs) => lanes.decide(request, arrivedMs),
-    refund: (request, charge, arrivedMs) => lanes.refund(request, charge, arrivedMs),
-    close() {
-      lanes.close()
-      servers.close()
-    },
-  }
-}
-
-class ScriptLimitStore implements RedisLimitStore {
+/** The store whose counts are in Redis, exact over all processes that share it. */
+export class RedisLimitStore implements LimitStore {
+  /** Returns how Redis is, for readiness. Asks it at most once a second, however often it is called. */
   readonly checkHealth: () => Promise<RedisHealth>
   readonly #servers: Servers
-  readonly #clock: Clock
-  readonly #now: () => number | undefined
-  readonly #markersMax: number
-  readonly #boundaries: typeof periodBoundaries
+  readonly #batcher: DecisionBatcher | ClusterBatcher
   readonly #counts = new StoreCounts()
 
-  constructor({
-    redis,
-    clock,
-    periodBoundaries: boundaries,
-    deadlineMs = deadlineMsDefault,
-    markersMax = markersMaxDefault,
-    now,
-  }: RedisLimitStoreOptions) {
-    this.#markersMax = markersMax
-    this.#clock = clock
-    this.#now = now ?? (() => undefined)
-    this.#boundaries = boundaries
-    boundaries('day', 'UTC', 1, clock.nowMs()) // the first use takes longer than a request's deadline
-    const options: BatcherOptions = { deadlineMs, counts: this.#counts, parts: () => this.#parts() }
-    this.#servers = redis instanceof Redis ? oneServer(redis, options) : manyServers(redis, options)
-    const { all } = this.#servers
-    this.checkHealth = createHealthCheck({ redis, servers: all, refused: () => this.#counts.refused, clock })
+  constructor({ redis, clock, periodBoundaries, deadlineMs = deadlineMsDefault, ...rest }: RedisLimitStoreOptions) {
+    const { markersMax = markersMaxDefault, now = () => undefined } = rest
+    periodBoundaries('day', 'UTC', 1, clock.nowMs()) // the first use takes longer than a request's deadline
+    const counts = this.#counts
+    const parts = (): CallParts => {
+      const testMs = now()
+      const nowMs = testMs ?? clock.nowMs()
+      return {
+        keyOf: limitKey,
+        blockKeyOf: blockKey,
+        markerKeyOf: markerKey,
+        settlementKeyOf: ({ scope }, { id, key }) => key ?? settlementKey(scope.subject, id),
+        tallyKeyOf: tallyKey,
+        markersMax,
+        boundariesOf: ({ span }: Limit, { timeZone, anchor }: LimitRequest) =>
+          span.kind === 'period' ? periodBoundaries(span.unit, timeZone, anchor, nowMs) : undefined,
+        nowMs: testMs,
+      }
+    }
+    if (redis instanceof Redis) {
+      const server = new ScriptServer(redis, deadlineMs)
+      this.#servers = singleServer(server)
+      this.#batcher = new DecisionBatcher(server, { deadlineMs, counts, parts })
+    } else {
+      const servers = new ClusterServers(redis, deadlineMs)
+      this.#servers = servers
+      this.#batcher = new ClusterBatcher(servers, { deadlineMs, counts, parts })
+    }
+    const servers = () => this.#servers.masters
+    this.checkHealth = createHealthCheck({ redis, servers, refused: () => counts.refused, clock })
   }
 
+  /** A snapshot. */
   get counters(): LimitStoreCounters {
-    return this.#counts.snapshot(this.#servers.opened())
+    return this.#counts.snapshot(this.#servers.opened)
   }
 
+  /** How many servers are found down, so that requests are decided without them; see circuit-breaker.ts. */
   get serversDown(): number {
-    return this.#servers.all().filter(({ isDown }) => isDown).length
+    return this.#servers.masters.filter(({ isDown }) => isDown).length
   }
 
   decide(request: LimitRequest): Promise<Decision> {
@@ -135,7 +108,7 @@ class ScriptLimitStore implements RedisLimitStore {
       checkLimitRequest(request)
       const isKept = request.reservation !== undefined && !request.peek
       if (request.limits.length === 0 && !isKept) return Promise.resolve(unlimitedDecision)
-      return this.#servers.decide(request, performance.now())
+      return this.#batcher.decide(request, performance.now())
     } catch (error) {
       return Promise.reject(error)
     }
@@ -143,26 +116,12 @@ class ScriptLimitStore implements RedisLimitStore {
 
   refund(request: LimitRequest, charge: Charge): Promise<boolean> {
     if (request.limits.length === 0 || charge.atUs === 0) return Promise.resolve(false)
-    return this.#servers.refund(request, charge, performance.now())
+    return this.#batcher.refund(request, charge, performance.now())
   }
 
+  /** Answers the waiting requests as unavailable, and all that arrive later. The connection stays open. */
   close(): void {
+    this.#batcher.close()
     this.#servers.close()
-  }
-
-  #parts(): CallParts {
-    const testMs = this.#now()
-    const nowMs = testMs ?? this.#clock.nowMs()
-    return {
-      keyOf: limitKey,
-      blockKeyOf: blockKey,
-      markerKeyOf: markerKey,
-      settlementKeyOf: ({ scope }, { id, key }) => key ?? settlementKey(scope.subject, id),
-      tallyKeyOf: tallyKey,
-      markersMax: this.#markersMax,
-      boundariesOf: ({ span }: Limit, { timeZone, anchor }: LimitRequest) =>
-        span.kind === 'period' ? this.#boundaries(span.unit, timeZone, anchor, nowMs) : undefined,
-      nowMs: testMs,
-    }
   }
 }

@@ -21,12 +21,12 @@ export interface CallTarget {
 /** One Redis server, which runs decide.lua. */
 export class ScriptServer implements CallTarget {
   readonly redis: Redis
-  readonly breaker: CircuitBreaker
+  readonly circuit: CircuitBreaker
   #script = readScript('decide')
 
   constructor(redis: Redis, deadlineMs: number) {
     this.redis = redis
-    this.breaker = new CircuitBreaker({
+    this.circuit = new CircuitBreaker({
       deadlineMs,
       isOpen: redis.status !== 'ready',
       probe: () => (redis.status === 'ready' ? redis.ping() : undefined),
@@ -38,7 +38,7 @@ export class ScriptServer implements CallTarget {
   }
 
   get isDown(): boolean {
-    return this.breaker.isOpen
+    return this.circuit.isOpen
   }
 
   async send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown> {
@@ -64,15 +64,15 @@ export class ScriptServer implements CallTarget {
   }
 
   onTimeout(): void {
-    this.breaker.open()
+    this.circuit.open()
   }
 
   onLateReply(): void {
-    this.breaker.probe()
+    this.circuit.probe()
   }
 
   onceAvailable(run: () => void): void {
-    this.breaker.onceClosed(run)
+    this.circuit.onceClosed(run)
   }
 
   /** Probes no more. The connection stays. */
@@ -80,7 +80,7 @@ export class ScriptServer implements CallTarget {
     this.redis.off('ready', this.#prepare)
     this.redis.off('close', this.#lost)
     this.redis.off('end', this.#ended)
-    this.breaker.stop()
+    this.circuit.stop()
   }
 
   /** Holds for the next command of the connection, and fails only together with it. */
@@ -88,12 +88,12 @@ export class ScriptServer implements CallTarget {
     this.redis.asking().catch(() => undefined)
   }
 
-  readonly #lost = (): void => this.breaker.open()
+  readonly #lost = (): void => this.circuit.open()
   readonly #ended = (): void => this.close()
 
   /** After every connect: which script this server takes, and that it has it. The first request need not wait for that. */
   readonly #prepare = async (): Promise<void> => {
-    this.breaker.probe()
+    this.circuit.probe()
     try {
       const info = await this.redis.info('server')
       this.#script = readScript('decide', Number(/^redis_version:(\d+)/m.exec(info)?.[1] ?? 6))

@@ -3,7 +3,7 @@ import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
-import { type LossWatch, watchForLoss } from '@weir/redis/data-loss-detector.ts'
+import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
 import { quotaFloors } from '@weir/redis/quota-floors.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
@@ -28,7 +28,7 @@ export function createQuotaRestorer(ports: {
   readonly clock: Clock
   readonly log: Logger
   readonly counters: RestorerCounters
-}): LossWatch {
+}): DataLossDetector {
   const { servers, clickhouse, policy, clock, log, counters } = ports
   const counts = createQuotaCounts(servers)
   /** An empty Redis that is new is no loss; one that lacks what was used is. */
@@ -38,7 +38,7 @@ export function createQuotaRestorer(ports: {
     counters.losses += 1
     log.warn({ why }, 'Redis may have lost counts: calendar quotas are raised to what ClickHouse shows')
   }
-  return watchForLoss({
+  return new DataLossDetector({
     servers,
     async restore() {
       const known = policy()

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { FastifyInstance } from 'fastify'
 import { parseList } from 'structured-headers'
@@ -62,7 +62,7 @@ beforeEach(async () => {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log: createLogger('test', 'silent') }),
     outcomes: { append: () => true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,
     clock,
   }

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test } from 'vitest'
@@ -55,7 +55,7 @@ async function openIngress() {
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
   const authenticator = createAuthenticator({ clock: systemClock, log })
-  const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
+  const store = new MemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const upstreamPort = (upstream.address() as AddressInfo).port
   const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
   const outcomes = { append: () => true }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
@@ -51,7 +51,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
     // As for tokens, whose signature takes a while.
     authenticator: { ...known, authenticate: async (view, request) => known.authenticate(view, request) },
     outcomes: { append: () => true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: createMemoryDecisionLog(),
     clock,
   }

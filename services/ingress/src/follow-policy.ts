@@ -9,14 +9,14 @@ import { createLivePolicy, type LivePolicy } from './policy-view.ts'
 export async function followPolicy(
   feed: PolicyFeed,
   rule: StaleRule,
-  layers: Pick<LayeredStore, 'forget'>,
+  layers: Pick<LayeredStore, 'invalidate'>,
 ): Promise<LivePolicy> {
   const first = await feed.firstPolicy()
   const mayRefuse = rule.onStalePolicy === 'refuse'
   const live = createLivePolicy(feed.policy ?? first, () => mayRefuse && isStale(feed, rule))
   feed.onChange(({ policy, isReplaced }) => {
     if (isReplaced) live.replace(policy)
-    layers.forget()
+    layers.invalidate()
   })
   return live
 }

@@ -5,10 +5,10 @@ import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { ownPolicyFeed } from '@weir/policy-feed/service-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
-import { layerStore } from '@weir/redis/layers/all-layers.ts'
+import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
@@ -49,10 +49,10 @@ await startService(
       deadlineMs: config.decisionDeadlineMs,
     }
     const own = { redis, ...common, markersMax: config.markersPerSubject }
-    const store = await run.own('limits', createRedisLimitStore(own), (limits) => limits.close())
+    const store = await run.own('limits', new RedisLimitStore(own), (limits) => limits.close())
     const processes = await run.own('process count', createProcessCount({ redis }), (count) => count.stop())
     await processes.start()
-    const layers = layerStore(store, { ...common, processes: processes.count })
+    const layers = new LayeredStore(store, { ...common, processes: processes.count })
     checkReady('redis', async () => {
       const { problem, warning } = await store.checkHealth()
       return problem ?? (warning === undefined ? undefined : { warning })

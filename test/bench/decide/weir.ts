@@ -2,7 +2,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { type Algorithm, algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
-import { createRedisLimitStore, type RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { Redis } from 'ioredis'
 import { buildLimit } from '../../support/builders/limit.ts'
 import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs } from './contestant.ts'
@@ -12,7 +12,7 @@ const limitCounts = [1, 2, 3, 8] as const
 
 /** A store as the ingress has it, but that a busy machine does not make give up. */
 export const openStore = (redis: Redis): RedisLimitStore =>
-  createRedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
+  new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 })
 
 /** Made for every decision, as the ingress does. */
 const requestOf = (subject: string, limits: readonly Limit[]): LimitRequest => ({

@@ -8,7 +8,7 @@ import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
 
@@ -19,7 +19,7 @@ const redis = connectRedis(config.redisUrl, {
   role: 'limiter',
   onError: (error) => logger.warn({ err: error }, 'redis'),
 })
-const store = createRedisLimitStore({
+const store = new RedisLimitStore({
   redis,
   clock: systemClock,
   periodBoundaries: createBoundaryCache(),

@@ -1,6 +1,6 @@
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { watchForLoss } from '@weir/redis/data-loss-detector.ts'
+import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { limitKey } from '@weir/redis/keys.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
@@ -25,7 +25,7 @@ async function connect(url: string): Promise<QuotaServers> {
 /** A watcher that writes down what it is told. */
 function watch(servers: QuotaServers, isAble = () => true) {
   const seen = { losses: [] as string[], restorings: 0, faults: [] as string[] }
-  const watcher = watchForLoss({
+  const watcher = new DataLossDetector({
     servers,
     async restore() {
       if (!isAble()) throw new Error('ClickHouse is away')

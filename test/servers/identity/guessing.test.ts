@@ -8,8 +8,8 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { layerStore } from '@weir/redis/layers/all-layers.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startServer } from '../../support/servers/start-server.ts'
@@ -24,11 +24,11 @@ async function openProxy(identity: string) {
   onTestFinished(() => server.close())
   const redis = await openLimiterRedis(server.address)
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
-  const store = createRedisLimitStore({ redis, ...common })
+  const store = new RedisLimitStore({ redis, ...common })
   const { policy, authenticator } = await openIdentity(identity)
   const isThere = () => Promise.resolve(true)
   const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
-  const layers = layerStore(store, { ...common, processes: () => 1 })
+  const layers = new LayeredStore(store, { ...common, processes: () => 1 })
   const ports = { policy, authenticator, store: layers, log, outcomes: log, clock: systemClock }
   const apps = await buildApps(ports, createLogger('test', 'silent'), () => '')
   onTestFinished(async () => {

@@ -14,7 +14,7 @@ import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.t
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { listenerTls } from '@weir/runtime/tls-listener.ts'
 import fastify from 'fastify'
@@ -76,7 +76,7 @@ export async function openProxy(options: ProxyOptions = {}) {
   const { records } = decisions
   const outcomes: Line[] = []
   const authenticator = createAuthenticator({ clock: systemClock, log })
-  const store = createMemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
+  const store = new MemoryLimitStore({ clock: systemClock, periodBoundaries: createBoundaryCache() })
   const ports = {
     policy,
     store,

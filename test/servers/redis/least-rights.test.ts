@@ -5,7 +5,7 @@ import { systemClock } from '@weir/core/clock.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { clusterRights, type RedisUse, redisRights, sentinelRights } from '@weir/redis/redis-rights.ts'
 import type { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
@@ -102,7 +102,7 @@ test('On a Cluster the two rights more are needed, and are named', async () => {
   const open = () => {
     const source = cluster.url.replace('://', '://weir:p@')
     const redis = connectLimiter(source, { use: 'ingress', onError: () => undefined })
-    const store = createRedisLimitStore({
+    const store = new RedisLimitStore({
       redis,
       clock: systemClock,
       periodBoundaries: createBoundaryCache(),

@@ -1,7 +1,7 @@
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type RunningServer, startServer } from '../../support/servers/start-server.ts'
 import { openLimiterRedis } from '../../support/test-redis.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 async function openStore(aheadMs = 0) {
   const redis = await openLimiterRedis(server.address)
   const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const store = createRedisLimitStore({ redis, clock, periodBoundaries: createBoundaryCache(), deadlineMs: 1_000 })
+  const store = new RedisLimitStore({ redis, clock, periodBoundaries: createBoundaryCache(), deadlineMs: 1_000 })
   onTestFinished(() => store.close())
   return { redis, store }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { Redis } from 'ioredis'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { buildLimitRequest } from '../../support/builders/limit.ts'
@@ -74,7 +74,7 @@ test.each(['limiter', 'claims', 'queue'] as const)(
 
 test('A Redis that refuses the password decides nothing, and its limits follow onUnavailable until the file is right', async () => {
   const { file, errors, redis } = await open('limiter')
-  const store = createRedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache() })
+  const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries: createBoundaryCache() })
   onTestFinished(() => store.close())
   await replaceUser('new')
   await vi.waitFor(() => expect(errors.join()).toContain('WRONGPASS'), { timeout: 15_000 })

@@ -5,7 +5,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { keySlot } from '@weir/redis/key-slot.ts'
 import { settlementKey } from '@weir/redis/keys.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { parseMarker } from '@weir/redis/settlement-marker.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -24,7 +24,7 @@ const day = { kind: 'window', ms: 86_400_000 } as const
 
 async function open(markersMax = 1_000) {
   const redis = connectLimiter(cluster.url, { onError: () => undefined })
-  const store = createRedisLimitStore({
+  const store = new RedisLimitStore({
     redis,
     clock: systemClock,
     periodBoundaries: createBoundaryCache(),

@@ -4,7 +4,7 @@ import { warmUp } from '@weir/ingress/warm-up.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../support/free-ports.ts'
 import { startServer } from '../../support/servers/start-server.ts'
@@ -18,7 +18,7 @@ const policy = requirePolicy(
 function open(url: string) {
   const redis = connectLimiter(url, { onError: () => undefined })
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 2_000 }
-  const store = createRedisLimitStore({ redis, ...common })
+  const store = new RedisLimitStore({ redis, ...common })
   onTestFinished(() => {
     store.close()
     redis.disconnect()

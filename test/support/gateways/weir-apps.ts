@@ -7,7 +7,7 @@ import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { freePorts } from '../free-ports.ts'
 
@@ -34,7 +34,7 @@ export async function openWeirApps(
   const ports = {
     ...{ policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')), authenticator, log, clock },
     ...{ outcomes: { append: () => true }, grpcNeedsNoToken: true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
   }
   const apps = await buildApps(ports, logger, () => '')
   const [grpcPort = 0] = await freePorts(1)

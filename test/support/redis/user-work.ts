@@ -11,13 +11,13 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
-import { watchForLoss } from '@weir/redis/data-loss-detector.ts'
+import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import { createProcessCount } from '@weir/redis/layers/process-count.ts'
 import { createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { createPauses } from '@weir/redis/pauses.ts'
 import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
-import { createRedisLimitStore } from '@weir/redis/redis-limit-store.ts'
+import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisUse } from '@weir/redis/redis-rights.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -43,7 +43,7 @@ async function until(isDone: () => boolean | Promise<boolean>, what: string): Pr
 async function decide(redis: Redis): Promise<void> {
   redis.disconnect(true)
   await new Promise((resolve) => redis.once('close', resolve))
-  const store = createRedisLimitStore({
+  const store = new RedisLimitStore({
     redis,
     clock: systemClock,
     periodBoundaries,
@@ -80,7 +80,7 @@ async function decide(redis: Redis): Promise<void> {
 async function decideByLongLog(redis: Redis): Promise<void> {
   let nowMs = Date.now()
   const now = () => nowMs
-  const store = createRedisLimitStore({ ...{ redis, now, deadlineMs }, clock: systemClock, periodBoundaries })
+  const store = new RedisLimitStore({ ...{ redis, now, deadlineMs }, clock: systemClock, periodBoundaries })
   const limits = [buildLimit({ name: 'long', algorithm: 'sliding_log', size: 500 })]
   const scope = buildScope({ subject: `user-${randomUUID()}` })
   for (const cost of [200, 1, 100]) {
@@ -131,7 +131,7 @@ async function console(redis: Redis, admin: Redis): Promise<void> {
     ['another', async () => (await admin.get(sentinel))?.startsWith('restoring') === true],
   ] as const) {
     await admin.set(sentinel, held, 'PX', 10_000)
-    const watch = watchForLoss({
+    const watch = new DataLossDetector({
       servers,
       restore: async () => undefined,
       onLoss: () => undefined,

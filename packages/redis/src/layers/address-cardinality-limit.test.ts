@@ -2,8 +2,8 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
-import { createMemoryLimitStore } from '../memory-limit-store.ts'
-import { createAnonymousFilter } from './address-cardinality-limit.ts'
+import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
+import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
 
 /** A request under a limit of 3 a minute per subject and one of 5 per address. */
 function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequest {
@@ -22,9 +22,9 @@ function from(subject: string, overrides: Partial<LimitRequest> = {}): LimitRequ
 
 function open(newPerSecondMax: number) {
   let nowMs = 1_790_000_040_000
-  const memory = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  const memory = new MemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
   const scopes = new Set<string>()
-  const store = createAnonymousFilter(
+  const store = new AddressCardinalityLimit(
     {
       decide(request) {
         scopes.add(`${request.scope.subject} ${request.scope.ip}`)
@@ -99,7 +99,7 @@ test('a refund of what overflowed goes where it was charged', async () => {
 
 test('what overflows shares one count whatever headers it varies, and meets nobody’s idempotency key', async () => {
   const asked: LimitRequest[] = []
-  const store = createAnonymousFilter(
+  const store = new AddressCardinalityLimit(
     {
       decide: (request) => {
         asked.push(request)

@@ -4,51 +4,45 @@ import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-s
 import { LRUCache } from 'lru-cache'
 
 /*
- * Promises: a flood of addresses cannot fill Redis. Callers without a key (subjects that begin with `ip:`) may bring this
- * process so many new addresses a second; what comes beyond is counted together, as if it all came from one address. Nobody
- * is refused for being new, only held to a limit that many share. A limit by address and header is counted by the address
- * alone there; a known address can make as many keys as it has values for such a header.
+ * Promises: a flood of addresses cannot fill Redis.
  *
- * Addresses seen lately are known and count on their own, as they did before, whatever the flood. An address that was
- * forgotten and comes back amid a flood may use the shared count beside what it had used of its own: never more than that.
+ * Callers without a key (subjects that begin with `ip:`) may bring this process a bounded number of new addresses a second. Requests
+ * of further addresses share one count, as if they all came from one address. No request is denied because its address is new; it is
+ * only subject to a limit that many share. There, a limit by address and header counts by the address alone. A known address can create
+ * as many keys as it has values for such a header.
+ *
+ * Addresses seen lately are known, and have their own counts whatever the flood. An address that was evicted and returns amid a flood may
+ * use the shared count in addition to what it had used of its own, and never more than that.
  */
 
 /** A busy public API meets some hundred new addresses a second. At this pace an hour's keys are below a gigabyte. */
 const newPerSecondMaxDefault = 1_000
-/** So many seconds of new addresses at the full pace are remembered: a known one may pause that long at the least. */
+/** New addresses of this many seconds at the full pace are remembered: a known one may pause at least that long. */
 const rememberedSeconds = 60
 const anonymousPrefix = 'ip:'
 /** No address is written like this. */
 const overflow = 'overflow'
 
-export interface AnonymousFilterOptions {
+export interface AddressCardinalityOptions {
   /** New addresses a second that get a count of their own, in this process. */
   readonly newPerSecondMax?: number
   /** Milliseconds on a clock that is never set. */
   readonly monotonicMs?: () => number
 }
 
-export interface AnonymousFilter extends LimitStore {
-  /** Requests that were counted under the shared address since the start. */
-  readonly overflowed: number
-}
-
-/** Bounds how many counts callers without a key can make Redis keep. */
-export const createAnonymousFilter = (inner: LimitStore, options: AnonymousFilterOptions = {}): AnonymousFilter =>
-  new FilteringStore(inner, options)
-
-class FilteringStore implements AnonymousFilter {
+/** Bounds how many counts callers without a key can create in Redis. */
+export class AddressCardinalityLimit implements LimitStore {
   readonly #inner: LimitStore
   readonly #newPerSecondMax: number
   readonly #monotonicMs: () => number
   readonly #known: LRUCache<string, true>
-  /** What was asked instead of a request, for its refund. */
+  /** The request that was decided instead of another, for its refund. */
   readonly #shared = new WeakMap<LimitRequest, LimitRequest>()
   #secondStartMs = Number.NEGATIVE_INFINITY
   #newThisSecond = 0
   #overflowed = 0
 
-  constructor(inner: LimitStore, options: AnonymousFilterOptions) {
+  constructor(inner: LimitStore, options: AddressCardinalityOptions = {}) {
     this.#inner = inner
     this.#newPerSecondMax = options.newPerSecondMax ?? newPerSecondMaxDefault
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
@@ -56,6 +50,7 @@ class FilteringStore implements AnonymousFilter {
     this.#known = new LRUCache({ max: this.#newPerSecondMax * rememberedSeconds })
   }
 
+  /** Requests that were counted under the shared address since the start. */
   get overflowed(): number {
     return this.#overflowed
   }
@@ -64,7 +59,7 @@ class FilteringStore implements AnonymousFilter {
     const { subject } = request.scope
     if (!subject.startsWith(anonymousPrefix) || this.#passes(subject, request.peek)) return this.#inner.decide(request)
     this.#overflowed += 1
-    // Route and method are of the policy; whatever else the caller names would make a key of its own, or meet a stranger's marker.
+    // Route and method are of the policy; any other value of the caller would make another key, or meet another caller's marker.
     const { route, method } = request.scope
     const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
     const limits = request.hasOverrides === true ? together(request.limits) : request.limits
@@ -73,12 +68,12 @@ class FilteringStore implements AnonymousFilter {
     return this.#inner.decide(shared)
   }
 
-  /** Of a request that overflowed, only by the very object that was decided. */
+  /** Finds a request that overflowed only by the very object that was decided. */
   refund(request: LimitRequest, charge: Charge): Promise<boolean> {
     return this.#inner.refund(this.#shared.get(request) ?? request, charge)
   }
 
-  /** Looking makes no key, so it takes nothing from the second's allowance. */
+  /** A peek makes no key, so it takes nothing from the second's allowance. */
   #passes(subject: string, peek: boolean): boolean {
     if (this.#known.get(subject) !== undefined) return true
     const nowMs = this.#monotonicMs()
@@ -95,7 +90,7 @@ class FilteringStore implements AnonymousFilter {
   }
 }
 
-/** Each once, without the values that it was asked for. */
+/** Returns each limit once, without its overrides. */
 function together(limits: readonly Limit[]): readonly Limit[] {
   const names = new Map(limits.map(({ override: _, ...limit }): [string, Limit] => [limit.name, limit]))
   return [...names.values()]

@@ -1,10 +1,11 @@
 import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { LimitStore } from '@weir/core/limits/limit-store.ts'
-import { createAnonymousFilter } from './address-cardinality-limit.ts'
-import { createDenyCache } from './deny-cache.ts'
-import { createLeasing } from './lease.ts'
-import { createLocalFallback } from './local-fallback.ts'
+import type { Decision } from '@weir/core/limits/decision.ts'
+import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
+import { DenyCache } from './deny-cache.ts'
+import { Leasing } from './lease.ts'
+import { LocalFallback } from './local-fallback.ts'
 
 export interface LayersOptions {
   readonly clock: Clock
@@ -15,40 +16,43 @@ export interface LayersOptions {
   readonly deadlineMs: number
 }
 
-/** Counts since the start, for metrics; only ever growing. */
-export interface LayerCounters {
-  readonly local: { readonly admitted: number; readonly refused: number }
-  readonly lease: { readonly fromMemory: number; readonly calls: number; readonly granted: number }
-  readonly refusedFromMemory: number
-  readonly overflowedAddresses: number
-}
-
-export interface LayeredStore extends LimitStore {
-  readonly counters: LayerCounters
-  /** After a change of policy or a reset: whoever was just refused is asked about again. Counts held here go on. */
-  forget(): void
-}
-
 /**
- * Everything that stands between a door and the store in Redis, in its order. From the door: a flood of addresses is gathered
- * under one, who was just refused is refused again, leased units are spent, and what Redis did not answer is decided here.
+ * Wraps the store in Redis in all layers. A request meets them in this order: a flood of addresses shares one count, a cached
+ * denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
  */
-export function layerStore(inner: LimitStore, options: LayersOptions): LayeredStore {
-  const local = createLocalFallback(inner, options)
-  const leasing = createLeasing(local, { deadlineMs: options.deadlineMs })
-  const denials = createDenyCache(leasing)
-  const filter = createAnonymousFilter(denials)
-  return {
-    decide: (request) => filter.decide(request),
-    refund: (request, charge) => filter.refund(request, charge),
-    forget: () => denials.forget(),
-    get counters() {
-      return {
-        local: local.counters,
-        lease: leasing.counters,
-        refusedFromMemory: denials.answered,
-        overflowedAddresses: filter.overflowed,
-      }
-    },
+export class LayeredStore implements LimitStore {
+  readonly #local: LocalFallback
+  readonly #leasing: Leasing
+  readonly #denials: DenyCache
+  readonly #addresses: AddressCardinalityLimit
+
+  constructor(inner: LimitStore, options: LayersOptions) {
+    this.#local = new LocalFallback(inner, options)
+    this.#leasing = new Leasing(this.#local, { deadlineMs: options.deadlineMs })
+    this.#denials = new DenyCache(this.#leasing)
+    this.#addresses = new AddressCardinalityLimit(this.#denials)
+  }
+
+  decide(request: LimitRequest): Promise<Decision> {
+    return this.#addresses.decide(request)
+  }
+
+  refund(request: LimitRequest, charge: Charge): Promise<boolean> {
+    return this.#addresses.refund(request, charge)
+  }
+
+  /** Drops cached denials, after a change of policy or a reset. Leased units and local counts stay. */
+  invalidate(): void {
+    this.#denials.invalidate()
+  }
+
+  /** Counts since the start, for metrics; only ever growing. */
+  get counters() {
+    return {
+      local: this.#local.counters,
+      lease: this.#leasing.counters,
+      refusedFromMemory: this.#denials.answered,
+      overflowedAddresses: this.#addresses.overflowed,
+    }
   }
 }

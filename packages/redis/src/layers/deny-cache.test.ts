@@ -2,8 +2,8 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
-import { createMemoryLimitStore } from '../memory-limit-store.ts'
-import { createDenyCache } from './deny-cache.ts'
+import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
+import { DenyCache } from './deny-cache.ts'
 
 const startMs = 1_790_000_040_000
 
@@ -27,7 +27,7 @@ const buildRequest = (limits: readonly Limit[], overrides: Partial<LimitRequest>
 
 function open(denialsMax?: number) {
   let nowMs = startMs
-  const memory = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  const memory = new MemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
   let asked = 0
   const counting: LimitStore = {
     decide(request) {
@@ -36,7 +36,7 @@ function open(denialsMax?: number) {
     },
     refund: (request, charge) => memory.refund(request, charge),
   }
-  const store = createDenyCache(counting, {
+  const store = new DenyCache(counting, {
     monotonicMs: () => nowMs - startMs,
     ...(denialsMax === undefined ? {} : { denialsMax }),
   })
@@ -152,9 +152,9 @@ test('after a reset or a change of policy everybody asks again, and answers on t
   const { store, asked, use } = open()
   const request = buildRequest([buildLimit()])
   await use(request, 3)
-  store.forget()
+  store.invalidate()
   const underWay = store.decide(request)
-  store.forget()
+  store.invalidate()
   await underWay
   await store.decide(request)
   expect(asked()).toBe(5)

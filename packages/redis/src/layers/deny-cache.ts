@@ -6,19 +6,21 @@ import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
 /*
- * Promises: who was just refused by one limit is refused again without Redis, for at most a second and never longer than
- * that refusal said, so a client that hammers costs Redis one decision a second. Nobody is refused who would not have been at
- * the time of the refusal; a refund or a raised limit shows after a second at most, or at once after `forget`.
+ * Promises:
+ * - A denial by one limit is repeated without Redis for up to a second, and never longer than the denial said. A client that retries
+ *   without pause costs Redis one decision a second.
+ * - No request is denied that Redis would have allowed at the time of the cached denial. A refund or a raised limit shows after up
+ *   to a second, or immediately after `invalidate`.
  *
- * A refusal is kept under the one limit that refused, so that it serves every caller who shares that limit and has no other;
- * for whoever has more limits it answers only the very set that was refused. It answers the same cost, and under a fixed
- * window, where the wait does not depend on the cost, larger ones too. Looking, requests with an idempotency key (which may have
- * been admitted before), and those that ask for several things at once always ask. A limit of size 0 refuses without anybody being asked.
+ * A denial is cached under the limit that denied, so that it serves every caller who shares the limit and has no other. Requests with
+ * more limits are answered only if they have the same limits under the same keys. A denial answers requests of the same cost, and under a
+ * fixed window, where the wait does not depend on the cost, of larger costs too. These always go to Redis: peeks, requests with an
+ * idempotency key (which may have been allowed before), and requests with overrides. A limit of size 0 denies without Redis.
  */
 
-/** A refund or another process's reset goes unseen this long at most. */
-const keptMsMax = 1_000
-/** Whoever is refused within one second and still hammers; a refusal takes about half a kilobyte. */
+/** For up to this long a refund or a reset by another process is not seen. */
+const cachedMsMax = 1_000
+/** As many callers as are denied within a second and retry; a denial takes about half a kilobyte. */
 const denialsMaxDefault = 10_000
 
 export interface DenyCacheOptions {
@@ -27,41 +29,32 @@ export interface DenyCacheOptions {
   readonly monotonicMs?: () => number
 }
 
-export interface DenyCache extends LimitStore {
-  /** Refusals given from memory since the start. */
-  readonly answered: number
-  /** After a reset or a change of policy: the next request of each caller asks again. */
-  forget(): void
-}
-
-/** Refusals that hold for a while, answered without asking again. */
-export const createDenyCache = (inner: LimitStore, options: DenyCacheOptions = {}): DenyCache =>
-  new DenyCachingStore(inner, options)
-
 interface Denial {
   readonly decision: Decision
   readonly limit: Limit
   readonly cost: number
-  /** Whose counts `decision.limits` are. */
+  /** The keys of the counts in `decision.limits`. */
   readonly keys: readonly string[]
   readonly answeredMs: number
   readonly endsMs: number
 }
 
-class DenyCachingStore implements DenyCache {
+/** Answers denials that still hold from memory, without Redis. */
+export class DenyCache implements LimitStore {
   readonly #inner: LimitStore
   readonly #monotonicMs: () => number
   readonly #denials: LRUCache<string, Denial>
   #answered = 0
-  /** How often: an answer that was asked for before is not kept. */
-  #forgotten = 0
+  /** How often the cache was invalidated: the answer to a request from before that is not cached. */
+  #invalidations = 0
 
-  constructor(inner: LimitStore, options: DenyCacheOptions) {
+  constructor(inner: LimitStore, options: DenyCacheOptions = {}) {
     this.#inner = inner
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
     this.#denials = new LRUCache({ max: options.denialsMax ?? denialsMaxDefault })
   }
 
+  /** Denials that were answered from memory since the start. */
   get answered(): number {
     return this.#answered
   }
@@ -81,9 +74,9 @@ class DenyCachingStore implements DenyCache {
       this.#answered += 1
       return Promise.resolve(answerAgain(denial, request, askedMs))
     }
-    const forgotten = this.#forgotten
+    const invalidations = this.#invalidations
     return this.#inner.decide(request).then((decision) => {
-      if (!decision.allowed && forgotten === this.#forgotten) this.#keep(request, decision, askedMs)
+      if (!decision.allowed && invalidations === this.#invalidations) this.#keep(request, decision, askedMs)
       return decision
     })
   }
@@ -92,8 +85,9 @@ class DenyCachingStore implements DenyCache {
     return this.#inner.refund(request, charge)
   }
 
-  forget(): void {
-    this.#forgotten += 1
+  /** Drops all cached denials, after a reset or a change of policy: the next request of each caller goes to Redis. */
+  invalidate(): void {
+    this.#invalidations += 1
     this.#denials.clear()
   }
 
@@ -114,8 +108,8 @@ class DenyCachingStore implements DenyCache {
   #keep(request: LimitRequest, decision: Decision, askedMs: number): void {
     const limit = refusingAlone(request, decision)
     if (limit === undefined) return
-    // From when it was asked: Redis decided after that, so this never outlasts the refusal.
-    const endsMs = askedMs + Math.min(keptMsMax, decision.retryAfterMs)
+    // The time counts from the request: Redis decided later, so the cache never outlasts the denial.
+    const endsMs = askedMs + Math.min(cachedMsMax, decision.retryAfterMs)
     const answeredMs = this.#monotonicMs()
     if (answeredMs >= endsMs) return
     const keys = request.limits.map((one) => limitKey(one, request.scope))
@@ -126,7 +120,7 @@ class DenyCachingStore implements DenyCache {
   }
 }
 
-/** A limit of size 0 that refuses: whatever costs anything is refused by it for good, so nobody need be asked. */
+/** Returns the enforced limit of size 0, which denies every cost above 0, whatever Redis says. */
 function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefined {
   if (cost === 0 || idempotency !== undefined) return undefined
   for (const limit of limits) if (limit.size === 0 && refuses(limit)) return limit
@@ -137,30 +131,32 @@ function shutLimit({ limits, cost, idempotency }: LimitRequest): Limit | undefin
 const placeOf = ({ algorithm }: Limit, key: string, cost: number) =>
   algorithm === 'fixed_window' ? key : `${key} ${cost}`
 
-/** Otherwise the answer is another: that the cost can never be admitted. */
+/** If a cost exceeds a capacity, the answer is another: that the request will never be allowed. */
 const fitsAll = (limits: readonly Limit[], cost: number) =>
   limits.every((limit) => !refuses(limit) || cost <= limit.capacity)
 
 const isSame = ({ keys }: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])
 
-/** Whether the wait is the whole wait: another limit of this caller may be used up for longer than the one that is shared. */
+/** Whether the cached wait is the whole wait: another limit of this caller may be used up for longer than the shared one. */
 const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.every((one) => one === denial.limit || !refuses(one)) || isSame(denial, limits, scope)
 
-/** The one limit that the refusal and its wait come from, if there is just one. */
+/** Returns the limit that the denial and its wait come from, if there is exactly one. */
 function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limit | undefined {
   const { reason, exceededMask: bits } = decision
   if ((reason !== 'limit' && reason !== 'blocked') || bits === 0 || (bits & (bits - 1)) !== 0) return undefined
   const at = Math.log2(bits)
   const limit = limits[at]
-  // Whoever is blocked by one limit may be over another without a bit of its own, and would have to wait for that too.
-  const roomOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
-  const othersHaveRoom = limits.every((one, other) => other === at || !refuses(one) || roomOf(one.name) >= cost)
-  return limit !== undefined && refuses(limit) && (reason === 'limit' || othersHaveRoom) ? limit : undefined
+  // A caller who is blocked by one limit may be over another that is not in the mask, and would have to wait for that too.
+  const remainingOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
+  const othersHaveCapacity = limits.every(
+    (one, other) => other === at || !refuses(one) || remainingOf(one.name) >= cost,
+  )
+  return limit !== undefined && refuses(limit) && (reason === 'limit' || othersHaveCapacity) ? limit : undefined
 }
 
-/** The refusal as it stands now. What is not known of other callers' counts is left out. */
+/** Returns the cached denial as it stands now. Counts of other callers are left out, because they are not known. */
 function answerAgain(denial: Denial, request: LimitRequest, nowMs: number): Decision {
   const { decision, limit, answeredMs } = denial
   const elapsedMs = nowMs - answeredMs

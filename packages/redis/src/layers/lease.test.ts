@@ -5,8 +5,8 @@ import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createMemoryLimitStore } from '../memory-limit-store.ts'
-import { createLeasing, type LeasingOptions } from './lease.ts'
+import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
+import { Leasing, type LeasingOptions } from './lease.ts'
 
 const minuteMs = 60_000
 const startMs = 1_790_000_040_000
@@ -34,7 +34,7 @@ function open(processes = 1, options: LeasingOptions = {}) {
   let nowMs = startMs
   let isUp = true
   const asked: LimitRequest[] = []
-  const memory = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  const memory = new MemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
   const inner: LimitStore = {
     decide: async (request) => {
       asked.push(request)
@@ -42,8 +42,9 @@ function open(processes = 1, options: LeasingOptions = {}) {
     },
     refund: async (request, charge) => memory.refund(request, charge),
   }
-  const stores = Array.from({ length: processes }, () =>
-    createLeasing(inner, { monotonicMs: () => nowMs - startMs, ...options }),
+  const stores = Array.from(
+    { length: processes },
+    () => new Leasing(inner, { monotonicMs: () => nowMs - startMs, ...options }),
   )
   const [store] = stores
   if (store === undefined) throw new Error('at least one process')
@@ -267,7 +268,7 @@ test('a request that no border should have let through is rejected', async () =>
 /** A network between processes and Redis: what is sent is decided, and answered, when a step says so, or times out. */
 function openSlowNetwork(processes: number, deadlineMs: number) {
   let nowMs = startMs
-  const redis = createMemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
+  const redis = new MemoryLimitStore({ clock: { nowMs: () => nowMs }, periodBoundaries: createBoundaryCache() })
   interface Call {
     readonly request: LimitRequest
     readonly sentMs: number
@@ -288,8 +289,9 @@ function openSlowNetwork(processes: number, deadlineMs: number) {
     call.resolve(await call.decided)
   }
   return {
-    stores: Array.from({ length: processes }, () =>
-      createLeasing(inner, { monotonicMs: () => nowMs - startMs, deadlineMs }),
+    stores: Array.from(
+      { length: processes },
+      () => new Leasing(inner, { monotonicMs: () => nowMs - startMs, deadlineMs }),
     ),
     nowMs: () => nowMs,
     /** Redis decides one call; its answer is on the way. */

@@ -41,15 +41,6 @@ export interface LeasingOptions {
   readonly monotonicMs?: () => number
 }
 
-export interface Leasing extends LimitStore {
-  /** Counts since the start, for metrics; only ever growing. `granted` are units charged in Redis, `calls` what that took. */
-  readonly counters: { readonly fromMemory: number; readonly calls: number; readonly granted: number }
-}
-
-/** Decides limits with a lease from units that this process took from Redis beforehand. */
-export const createLeasing = (inner: LimitStore, options: LeasingOptions = {}): Leasing =>
-  new LeasingStore(inner, options)
-
 const isLeased = (limit: Limit) =>
   limit.lease > 0 && limit.algorithm === 'fixed_window' && refuses(limit) && blockMsMaxOf(limit) === 0
 
@@ -61,7 +52,8 @@ function someLeased(limits: readonly Limit[]): boolean {
 /** What one request holds of its leased limits, by their position among its limits. */
 type Held = ReadonlyMap<number, Taken>
 
-class LeasingStore implements Leasing {
+/** Decides limits with a lease from units that this process took from Redis beforehand. */
+export class Leasing implements LimitStore {
   readonly #inner: LimitStore
   readonly #monotonicMs: () => number
   readonly #marginMs: number
@@ -71,7 +63,7 @@ class LeasingStore implements Leasing {
   #heldBefore = new Map<LimitRequest, Held>()
   readonly #counters = { fromMemory: 0, calls: 0, granted: 0 }
 
-  constructor(inner: LimitStore, options: LeasingOptions) {
+  constructor(inner: LimitStore, options: LeasingOptions = {}) {
     this.#inner = inner
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
     // A call may be answered this late, and a turn of the event loop may take as long.
@@ -79,7 +71,8 @@ class LeasingStore implements Leasing {
     this.#leases = new LRUCache({ max: options.leasesMax ?? leasesMaxDefault })
   }
 
-  get counters(): Leasing['counters'] {
+  /** Counts since the start, for metrics; only ever growing. `granted` units were charged in Redis, by `calls`. */
+  get counters(): { readonly fromMemory: number; readonly calls: number; readonly granted: number } {
     return { ...this.#counters }
   }
 

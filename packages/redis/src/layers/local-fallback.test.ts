@@ -3,8 +3,8 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { expect, test } from 'vitest'
-import { createMemoryLimitStore } from '../memory-limit-store.ts'
-import { createLocalFallback } from './local-fallback.ts'
+import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
+import { LocalFallback } from './local-fallback.ts'
 
 const startMs = 1_790_000_040_000
 
@@ -32,12 +32,12 @@ function open(processes: number, cellsMax?: number) {
   let count = processes
   const clock = { nowMs: () => nowMs }
   const periodBoundaries = createBoundaryCache()
-  const memory = createMemoryLimitStore({ clock, periodBoundaries })
+  const memory = new MemoryLimitStore({ clock, periodBoundaries })
   const flapping: LimitStore = {
     decide: async (request) => (isUp ? memory.decide(request) : unavailableDecision(request, 'unknown')),
     refund: async (request, charge) => isUp && memory.refund(request, charge),
   }
-  const store = createLocalFallback(flapping, {
+  const store = new LocalFallback(flapping, {
     ...{ clock, periodBoundaries, processes: () => count },
     ...(cellsMax === undefined ? {} : { cellsMax }),
   })

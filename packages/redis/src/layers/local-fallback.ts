@@ -8,20 +8,20 @@ import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
 /*
- * Promises: while Redis does not answer, a limit with `onUnavailable: local` is held in this process at its share of the size,
- * max(1, floor(size / processes)). All processes together admit at most the size (or one each, where they are more than that)
- * beside what Redis had admitted in the same window. One limit that says `deny` refuses, those that say `allow` are left out.
+ * Promises: while Redis does not answer, this process enforces a limit with `onUnavailable: local` at its share of the size,
+ * max(1, floor(size / processes)). All processes together allow at most the size (or one unit each, if there are more processes),
+ * in addition to what Redis had allowed in the same window. A limit with `deny` denies; limits with `allow` are left out.
  *
- * What was used of a share counts as long as the algorithm says, also after Redis came back: a Redis that comes and goes does
- * not admit a share each time. Counts go by this machine's clock. They are not given back by refunds, not carried over to
- * Redis, and lost with the process.
+ * Used units of a share count as long as the algorithm says, also after Redis is available again: an outage that comes and goes does
+ * not allow a share each time. Counts go by this machine's clock. Refunds do not change them, Redis does not get them, and they are
+ * lost with the process.
  */
 
-/** Roughly 25 MB of counts. A flood of addresses pushes out whoever was quiet longest, who then begins anew. */
+/** Roughly 25 MB of counts. A flood of addresses evicts the callers that were quiet longest, who then start from scratch. */
 const cellsMaxDefault = 100_000
 /** A count takes about as much memory as so many stamps of a log. */
 const stampsPerCell = 32
-/** When to try again what only Redis can admit: it may be back by then. */
+/** When to try again a cost that only Redis can allow: it may be available by then. */
 const aboveShareRetryMs = 1_000
 
 export interface LocalFallbackOptions {
@@ -33,22 +33,14 @@ export interface LocalFallbackOptions {
   readonly cellsMax?: number
 }
 
-export interface LocalFallback extends LimitStore {
-  /** Counts since the start, for metrics; only ever growing. */
-  readonly counters: { readonly admitted: number; readonly refused: number }
-}
-
-/** Decides here what Redis should have, for limits that ask for it. */
-export const createLocalFallback = (inner: LimitStore, options: LocalFallbackOptions): LocalFallback =>
-  new LocalFallbackStore(inner, options)
-
 /** A limit cut to the share of one among so many processes. */
 interface Share {
   readonly processes: number
   readonly limit: Limit
 }
 
-class LocalFallbackStore implements LocalFallback {
+/** Decides in this process what Redis did not answer, for limits with `onUnavailable: local`. */
+export class LocalFallback implements LimitStore {
   readonly #inner: LimitStore
   readonly #options: LocalFallbackOptions
   readonly #cells: LRUCache<string, ModelCell>
@@ -61,7 +53,8 @@ class LocalFallbackStore implements LocalFallback {
     this.#cells = new LRUCache({ maxSize: options.cellsMax ?? cellsMaxDefault })
   }
 
-  get counters(): LocalFallback['counters'] {
+  /** Counts since the start, for metrics; only ever growing. */
+  get counters(): { readonly admitted: number; readonly refused: number } {
     return { ...this.#counters }
   }
 

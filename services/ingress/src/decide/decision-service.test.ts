@@ -2,7 +2,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
@@ -42,7 +42,7 @@ beforeEach(() => {
   parts = {
     policy: createLivePolicy(policy, () => isStale),
     clock,
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log,
   }
   decisionService = new DecisionService(parts)

@@ -5,7 +5,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { freePorts } from '@weir/runtime/ports.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -72,7 +72,7 @@ async function open(
   const ports = {
     ...{ policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')), outcomes: { append: () => true }, clock },
     ...{ authenticator: createAuthenticator({ clock, log }), log: decisions, grpcNeedsNoToken: true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     ...more,
   }
   const { api, grpc } = await buildApps(ports, log, () => sha256('root'))
@@ -321,7 +321,7 @@ it('of IPv6 addresses the /64 is counted', async () => {
 
 it('closing waits for calls under way', async () => {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
-  const inner = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const inner = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const held = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const decide: LimitStore['decide'] = (request) => {

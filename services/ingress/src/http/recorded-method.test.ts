@@ -4,7 +4,7 @@ import { createServer, METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from '../app.ts'
@@ -41,7 +41,7 @@ async function open() {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: (_key: string, line: string) => outcomes.push(line) > 0 },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,
     clock,
   }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -46,7 +46,7 @@ beforeEach(async () => {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: () => true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,
     clock,
   }

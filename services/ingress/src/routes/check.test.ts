@@ -6,7 +6,7 @@ import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from '../app.ts'
@@ -40,7 +40,7 @@ async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = 
     policy,
     authenticator: createAuthenticator({ clock, log }),
     outcomes: { append: () => true },
-    store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+    store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,
     clock,
     dialect,

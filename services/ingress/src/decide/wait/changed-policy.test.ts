@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
@@ -31,7 +31,7 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   const clock = { nowMs: () => Date.parse('2026-11-22T12:00:10.000Z') + time.nowMs() }
   const log = createMemoryDecisionLog()
   const live = createLivePolicy(first)
-  const store = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const store = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const decisionService = new DecisionService({ policy: live, store, log, clock, delays: new DelayQueues(time) })
   const { view } = live
   const subject = view.policy.subjects.get('acme')

@@ -5,7 +5,7 @@ import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
@@ -37,7 +37,7 @@ function openGate() {
   const time = createManualTime()
   const clock = { nowMs: () => startMs + time.nowMs() }
   const log = createMemoryDecisionLog()
-  const memory = createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
+  const memory = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
   const asked: LimitRequest[] = []
   /** Whose next request another process comes before: it takes all room. */
   const quicker = { subject: '' }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { createMemoryLimitStore } from '@weir/redis/memory-limit-store.ts'
+import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, test } from 'vitest'
 import { buildApps } from '../../app.ts'
@@ -47,7 +47,7 @@ async function open() {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
       authenticator: createAuthenticator({ clock, log }),
       outcomes: { append: () => true },
-      store: createMemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
+      store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
       log: decisions,
       clock,
     },

@@ -11,18 +11,15 @@ import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-li
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
-import { limitKey } from './keys.ts'
+import { limitKey } from '../keys.ts'
 
 export interface MemoryLimitStoreOptions {
   readonly clock: Clock
   readonly periodBoundaries: typeof periodBoundaries
 }
 
-/** Decides like Redis, in this process alone and without forgetting anything: for tests of what stands in front of a store. */
-export const createMemoryLimitStore = (options: MemoryLimitStoreOptions): MemoryLimitStore =>
-  new MemoryLimitStore(options)
-
-class MemoryLimitStore implements LimitStore {
+/** Decides like Redis, but in this process alone and without expiring anything: for tests of the layers and the ingress. */
+export class MemoryLimitStore implements LimitStore {
   readonly #clock: Clock
   readonly #boundaries: typeof periodBoundaries
   readonly #cells = new Map<string, ModelCell>()
