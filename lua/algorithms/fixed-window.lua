@@ -1,13 +1,13 @@
--- At most `size` units from one boundary to the next. Boundaries are multiples of a length since the epoch, or those of a
--- calendar period, which TypeScript computes and this clock picks from.
+-- At most `size` units from one boundary to the next. Boundaries are multiples of a length since the epoch, or those of
+-- a calendar period, which TypeScript computes and this clock picks from.
 --
 -- The source is the counter with an expiry of Redis's own documentation (INCR, "Pattern: Rate limiter").
 --
 -- Over a true window of the same length up to 2 × size may pass, half on either side of a boundary.
 --
--- State: the stored value itself, a tag and two big-endian doubles: the end of the counted span in milliseconds, and its
--- units. Packing them is a quarter of the cost of text.
--- The twin, line by line: packages/core/src/algorithms/fixed-window.ts
+-- State: the stored value itself, a tag and two big-endian doubles: the end of the counted span in milliseconds, and
+-- its units. Packing them is a quarter of the cost of text. The twin, line by line:
+-- packages/core/src/algorithms/fixed-window.ts
 local fixed_window = {}
 
 local layout, layout_length, tag = '>Bdd', 17, string.byte('f')
@@ -16,9 +16,9 @@ local pack, unpack, byte = struct.pack, struct.unpack, string.byte
 -- The value is one string, so decide.lua reads the keys of many limits with one command.
 fixed_window.whole = true
 
--- definition: {name, mode, block_ms, size, window_ms} or {name, mode, block_ms, size, 0, start_ms, next_ms, after_next_ms}.
--- The three boundaries are this period's start, the next one's, and the one's after that, by TypeScript's clock.
--- Returns the checked arguments, or nil.
+-- definition: {name, mode, block_ms, size, window_ms} or {name, mode, block_ms, size, 0, start_ms, next_ms,
+-- after_next_ms}. The three boundaries are this period's start, the next one's, and the one's after that, by
+-- TypeScript's clock. Returns the checked arguments, or nil.
 function fixed_window.arguments(definition, now_ms)
   local size, window_ms = definition[4], definition[5]
   if not integers.is_count(size) or not integers.is_count(window_ms) then
@@ -78,8 +78,9 @@ local function current_span(stored_end_ms, arguments, now_ms)
     end
     return end_ms, false
   end
-  -- A running period goes on to its end, whatever the boundaries say by now: an edited zone or anchor takes effect there,
-  -- and no clock goes back to an earlier period. Beyond the next period it was stored by a wrong clock or a longer unit.
+  -- A running period goes on to its end, whatever the boundaries say by now: an edited zone or anchor takes effect
+  -- there, and no clock goes back to an earlier period. Beyond the next period it was stored by a wrong clock or a
+  -- longer unit.
   local end_ms, horizon_ms = calendar_ends(arguments, now_ms)
   if stored_end_ms > now_ms and stored_end_ms <= horizon_ms then
     return stored_end_ms, true
@@ -87,9 +88,10 @@ local function current_span(stored_end_ms, arguments, now_ms)
   return end_ms, false
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting exactly
--- that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state: nothing is to be
--- stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their span had not ended.
+-- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting
+-- exactly that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state:
+-- nothing is to be stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their
+-- span had not ended.
 function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   local size, stored_end_ms, used, counts, end_ms, _ = arguments.size, 0, 0
   if state then
@@ -114,8 +116,8 @@ function fixed_window.plan(state, arguments, cost, now_us, now_ms)
   return 0, used, size - used, reset_ms, pack(layout, tag, end_ms, used), expires_ms, not counts and stored_end_ms > now_ms
 end
 
--- Takes the cost out of the span that it was charged in, while that counts; a span that a clock set back or an edited zone
--- has moved keeps it. Returns next_state, or nil when nothing changes; its expiry stays right.
+-- Takes the cost out of the span that it was charged in, while that counts; a span that a clock set back or an edited
+-- zone has moved keeps it. Returns next_state, or nil when nothing changes; its expiry stays right.
 function fixed_window.refund(state, arguments, cost, at_us, now_us)
   if not state or cost == 0 then
     return nil
@@ -128,8 +130,9 @@ function fixed_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, end_ms, cost < used and used - cost or 0)
 end
 
--- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the span that now runs, unless the
--- one that the cost was charged in is over. Returns next_state and expires_ms as plan does; nil when nothing changes.
+-- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the span that now runs,
+-- unless the one that the cost was charged in is over. Returns next_state and expires_ms as plan does; nil when nothing
+-- changes.
 function fixed_window.raise(state, arguments, units, at_us, now_us)
   local now_ms = math.floor(now_us / 1000)
   local charged_end_ms = current_span(0, arguments, math.floor(at_us / 1000))

@@ -1,19 +1,21 @@
--- At most `size` units in every true window of the length: exact. Each admitted unit leaves its time, a stamp, which counts
--- until it is a window old; stamps of the same microsecond all count. The source is the log of times of every textbook;
--- the ring that stores it is our own.
+-- At most `size` units in every true window of the length: exact. Each admitted unit leaves its time, a stamp, which
+-- counts until it is a window old; stamps of the same microsecond all count. The source is the log of times of every
+-- textbook; the ring that stores it is our own.
 --
--- Stored: one string of a header, up to 16 stamps, and behind them, for logs of more, a ring of 8-byte stamps. The 16 places hold
--- copies of the ring's oldest, so that reading them is enough for most calls, and then the newest, until they are so many that
--- they move into the ring together: an admission reads once and mostly writes once. Header: tag, whether the string was cut to
--- its length, slots of the ring, slot of its oldest stamp, stamps in it, copies of its oldest, stamps not in it, the newest
--- stamp, the key's expiry, and the window by which it was set. What no longer counts stays stored until the next write.
+-- Stored: one string of a header, up to 16 stamps, and behind them, for logs of more, a ring of 8-byte stamps. The 16
+-- places hold copies of the ring's oldest, so that reading them is enough for most calls, and then the newest, until
+-- they are so many that they move into the ring together: an admission reads once and mostly writes once. Header: tag,
+-- whether the string was cut to its length, slots of the ring, slot of its oldest stamp, stamps in it, copies of its
+-- oldest, stamps not in it, the newest stamp, the key's expiry, and the window by which it was set. What no longer
+-- counts stays stored until the next write.
 --
--- A window that is shortened counts at once; one that is lengthened from the next admission on, which moves the expiry too.
+-- A window that is shortened counts at once; one that is lengthened from the next admission on, which moves the expiry
+-- too.
 --
--- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that are not in
--- it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position `ring.ahead_at` on.
--- Without kept ones all is written anew, as one short string if it is short. Positions count from 0.
--- The twin: packages/core/src/algorithms/sliding-log.ts
+-- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that
+-- are not in it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position
+-- `ring.ahead_at` on. Without kept ones all is written anew, as one short string if it is short. Positions count from
+-- 0. The twin: packages/core/src/algorithms/sliding-log.ts
 local sliding_log = {}
 
 -- It reads the key itself, and only what it needs.
@@ -53,7 +55,8 @@ local function read_stamps(ring, from, to)
     .. redis.call('GETRANGE', ring.key, ring_at, ring_at + (count - until_end) * 8 - 1)
 end
 
--- The first position of low … high whose stamp is above `bound_us`, of these bytes or else of the ring; high + 1 if none is.
+-- The first position of low … high whose stamp is above `bound_us`, of these bytes or else of the ring; high + 1 if
+-- none is.
 local function first_above(bound_us, low, high, bytes, ring)
   while low <= high do
     local middle = math.floor((low + high) / 2)
@@ -90,9 +93,9 @@ local function drop_expired(ring, kept, bound_us)
   return kept - expired
 end
 
--- A value that another algorithm wrote (the limit was edited) counts as none. cost_max: the largest cost that a request of
--- the call has. A refusal waits until the stamp that is in the way of its cost no longer counts: that is one of the first
--- cost_max, further on by as many as there are above a size that was lowered.
+-- A value that another algorithm wrote (the limit was edited) counts as none. cost_max: the largest cost that a request
+-- of the call has. A refusal waits until the stamp that is in the way of its cost no longer counts: that is one of the
+-- first cost_max, further on by as many as there are above a size that was lowered.
 function sliding_log.load(_, key, arguments, cost_max, now_us)
   local value = redis.call('GETRANGE', key, 0, ring_at - 1)
   if #value < header_length or string.sub(value, 1, 1) ~= 'l' then
@@ -138,8 +141,8 @@ local function left_ms(stamp, window_us, now_us)
   return math.ceil((window_us - (now_us - stamp)) / 1000)
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go back:
--- what is charged while the clock stands behind the newest counts from the newest on.
+-- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased as fixed-window.lua does. Stamps never go
+-- back: what is charged while the clock stands behind the newest counts from the newest on.
 function sliding_log.plan(state, arguments, cost, now_us)
   state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }
   local size, ring, kept, tail, newest = arguments.size, state.ring, state.kept, state.tail, state.newest
@@ -205,8 +208,8 @@ function sliding_log.refund(state, arguments, cost, at_us)
   }
 end
 
--- Puts `units` more stamps of that time among the others, as far as the log has room; one that is full takes no more. None if
--- that time is out of the window. Returns next_state and expires_ms as plan does; nil when nothing changes.
+-- Puts `units` more stamps of that time among the others, as far as the log has room; one that is full takes no more.
+-- None if that time is out of the window. Returns next_state and expires_ms as plan does; nil when nothing changes.
 function sliding_log.raise(state, arguments, units, at_us, now_us)
   state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }
   local ring, kept, tail = state.ring, state.kept, state.tail

@@ -1,16 +1,17 @@
--- At most `size` units over a window that slides, estimated from two cells of the window's length aligned to the epoch: the
--- units of the current cell, and those of the previous one by the share of it that the window still covers, rounded up:
+-- At most `size` units over a window that slides, estimated from two cells of the window's length aligned to the epoch:
+-- the units of the current cell, and those of the previous one by the share of it that the window still covers, rounded
+-- up:
 --   used = current + ceil(previous × (window - elapsed) / window)
--- The source is the two-cell estimate that Cloudflare described ("How we built rate limiting capable of scaling to millions
--- of domains", 2017, by Julien Desgats), which Kong and Upstash use too.
+-- The source is the two-cell estimate that Cloudflare described ("How we built rate limiting capable of scaling to
+-- millions of domains", 2017, by Julien Desgats), which Kong and Upstash use too.
 --
--- Over a true window of the same length just under 2 × size may pass: size units at the end of one cell, and almost as many
--- while they lose their weight through the next (docs/decisions/0004-two-cells-admit-just-under-twice.md).
+-- Over a true window of the same length just under 2 × size may pass: size units at the end of one cell, and almost as
+-- many while they lose their weight through the next (docs/decisions/0004-two-cells-admit-just-under-twice.md).
 --
--- State: the stored value itself, 41 bytes, big-endian: a tag; window_ms (as the cells are long); how far into its cell the
--- last unit was charged, in milliseconds; and as doubles the cell's start in milliseconds, the units of the current and of
--- the previous cell, and the time in microseconds since which cells are this long.
--- The twin, line by line: packages/core/src/algorithms/sliding-window.ts
+-- State: the stored value itself, 41 bytes, big-endian: a tag; window_ms (as the cells are long); how far into its cell
+-- the last unit was charged, in milliseconds; and as doubles the cell's start in milliseconds, the units of the current
+-- and of the previous cell, and the time in microseconds since which cells are this long. The twin, line by line:
+-- packages/core/src/algorithms/sliding-window.ts
 local sliding_window = {}
 
 local layout, layout_length, tag = '>BI4I4dddd', 41, string.byte('w')
@@ -48,10 +49,10 @@ local function no_cells(window_ms, now_ms, rebased)
   return window_ms, now_ms - now_ms % window_ms, 0, 0, nil, 0, nil, nil, rebased
 end
 
--- The cells as they stand now: their length (the stored one until a charge makes it the limit's), the current one's start,
--- its units, the previous one's, the time when nothing of a longer window counts any more (or nil), how far into the current
--- cell the last unit was charged, since when cells are this long, the stored start, and whether units were dropped because
--- the clock was set back. Without stored cells that count the last four are nil.
+-- The cells as they stand now: their length (the stored one until a charge makes it the limit's), the current one's
+-- start, its units, the previous one's, the time when nothing of a longer window counts any more (or nil), how far into
+-- the current cell the last unit was charged, since when cells are this long, the stored start, and whether units were
+-- dropped because the clock was set back. Without stored cells that count the last four are nil.
 local function cells_at(state, window_ms, now_ms)
   if not state then
     return no_cells(window_ms, now_ms, false)
@@ -84,12 +85,13 @@ local function time_of(allowed, length_ms, start_ms, current, previous)
   return end_ms - left_ms
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting exactly
--- that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state: nothing is to be
--- stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their time had not come.
+-- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting
+-- exactly that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state:
+-- nothing is to be stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their
+-- time had not come.
 --
--- Units counted over another window (the limit was edited) keep their weights until a charge carries them whole into the
--- current cell; and those of a longer window count no longer than one new window after the last of them.
+-- Units counted over another window (the limit was edited) keep their weights until a charge carries them whole into
+-- the current cell; and those of a longer window count no longer than one new window after the last of them.
 function sliding_window.plan(state, arguments, cost, now_us, now_ms)
   local size, window_ms = arguments.size, arguments.window_ms
   local length_ms, start_ms, current, previous, gone_ms, last_ms, since_us, stored_start_ms, rebased =
@@ -125,8 +127,8 @@ function sliding_window.plan(state, arguments, cost, now_us, now_ms)
   return 0, used + cost, remaining - cost, end_ms - now_ms, next_state, expires_ms, rebased
 end
 
--- Takes the cost out of the cell that it was charged in, while that counts. What an edited window carried over is no longer
--- known by its time and stays. Returns next_state, or nil when nothing changes; its expiry stays right.
+-- Takes the cost out of the cell that it was charged in, while that counts. What an edited window carried over is no
+-- longer known by its time and stays. Returns next_state, or nil when nothing changes; its expiry stays right.
 function sliding_window.refund(state, arguments, cost, at_us, now_us)
   if not state then
     return nil
@@ -151,9 +153,9 @@ function sliding_window.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, length_ms, last_ms, start_ms, current, previous, since_us)
 end
 
--- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the cell that it was charged in, or
--- was carried into by an edited window, while that has weight. Returns next_state and expires_ms as plan does; nil when nothing
--- changes.
+-- Counts `units` more for a cost that was charged at `at_us`, whether they fit or not: in the cell that it was charged
+-- in, or was carried into by an edited window, while that has weight. Returns next_state and expires_ms as plan does;
+-- nil when nothing changes.
 function sliding_window.raise(state, arguments, units, at_us, now_us)
   local length_ms, start_ms, current, previous, _, last_ms, since_us, stored_start_ms =
     cells_at(state, arguments.window_ms, floor(now_us / 1000))

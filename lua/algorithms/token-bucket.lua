@@ -1,22 +1,24 @@
--- A bucket of `burst` units into which `size` units flow back per window, evenly; whoever finds it empty waits. With a burst
--- of 1 it is the leaky bucket: units pass evenly spaced.
--- The algorithm is GCRA, the generic cell rate algorithm of ITU-T I.371 (virtual scheduling), which Brandur Leach brought to
--- rate limiting with redis-cell. A single time is kept, at which the bucket is full again; a unit moves it window / size on:
+-- A bucket of `burst` units into which `size` units flow back per window, evenly; whoever finds it empty waits. With a
+-- burst of 1 it is the leaky bucket: units pass evenly spaced. The algorithm is GCRA, the generic cell rate algorithm
+-- of ITU-T I.371 (virtual scheduling), which Brandur Leach brought to rate limiting with redis-cell. A single time is
+-- kept, at which the bucket is full again; a unit moves it window / size on:
 --   used = ceil((full - now) / (window / size)), and a cost is admitted while used + cost <= burst
 --
--- Over a true window at most burst + size units pass: a full bucket, and what flows back. For a burst of size that is 2 × size.
+-- Over a true window at most burst + size units pass: a full bucket, and what flows back. For a burst of size that is 2
+-- × size.
 --
--- Nothing is rounded but what is shown: window / size is a fraction, and the time of fullness is kept as whole microseconds
--- and a numerator over `size`. Sizes and bursts are at most 90,000,000, so that a product of two of them is below 2^53.
+-- Nothing is rounded but what is shown: window / size is a fraction, and the time of fullness is kept as whole
+-- microseconds and a numerator over `size`. Sizes and bursts are at most 90,000,000, so that a product of two of them
+-- is below 2^53.
 --
--- A burst or window that is shortened leaves a bucket that held more as one that the last charge filled to the brim: whoever
--- used it up waits at most one new filling from there.
+-- A burst or window that is shortened leaves a bucket that held more as one that the last charge filled to the brim:
+-- whoever used it up waits at most one new filling from there.
 --
--- State: the stored value itself, 52 bytes, big-endian: a tag; the time of fullness (microseconds, a double), its numerator,
--- its denominator (the size that charged last) and window_ms; and what a refund must know: the least backlog that charges
--- after a time found (microseconds), that time, and since when this size and window hold (both microseconds, doubles); and
--- the time of the last charge (microseconds, a double).
--- The twin, line by line: packages/core/src/algorithms/token-bucket.ts
+-- State: the stored value itself, 52 bytes, big-endian: a tag; the time of fullness (microseconds, a double), its
+-- numerator, its denominator (the size that charged last) and window_ms; and what a refund must know: the least backlog
+-- that charges after a time found (microseconds), that time, and since when this size and window hold (both
+-- microseconds, doubles); and the time of the last charge (microseconds, a double). The twin, line by line:
+-- packages/core/src/algorithms/token-bucket.ts
 local token_bucket = {}
 
 local layout, layout_length, tag = '>BdI4I4I5I6ddd', 52, string.byte('t')
@@ -69,9 +71,9 @@ function token_bucket.load(value)
   return value and #value == layout_length and string.byte(value) == tag and value or nil
 end
 
--- What is to flow back until the bucket is full: microseconds and their numerator; then what a refund must know; and whether
--- some of the backlog was dropped because it is more than the bucket holds: the clock was set back, or the burst or window
--- shortened.
+-- What is to flow back until the bucket is full: microseconds and their numerator; then what a refund must know; and
+-- whether some of the backlog was dropped because it is more than the bucket holds: the clock was set back, or the
+-- burst or window shortened.
 local function backlog_of(state, arguments, now_us)
   if not state then
     return 0, 0, low_none, now_us, now_us, false
@@ -113,9 +115,9 @@ local function units_of(backlog_us, part, arguments)
   return units
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting exactly
--- that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state: nothing is to be
--- stored. rebased: units were dropped although their time had not come.
+-- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting
+-- exactly that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state:
+-- nothing is to be stored. rebased: units were dropped although their time had not come.
 function token_bucket.plan(state, arguments, cost, now_us)
   local size, burst = arguments.size, arguments.burst
   local backlog_us, part, low_us, low_after_us, since_us, rebased = backlog_of(state, arguments, now_us)
@@ -145,12 +147,12 @@ function token_bucket.plan(state, arguments, cost, now_us)
   return 0, used + cost, remaining - cost, ceil((backlog_us + up_us) / 1000), next_state, expires_ms, rebased
 end
 
--- Moves the time of fullness back by what the cost took, never before now. But where the bucket would have been full without
--- the charge, what flowed in then would have run over, and that part is not given back. How much it was is not known to the
--- unit from so small a state; two bounds are, and the better one counts:
+-- Moves the time of fullness back by what the cost took, never before now. But where the bucket would have been full
+-- without the charge, what flowed in then would have run over, and that part is not given back. How much it was is not
+-- known to the unit from so small a state; two bounds are, and the better one counts:
 --   no more ran over than flowed in since the charge;
---   and none at all as long as every later charge found a backlog of the cost or more. The least backlog is kept from the
---   last charge on that found less than its own cost.
+--   and none at all as long as every later charge found a backlog of the cost or more. The least backlog is kept from
+--   the last charge on that found less than its own cost.
 -- Every refund lowers the backlogs that later charges found. What was charged at another size or window stays.
 -- Returns next_state, or nil when nothing changes; its expiry stays right.
 function token_bucket.refund(state, arguments, cost, at_us, now_us)
@@ -188,8 +190,8 @@ function token_bucket.refund(state, arguments, cost, at_us, now_us)
   return pack(layout, tag, full_us, part, size, window_ms, low_us, low_after_us, since_us, last_us)
 end
 
--- Takes `units` more out of the bucket now, as far as it has them: a bucket can be empty, and cannot owe. Returns next_state
--- and expires_ms as plan does; nil when nothing changes.
+-- Takes `units` more out of the bucket now, as far as it has them: a bucket can be empty, and cannot owe. Returns
+-- next_state and expires_ms as plan does; nil when nothing changes.
 function token_bucket.raise(state, arguments, units, _, now_us)
   local _, _, remaining = token_bucket.plan(state, arguments, 0, now_us)
   local _, _, _, _, next_state, expires_ms = token_bucket.plan(state, arguments, math.min(units, remaining), now_us)

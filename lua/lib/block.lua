@@ -1,5 +1,5 @@
--- A block denies a caller who exceeded a limit until a time. It has a key of its own, so that lifting it leaves the count as it
--- is, and it is loaded and saved like a count.
+-- A block denies a caller who exceeded a limit until a time. It has a key of its own, so that lifting it leaves the
+-- count as it is, and it is loaded and saved like a count.
 local block = {}
 
 local layout, layout_length, tag = '>Bd', 9, string.byte('b')
@@ -14,8 +14,8 @@ function block.state(until_ms)
   return struct.pack(layout, tag, until_ms)
 end
 
--- Returns how long the block stands; 0 for none. A block that would stand longer than the limit's blocks do is void: a clock ahead
--- of this one set it, or the limit's block was shortened.
+-- Returns how long the block stands; 0 for none. A block that would stand longer than the limit's blocks do is void: a
+-- clock ahead of this one set it, or the limit's block was shortened.
 function block.left_ms(state, block_ms, now_ms)
   if not state then
     return 0

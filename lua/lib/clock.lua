@@ -1,12 +1,13 @@
 -- The one clock reading of a call. Redis's clock is the clock; a test passes its own.
 local clock = {}
 
--- An NTP correction is smaller than this; a larger step back is a clock that was set, and what was counted ahead of it is void.
+-- An NTP correction is smaller than this; a larger step back is a clock that was set, and what was counted ahead of it
+-- is void.
 clock.step_back_ms_max = 2000
 
 -- text: microseconds since the epoch, or empty for the server's clock.
--- Returns microseconds, and the milliseconds by which the server's clock is ahead of them (0 but in tests): expiries are
--- always in the server's time. Returns nil when the text is no time.
+-- Returns microseconds, and the milliseconds by which the server's clock is ahead of them (0 but in tests): expiries
+-- are always in the server's time. Returns nil when the text is no time.
 function clock.read(text)
   local time = redis.call('TIME')
   local server_us = tonumber(time[1]) * 1000000 + tonumber(time[2])

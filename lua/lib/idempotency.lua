@@ -1,5 +1,5 @@
--- The marker of an idempotency key: the answer to the first request under the key that was allowed. A denied request leaves no
--- marker, so that it may be tried again.
+-- The marker of an idempotency key: the answer to the first request under the key that was allowed. A denied request
+-- leaves no marker, so that it may be tried again.
 local idempotency = {}
 
 -- Longer than a client goes on repeating one request; short enough that the markers of a busy subject stay few.
@@ -39,7 +39,8 @@ function idempotency.state(id, reply, base, now_ms)
   return struct.pack(head, tag, now_ms + idempotency.ttl_ms, #id) .. id .. numbers
 end
 
--- Replaces the limits as they stand now by the first answer. They stay if the policy has another number of limits by now.
+-- Replaces the limits as they stand now by the first answer. They stay if the policy has another number of limits by
+-- now.
 function idempotency.replay(first, reply, base, after)
   reply[base], reply[base + 1], reply[base + 2] = statuses.REPLAYED, 0, 0
   local count = after - base - 3

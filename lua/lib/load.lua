@@ -1,9 +1,9 @@
 -- Loads the states of a call: values that are read whole with one command, the others by their algorithm.
 local load = {}
 
--- codec_at: by position in keys; a key without a codec is not read. limits_of and cost_maxes: for keys that are not read whole.
--- Returns, by position, the stored state and whether it cannot be read. A key of another type or with a damaged value fails only
--- the requests that name it.
+-- codec_at: by position in keys; a key without a codec is not read. limits_of and cost_maxes: for keys that are not
+-- read whole. Returns, by position, the stored state and whether it cannot be read. A key of another type or with a
+-- damaged value fails only the requests that name it.
 function load.states(keys, codec_at, limits_of, cost_maxes, all_whole, now_us)
   local states, is_unreadable = {}, {}
   if not next(codec_at) then

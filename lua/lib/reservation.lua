@@ -1,9 +1,10 @@
--- The marker of a reservation: what a decision was charged that is to be settled. decide.lua writes it with the charge, and
--- settle.lua replaces it. What follows `head` is the business of packages/redis/src/settlement-marker.ts alone.
+-- The marker of a reservation: what a decision was charged that is to be settled. decide.lua writes it with the charge,
+-- and settle.lua replaces it. What follows `head` is the business of packages/redis/src/settlement-marker.ts alone.
 local reservation = {}
 
--- Tag; phase (OPEN; RECORD_PENDING once it is settled; RECORDED once its record is safe; VOID once the charge was refunded);
--- expiry (milliseconds); when it was charged (microseconds); the limits that were not charged, as a mask; the cost.
+-- Tag; phase (OPEN; RECORD_PENDING once it is settled; RECORDED once its record is safe; VOID once the charge was
+-- refunded); expiry (milliseconds); when it was charged (microseconds); the limits that were not charged, as a mask;
+-- the cost.
 local head, head_length, tag = '>BBdddd', 34, string.byte('s')
 local text_length_max = 65536
 

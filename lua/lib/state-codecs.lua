@@ -1,5 +1,5 @@
--- State codecs: each knows how the state under one kind of key is loaded and saved. A codec is made when a call first needs it:
--- making all of them in every call would cost more than deciding does.
+-- State codecs: each knows how the state under one kind of key is loaded and saved. A codec is made when a call first
+-- needs it: making all of them in every call would cost more than deciding does.
 -- @include save.lua
 local state_codecs = {}
 

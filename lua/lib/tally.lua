@@ -1,5 +1,5 @@
--- The tally counts the markers of a subject, so that they are bounded however many processes write them. A marker counts from
--- when it is written until it has expired for certain, so no more markers exist than are counted.
+-- The tally counts the markers of a subject, so that they are bounded however many processes write them. A marker
+-- counts from when it is written until it has expired for certain, so no more markers exist than are counted.
 local tally = {}
 
 -- Tag; then pairs: the second at which markers have expired, and how many of them.
@@ -16,7 +16,8 @@ function tally.load(value)
   return value and #value % pair_length == 1 and string.byte(value) == tag and value or nil
 end
 
--- Ends are rounded up by at most an eighth of the time, so that there are at most 17 pairs for one time, and 250 for all.
+-- Ends are rounded up by at most an eighth of the time, so that there are at most 17 pairs for one time, and 250 for
+-- all.
 local function end_of(kept_ms, now_ms)
   local width_s = 1
   while width_s * 16000 <= kept_ms do
@@ -25,8 +26,8 @@ local function end_of(kept_ms, now_ms)
   return math.ceil((now_ms + kept_ms) / (width_s * 1000)) * width_s
 end
 
--- once_ttl_ms, reservation_ttl_ms: the time to live of the request's markers; false for a marker that it does not have. Returns
--- how long to wait until a marker fits; or 0, the next state and its expiry.
+-- once_ttl_ms, reservation_ttl_ms: the time to live of the request's markers; false for a marker that it does not have.
+-- Returns how long to wait until a marker fits; or 0, the next state and its expiry.
 function tally.plan(state, once_ttl_ms, reservation_ttl_ms, most, now_ms)
   local now_s = math.floor(now_ms / 1000)
   local ends, counts, total, soonest, last = {}, {}, 0, now_s + longest_s, now_s

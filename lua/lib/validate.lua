@@ -25,8 +25,8 @@ local function cost_that_fits(limit, cost)
   return cost <= limit.arguments.size and cost or 0
 end
 
--- By position in KEYS: the codec of its state, and the number of the last request that named it. For a key that is not read
--- whole, also its limit and the largest cost that a request asks of it.
+-- By position in KEYS: the codec of its state, and the number of the last request that named it. For a key that is not
+-- read whole, also its limit and the largest cost that a request asks of it.
 validate.codec_at, validate.named_by, validate.limits_of, validate.cost_maxes = {}, {}, {}, {}
 validate.all_whole = true
 
@@ -141,8 +141,8 @@ local function validate_request(request, number, limits, keys, limits_per_reques
   return (count > limits_per_request_max or costs and #costs ~= count) and malformed.SHAPE or nil, count
 end
 
--- Returns, by the number of the request, why it is malformed (or nil) and how many limits it has. Afterwards `validate` says how
--- to read the keys: codec_at, limits_of, cost_maxes, and all_whole.
+-- Returns, by the number of the request, why it is malformed (or nil) and how many limits it has. Afterwards `validate`
+-- says how to read the keys: codec_at, limits_of, cost_maxes, and all_whole.
 function validate.requests(requests, limits, keys, limits_per_request_max)
   local wrong, limit_counts = {}, {}
   for number = 1, #requests do

@@ -20,14 +20,14 @@
 --                           DELAY: denies, and has blocks of at most block_ms that only pause.lua sets
 --               size        units
 --               …           the algorithm's own `arguments`
---   ARGV[3]   requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], every other in KEYS
+--   ARGV[3] requests: JSON, [{operation, cost, …}, …]. Positions count from 1: `limit` in ARGV[2], every other in KEYS
 --               {CHARGE, cost, limit, key[, block], …}
 --               {PEEK, cost, limit, key[, block], …}             as CHARGE, and charges nothing
 --               {REFUND, cost, at_us, limit, key, …}             refunds what was charged at that time
 --               {CHARGE_ONCE, cost, tally, tally_max, id, once, limit, key[, block], …}
 --               {RESERVE, cost, tally, tally_max, ttl_ms, reservation, text, [limit, key[, block], …]}
 --               {RESERVE_ONCE, cost, tally, tally_max, id, once, ttl_ms, reservation, text, [limit, key[, block], …]}
---               {VOID, cost, at_us, reservation, limit, key, …}  as REFUND, and the reservation can no longer be settled
+--               {VOID, cost, at_us, reservation, limit, key, …} as REFUND, and the reservation can no longer be settled
 --             cost          units; for CHARGE, PEEK and REFUND also a list with the cost of each limit, where -1 asks
 --                           whether a unit would be allowed, and charges nothing
 --             block         the key of the limit's block, present if the limit has a block_ms
@@ -36,10 +36,11 @@
 --             id            names this attempt, for a later one under the same key
 --             reservation   the marker that keeps what was charged and `text` for ttl_ms, for settle.lua
 --
--- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do. If ids are part of the
--- reply, it is a list of that string and the ids in their order.
+-- Reply: a string of big-endian doubles, which costs either side a fraction of what as many integers do. If ids are
+-- part of the reply, it is a list of that string and the ids in their order.
 --   now_us      the time used
---   rebased     how many limits started from scratch although their span had not ended (a clock set back, a shortened limit)
+--   rebased     how many limits started from scratch although their span had not ended (a clock set back, a shortened
+--               limit)
 --   then for each request:
 --     status    ALLOWED, DENIED, COST_EXCEEDS_CAPACITY, BLOCKED, REPLAYED or TOO_MANY_MARKERS. A refund has ALLOWED if
 --               anything was refunded, else DENIED. If this request alone failed: SHAPE, COST, LIMIT, KEY, PLANNING or
@@ -109,13 +110,14 @@ local keys = KEYS
 local wrong, limit_counts = validate.requests(requests, limits, keys, limits_per_request_max)
 local codec_at = validate.codec_at
 
--- By position: the stored state, until a request changes it; then the next state, and in `changes` its expiry, or true to keep the
--- expiry that the key has. Keys that only malformed requests name have no codec.
+-- By position: the stored state, until a request changes it; then the next state, and in `changes` its expiry, or true
+-- to keep the expiry that the key has. Keys that only malformed requests name have no codec.
 local changes = {}
 local states, is_unreadable =
   load.states(keys, codec_at, validate.limits_of, validate.cost_maxes, validate.all_whole, now_us)
 
--- Returns the state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of the call.
+-- Returns the state of a key as this algorithm sees it, or nil. A limit may have been edited between two requests of
+-- the call.
 local function state_of(position, algorithm)
   if is_unreadable[position] then
     error('the key cannot be read')
@@ -133,8 +135,8 @@ local reply, ids, rebased_count = { now_us, 0 }, {}, 0
 -- The next states of the current request's limits, by their number; the next request overwrites them.
 local next_states, next_expiries, rebases = {}, {}, {}
 
--- Writes the status of the request and its limits, as a charge would leave them, into the reply from `base` on. Changes no state.
--- Returns whether the request may be charged, and the longest block of an exceeded limit, or 0 for none.
+-- Writes the status of the request and its limits, as a charge would leave them, into the reply from `base` on. Changes
+-- no state. Returns whether the request may be charged, and the longest block of an exceeded limit, or 0 for none.
 local function plan(request, base)
   local cost, length, at, at_limit, bit = request[2], #request, first_limit_at[request[1]], 0, 1
   local costs = type(cost) == 'table' and cost
@@ -224,7 +226,8 @@ local function set_blocks(request, denied_mask)
   end
 end
 
--- Writes the limits as they stand, for a request that was not charged. A blocked limit has nothing left until its block ends.
+-- Writes the limits as they stand, for a request that was not charged. A blocked limit has nothing left until its block
+-- ends.
 local function write_limits(request, base)
   local length, at, at_reply = #request, first_limit_at[request[1]], base + 3
   while at < length do

@@ -1,4 +1,5 @@
--- Sets the block of one limit for one subject until a time. A block that ends later stays: a block is only ever lengthened.
+-- Sets the block of one limit for one subject until a time. A block that ends later stays: a block is only ever
+-- lengthened.
 --
 --   KEYS[1]   block
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock

@@ -1,4 +1,5 @@
--- Raises the counts of calendar quotas to floors that are known to have been used. It never lowers a count and is safe to repeat.
+-- Raises the counts of calendar quotas to floors that are known to have been used. It never lowers a count and is safe
+-- to repeat.
 --
 --   KEYS[1…]  the state of one fixed_window limit for one subject, at most 100 of them, in one slot on a Cluster
 --   ARGV[1]   time: microseconds since the epoch, or empty for the server's clock
@@ -36,7 +37,8 @@ for _, wanted in ipairs(floors) do
 end
 local now_ms = math.floor(now_us / 1000)
 
--- Returns the end and the units of a period that is still being counted, or 0, 0. `layout` and `tag` are those of fixed-window.lua.
+-- Returns the end and the units of a period that is still being counted, or 0, 0. `layout` and `tag` are those of
+-- fixed-window.lua.
 local function counted(key)
   local state = fixed_window.load(redis.call('GET', key))
   if not state then

@@ -60,16 +60,11 @@ async function open() {
   const redis = await openLimiterRedis(inject('redisUrl'))
   const logger = createLogger('test', 'silent')
   const log = createMemoryDecisionLog()
-  const periodBoundaries = createBoundaryCache()
+  const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 20_000 }
   const port = (upstream.address() as AddressInfo).port
   const startProcess = async (owner: string, graceMs = 60_000) => {
-    const store = new RedisLimitStore({ redis, clock: systemClock, periodBoundaries, deadlineMs: 20_000 })
-    const layers = new LayeredStore(store, {
-      clock: systemClock,
-      periodBoundaries,
-      processes: () => 1,
-      deadlineMs: 20_000,
-    })
+    const store = new RedisLimitStore({ redis, ...common })
+    const layers = new LayeredStore(store, { ...common, processes: () => 1 })
     const apps = await buildApps(
       {
         policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),

@@ -22,9 +22,9 @@ function resolveBeside(file: string, path: string): string {
 }
 
 /**
- * Makes one script of its files: every `-- @include PATH` line becomes that file, each once and in order of first mention, and
- * every shared constant becomes its number, so that naming it costs a call nothing. Throws for a constant that does not exist, and
- * with the trail of includes for a cycle or a missing file.
+ * Makes one script of its files: every `-- @include PATH` line becomes that file, each once and in order of first
+ * mention, and every shared constant becomes its number, so that naming it costs a call nothing. Throws for a constant
+ * that does not exist, and with the trail of includes for a cycle or a missing file.
  */
 export function assemble(entry: string, read: (file: string) => string | undefined): string {
   const done = new Set<string>()
@@ -41,8 +41,8 @@ export function assemble(entry: string, read: (file: string) => string | undefin
 }
 
 /**
- * From Redis 7 on a shebang makes the server refuse the script before its first line when it is out of memory; below 7 it
- * is a syntax error.
+ * From Redis 7 on a shebang makes the server refuse the script before its first line when it is out of memory; below 7
+ * it is a syntax error.
  */
 export function withShebang(source: string, redisMajor: number): string {
   return redisMajor >= 7 ? `#!lua\n${source}` : source

@@ -1,23 +1,23 @@
 export interface CircuitBreakerOptions {
-  /** Asks the server for a sign of life; undefined when there is nobody to ask, because no connection stands. */
+  /** Sends a probe to the server; undefined if there is no connection. */
   readonly probe: () => Promise<unknown> | undefined
-  /** An answer later than this is no sign of life. */
+  /** A probe that is answered later than this has failed. */
   readonly deadlineMs: number
   readonly isOpen: boolean
 }
 
-/** A sign of life is found within this time after Redis is back; asking ten times a second costs nothing. */
+/** The circuit closes within this time after Redis is available again; ten probes a second cost nothing. */
 const probeEveryMs = 100
 
 /**
  * Whether a Redis is asked at all.
  *
- * Closed: it is.
- * Open: requests are answered without it, at once. A probe goes out every 100 ms, but only when the last one was answered or
- * failed: a server that hangs finds one more command waiting, not hundreds.
+ * - Closed: it is.
+ * - Open: requests are answered without it, immediately. A probe is sent every 100 ms, but only after the previous one
+ *   was answered or failed: a server that hangs finds one more command waiting, not hundreds.
  *
- * It opens at the first call that is overdue, and when the connection ends. It closes when a probe is answered within the
- * deadline.
+ * The circuit opens at the first call that times out, and when the connection ends. It closes when a probe is answered
+ * within the deadline.
  */
 export class CircuitBreaker {
   readonly #options: CircuitBreakerOptions
@@ -32,7 +32,7 @@ export class CircuitBreaker {
     this.#options = options
     if (!options.isOpen) return
     this.open()
-    this.#opened = 0 // nobody was turned away yet
+    this.#opened = 0 // no request was denied yet
   }
 
   get isOpen(): boolean {
@@ -53,7 +53,7 @@ export class CircuitBreaker {
     this.#timer.unref()
   }
 
-  /** Runs it once: when it is closed, or when it is certain that it never will be. */
+  /** Runs it once: when the circuit is closed, or when it is certain that it never will be. */
   onceClosed(run: () => void): void {
     if (this.#isOpen && !this.#isStopped) this.#onceClosed.add(run)
     else run()
@@ -65,7 +65,7 @@ export class CircuitBreaker {
     const answer = this.#options.probe()
     if (answer === undefined) return
     this.#isProbing = true
-    // As for a call: a busy event loop of our own is no sign of death, and an answer that is already here is read before this.
+    // As for a call: our own event loop may be busy, and an answer that has arrived is read before setImmediate.
     let isLate = false
     const timer = setTimeout(() => setImmediate(() => (isLate = true)), this.#options.deadlineMs)
     timer.unref()
@@ -80,7 +80,7 @@ export class CircuitBreaker {
     )
   }
 
-  /** Opens it for good: the connection will not come back. */
+  /** Opens the circuit for good, because the connection has ended. */
   stop(): void {
     this.#isStopped = true
     this.#isOpen = true

@@ -16,13 +16,14 @@ const batchersMax = 4_096
 const countsBySubject = ({ by }: Limit) => isOfOneSubject(by)
 
 /**
- * Decides in a Cluster, where one call sees one slot. Each slot in use has a batcher. All limits of a subject are in one slot, so most
- * requests take one call, as without a Cluster.
+ * Decides in a Cluster, where one call sees one slot. Each slot in use has a batcher. All limits of a subject are in
+ * one slot, so most requests take one call, as without a Cluster.
  *
- * If the limits of a request are in several slots, the other slots are peeked at first. If none of them denies, the subject's slot is
- * charged, and then the others. If one of them denies now, because another request came between, the charges are refunded. With
- * an idempotency key the subject's slot goes last, because its marker says that everything was charged. All of that happens within
- * one deadline; if the server of a slot is down, the request is decided without Redis.
+ * If the limits of a request are in several slots, the other slots are peeked at first. If none of them denies, the
+ * subject's slot is charged, and then the others. If one of them denies now, because another request came between, the
+ * charges are refunded. With an idempotency key the subject's slot goes last, because its marker says that everything
+ * was charged. All of that happens within one deadline; if the server of a slot is down, the request is decided without
+ * Redis.
  */
 export class ClusterBatcher {
   readonly #servers: ClusterServers
@@ -102,7 +103,7 @@ export class ClusterBatcher {
     return await this.#undo(request, done, looks, home, arrivedMs)
   }
 
-  /** Not everything was charged: what was is given back, unless the client is admitted all the same. */
+  /** Not every part was charged: the charges are refunded, unless the request is allowed all the same. */
   async #undo(
     request: LimitRequest,
     done: readonly PartDecision[],
@@ -123,7 +124,8 @@ export class ClusterBatcher {
     const outcome: Charged =
       areAllBack && done.every(({ decision }) => decision.charged !== 'unknown') ? 'no' : 'unknown'
     if (isDown) return { ...unavailableDecision(request, outcome), ...lateRefund }
-    // A part that was not reached is as it was when it was looked at; the subject's always was, unless another refused before.
+    // A part that was not reached is as the peek found it. The subject's part was reached, unless another denied
+    // before.
     const homeLook = !done.some(({ part }) => part === home) ? await this.#lookAt([home], arrivedMs) : []
     if (homeLook.some(isUnavailable)) return unavailableDecision(request, outcome)
     const reached = [...done, ...homeLook]
@@ -131,7 +133,7 @@ export class ClusterBatcher {
     return { ...joinParts(request, [...reached, ...rest]), charged: outcome }
   }
 
-  /** A refusal by what was looked at. Limits with a block are asked for real, because a look shuts nobody out. */
+  /** Denies by what the peeks found. Limits with a block are asked for real, because a peek sets no block. */
   async #refuse(
     request: LimitRequest,
     looks: readonly PartDecision[],
@@ -178,7 +180,7 @@ function chargedBy(done: readonly PartDecision[]): Charged {
   return done.every(({ decision }) => decision.charged === 'no') ? 'no' : 'unknown'
 }
 
-/** Where the marker of an idempotency key goes when none of the limits is by subject: to the slot of those that there are. */
+/** If no limit counts by subject, the marker of an idempotency key goes to the slot of the other limits. */
 function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRequest, 'scope' | 'idempotency'> {
   const { scope, idempotency } = request
   if (idempotency === undefined || limits.length === 0 || limits.some(countsBySubject)) return { scope, idempotency }
@@ -187,7 +189,9 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
   return { scope: { ...scope, subject }, idempotency: { ...idempotency, key, subject: scope.subject } }
 }
 
-/** The request by slots, in the order of its limits. Only one of them carries the idempotency key: the subject's, or the first. */
+/**
+ * Splits the request by slot, in the order of its limits. The subject's part, or the first, has the idempotency key.
+ */
 function partsOf(request: LimitRequest): readonly Part[] {
   const bySlot = new Map<number, number[]>()
   for (const [at, limit] of request.limits.entries()) {
@@ -201,7 +205,7 @@ function partsOf(request: LimitRequest): readonly Part[] {
   })
   const { reservation, scope } = request
   const counted = groups.find(({ limits }) => limits.some(countsBySubject))
-  // Whoever settles a decision knows its subject alone: something of it is kept there even if no limit is.
+  // A settlement names the subject alone, so a part is kept in the subject's slot even if no limit is there.
   if (reservation !== undefined && counted === undefined) {
     groups.unshift({ slot: keySlot(settlementKey(scope.subject, reservation.id)), positions: [], limits: [] })
   }
@@ -216,7 +220,7 @@ function partsOf(request: LimitRequest): readonly Part[] {
   })
 }
 
-/** Every part keeps its own charge in its own slot; the home's says where the others are. */
+/** Every part keeps its charge in its own slot; the home part also keeps the keys of the others. */
 function settleableIn(
   group: Pick<Part, 'positions'>,
   groups: readonly { readonly limits: readonly Limit[] }[],

@@ -5,12 +5,12 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { readScriptError } from './script-error.ts'
 import { type CallTarget, ScriptServer } from './script-server.ts'
 
-/** A call is sent on so often at most, and not after its deadline: a moved slot needs one MOVED, one on the move an ASK and TRYAGAINs. */
+/** Most attempts of a call before its deadline: a moved slot needs one MOVED, a moving one an ASK and TRYAGAINs. */
 const attemptsMax = 64
 /** Pause before a slot on the move, or a server that is only being connected to, is asked again. */
 const pauseMs = 2
 
-/** The servers of a Cluster, each with its own breaker: one that is gone takes only its own slots with it. */
+/** The servers of a Cluster, each with its own circuit breaker: a server that is down affects its own slots only. */
 export class ClusterServers {
   readonly connection: ClusterConnection
   readonly #deadlineMs: number
@@ -49,7 +49,7 @@ export class ClusterServers {
   }
 }
 
-/** Whichever server holds a slot. A call is sent on only while its deadline lasts, and only if it certainly was not run. */
+/** The server that holds a slot. A call is forwarded only before its deadline, and only if no server ran it. */
 export class SlotTarget implements CallTarget {
   readonly #servers: ClusterServers
   readonly #slot: number

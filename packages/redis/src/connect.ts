@@ -20,7 +20,7 @@ export type RedisRole = 'limiter' | 'claims' | 'queue'
 
 export interface ConnectOptions {
   readonly role: RedisRole
-  /** Hears why a connection fails and which right its user lacks, in a sentence for people; the same at most once a minute. */
+  /** Called with a sentence about a failed connection or a missing right; the same one at most once a minute. */
   readonly onError: (error: Error) => void
   /** For TLS only; none where it is left out. */
   readonly tls?: RedisTlsFiles | undefined
@@ -34,8 +34,8 @@ const reconnectFirstMs = 50
 const backOff = (maxMs: number) => (attempt: number) => backoffMs(attempt, { firstMs: reconnectFirstMs, maxMs })
 
 /**
- * After a failover the old master answers READONLY for good; a new connection finds the new one. NOAUTH ends with the next login. The
- * command is not repeated.
+ * After a failover the old master answers READONLY for good; a new connection finds the new one. NOAUTH ends with the
+ * next login. The command is not repeated.
  */
 const endsConnection = (error: Error) => /^(?:READONLY|NOAUTH)/.test(error.message)
 
@@ -74,9 +74,10 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
 }
 
 /**
- * A server with several names chooses its certificate by the name that the client asks for (SNI), which Node does not send by itself.
- * Every new connection reads user, password and certificates again. ioredis calls its strategies before each, as methods of the
- * options that it then connects with, also those of a duplicate, which is how BullMQ opens its connections.
+ * A server with several names chooses its certificate by the name that the client asks for (SNI), which Node does not
+ * send by itself. Every new connection reads user, password and certificates again. ioredis calls its strategies before
+ * each, as methods of the options that it then connects with, also those of a duplicate, which is how BullMQ opens its
+ * connections.
  */
 function open(where: RoleOptions, { login, address, variable }: Login, options: ConnectOptions): Redis {
   const { retryStrategy, ...rest } = roles[options.role]
@@ -124,7 +125,7 @@ function connectSentinel(login: Login, options: ConnectOptions): Redis {
       return again(attempt)
     },
     sentinelCommandTimeout: 1_000, // one that hangs must not keep us from asking the next
-    // They say when the master changes: without that a master that hangs would be held on to for as long as it answers anything.
+    // Sentinels report a new master: otherwise a hanging master would be used as long as it answers anything.
     failoverDetector: true,
     Connector: SteadySentinelConnector,
     sentinelReconnectStrategy(this: RoleOptions, attempt: number) {

@@ -141,7 +141,7 @@ export async function redisProblem(redis: Redis): Promise<string | undefined> {
   return await states.get(redis)?.lacking()
 }
 
-/** Waits while Redis answers and its user lacks rights. One that cannot be reached is not waited for longer than its first second. */
+/** Waits while Redis answers and its user lacks rights; for a Redis that cannot be reached, for one second. */
 export async function untilAllowed(redis: Redis, stopping: AbortSignal): Promise<void> {
   const pause = () => delay(lookEveryMs, undefined, { signal: stopping }).catch(() => undefined)
   if (redis.status !== 'ready') await Promise.race([new Promise((resolve) => redis.once('ready', resolve)), pause()])

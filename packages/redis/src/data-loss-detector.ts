@@ -5,12 +5,13 @@ import { slotCount } from './key-slot.ts'
 import type { QuotaServers } from './quota-counts.ts'
 
 /*
- * Promises: when a Redis has lost its counts, or may have lost the last of them, the owner of `restore` learns of it within two
- * seconds, also while an earlier loss is being restored. Of several processes that watch one server only one restores.
+ * Promises: when a Redis has lost its counts, or may have lost the last of them, the owner of `restore` learns of it
+ * within two seconds, also while an earlier loss is being restored. Of several processes that watch one server only one
+ * restores.
  *
- * Every master has a canary key, whose value is the server's run id. The key is gone when the data is gone, and it names another run
- * when the server was restarted or replaced, which may have cost the last writes. While a process restores, the key holds the name
- * of that process, for a minute at a time: if the process dies, another one restores.
+ * Every master has a canary key, whose value is the server's run id. The key is gone when the data is gone, and it
+ * names another run when the server was restarted or replaced, which may have cost the last writes. While a process
+ * restores, the key holds the name of that process, for a minute at a time: if the process dies, another one restores.
  */
 
 /** A loss costs a quota that is too generous for this long; three commands a second are cheap. */
@@ -20,18 +21,20 @@ const restoringMs = 60_000
 /** A process that watches again after this long restores first, which never does harm. */
 const canaryMs = 3_600_000
 /**
- * When to restore after a loss was found. Decisions of the seconds around the loss are not all metered when the first restore
- * reads the sums; the later restores include them.
+ * When to restore after a loss was found. Decisions of the seconds around the loss are not all metered when the first
+ * restore reads the sums; the later restores include them.
  */
 const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
 
 export interface DataLossDetectorOptions {
   readonly servers: QuotaServers
-  /** Restores what was lost, as far as it can. Called several times after a loss; rejects when it cannot restore now. */
+  /** Restores what was lost. Called several times after a loss; rejects if it cannot restore now. */
   readonly restore: () => Promise<void>
   /** Called once in a row for each kind of fault. */
   readonly onFault: (error: Error) => void
-  /** Called with the reason why counts are restored. `new`: the server was empty at the first poll, so it may never have had any. */
+  /**
+   * Called with the reason of a restore. `new`: the server was empty at the first poll, and may never have had data.
+   */
   readonly onLoss: (why: 'new' | 'empty' | 'restarted') => void
 }
 
@@ -120,7 +123,7 @@ export class DataLossDetector {
     }
   }
 
-  /** Of several processes that find no key, one sets its name. A process that finds another run's id overwrites it; two of them do no harm. */
+  /** Of several that find no key, one sets its name. Another run's id is overwritten; two who do so do no harm. */
   async #claim(canary: Canary, found: string | null): Promise<void> {
     const { master, key } = canary
     const taken =
@@ -134,7 +137,7 @@ export class DataLossDetector {
     this.#due = restoreAfterMs.map((afterMs) => nowMs + afterMs)
   }
 
-  /** Restores if a restore is due. A canary key is only changed here, never created: a key that is gone again is another loss. */
+  /** Restores if that is due. A canary key is changed here, never created: one that is gone again is another loss. */
   async #goOn(): Promise<void> {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)

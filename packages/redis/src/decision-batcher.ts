@@ -57,16 +57,16 @@ const waitingMax = 1_024
 const pendingRefundsMax = 2 * requestsPerCallMax
 
 /**
- * Batches requests into calls of decide.lua. One call is in flight at a time, and the requests that arrive meanwhile are the next
- * batch, so batches grow with the load.
+ * Batches requests into calls of decide.lua. One call is in flight at a time, and the requests that arrive meanwhile
+ * are the next batch, so batches grow with the load.
  *
  * - Idle: the first arrival schedules a call for the end of this tick of the event loop.
  * - In flight: arrivals wait. The deadline of the oldest request of a call is the deadline of the call.
- * - Down: the requests of the call and all that wait were answered as unavailable. So are arrivals, immediately, until the target
- *   is available again.
+ * - Down: the requests of the call and all that wait were answered as unavailable. So are arrivals, immediately, until
+ *   the target is available again.
  *
- * A request that Redis may have run is never sent again. If a call that timed out charged a request that was denied at the
- * deadline, the charge is refunded, once, with the first call after the target is available again.
+ * A request that Redis may have run is never sent again. If a call that timed out charged a request that was denied at
+ * the deadline, the charge is refunded, once, with the first call after the target is available again.
  */
 export class DecisionBatcher {
   readonly #target: CallTarget
@@ -164,7 +164,7 @@ export class DecisionBatcher {
     const call: Call = { tasks, isTimedOut: false }
     this.#call = call
     this.#counts.calls += 1
-    // A tick that took longer than the deadline must not beat a reply that has arrived: the reply is read before setImmediate.
+    // A tick longer than the deadline must not beat a reply that has arrived: replies are read before setImmediate.
     const timer = setTimeout(() => setImmediate(() => this.#timeOut(call)), Math.ceil(leftMs))
     this.#target
       .send(encoded, () => call.isTimedOut)
@@ -222,7 +222,7 @@ export class DecisionBatcher {
     }
   }
 
-  /** Two requests of a call may name a key with different definitions, as a change of policy brings: the second is sent again. */
+  /** A change of policy may bring a key two definitions in one call: the second request is sent again. */
   #settleMalformed(task: Task, malformed: string): void {
     if (malformed !== 'definition' || task.isIsolated) {
       task.reject(new Error(`decide.lua found the request's ${malformed} wrong`))
@@ -310,8 +310,9 @@ export class DecisionBatcher {
   }
 
   /**
-   * Answers a task without Redis. A refund is not tried again, because no one knows whether Redis made it. If the reply may come late
-   * and the request is denied here, a late charge is refunded; but under an idempotency key it stays for the next attempt.
+   * Answers a task without Redis. A refund is not tried again, because no one knows whether Redis made it. If the reply
+   * may come late and the request is denied here, a late charge is refunded; but under an idempotency key it stays for
+   * the next attempt.
    */
   #answer(task: Task, charged: Charged, mayReplyLate = false): void {
     if (task.kind === 'refund') {

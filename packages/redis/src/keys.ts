@@ -7,8 +7,8 @@ import { type LimitRequest, type ScopeValues, scopeValue } from '@weir/core/limi
  * The key of one limit's count: `weir:1:{SUBJECT}:LIMIT[:SCOPE…]`.
  *
  * - 1 is the layout's version.
- * - SUBJECT is the hash tag: the caller's subject if the limit counts by subject or key, else `ip:ADDRESS` if by ip, else
- *   `_global`. The policy refuses subjects that begin with `ip:` or `_`.
+ * - SUBJECT is the hash tag: the caller's subject if the limit counts by subject or key, else `ip:ADDRESS` if by ip,
+ *   else `_global`. The policy refuses subjects that begin with `ip:` or `_`.
  * - LIMIT is the limit's name: editing anything but the scope keeps the count.
  * - SCOPE is `kind=value`, or `kind.name=value` for what carries a name, in the order of `scopeKinds` and then by name.
  *
@@ -26,7 +26,7 @@ function encodeBounded(text: string): string {
   return `${encodeKeyPart(text.slice(0, prefixLength))}~${hash}`
 }
 
-/** Encoded texts kept; an address costs more to encode than to look up. Dropped whole when full: refilling takes a second. */
+/** Cached encodings: a look-up is cheaper. All are dropped when it is full, because refilling takes a second. */
 const encodedMax = 10_000
 const encoded = new Map<string, string>()
 
@@ -166,8 +166,8 @@ export function markerKey(subject: string, idempotencyKey: string): string {
 }
 
 /**
- * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a decision whose
- * markers are counted with those of another part.
+ * Where the markers of a request's subject are counted, in the slot of the request's own. Undefined for a part of a
+ * decision whose markers are counted with those of another part.
  */
 export function tallyKey({ scope, idempotency, reservation }: LimitRequest): string | undefined {
   if (idempotency === undefined && reservation?.key !== undefined && reservation.beside === undefined) return undefined
@@ -176,7 +176,7 @@ export function tallyKey({ scope, idempotency, reservation }: LimitRequest): str
   return subject === scope.subject ? key : `${key}:${encode(subject)}`
 }
 
-/** Where the charge of a decision is kept that will be settled; with other hash tags than the subject's only in a Cluster. */
+/** The key of a reservation's marker; only in a Cluster it has other hash tags than the subject's. */
 export const settlementKey = (subject: string, decisionId: string): string =>
   `weir:1:{${encode(subject)}}:_settle:${encodeBounded(decisionId)}`
 

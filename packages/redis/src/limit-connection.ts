@@ -14,7 +14,7 @@ export const redisUnavailable = (why: string, cause?: unknown): WeirError =>
     cause,
   )
 
-/** Redis's own refusals, and ioredis's words for a connection that broke; anything else is a bug, and is told as one. */
+/** Redis's own errors, and ioredis's words for a broken connection; anything else is a bug, and is reported as one. */
 export const isRedisFault = (error: unknown): error is Error =>
   error instanceof Error &&
   (['ReplyError', 'MaxRetriesPerRequestError', 'AbortError'].includes(error.name) ||

@@ -13,7 +13,7 @@ export interface LimitStoreCounters {
   readonly rebased: number
   /** How often a server was found gone. */
   readonly breakerOpened: number
-  /** Failed calls by Redis's error code; `NOT_SENT` and `CONNECTION` where Redis said nothing, `REPLY` for an unreadable one. */
+  /** Failed calls by Redis's error code; `NOT_SENT`, `CONNECTION` without an answer, `REPLY` for an unreadable one. */
   readonly scriptErrors: Readonly<Record<string, number>>
 }
 

@@ -34,7 +34,7 @@ const placeOf = ({ username, password, ...place }: RedisAddress) => JSON.stringi
 
 const tlsNames = 'WEIR_REDIS_TLS_CA, WEIR_REDIS_TLS_CERT and WEIR_REDIS_TLS_KEY'
 
-/** Certificates are parsed only when a file has changed: connections to all nodes of a Cluster may begin at the same time. */
+/** Parses certificates only when a file has changed: connections to all nodes of a Cluster may begin together. */
 function tlsReader(files: RedisTlsFiles | undefined): () => SecureContext {
   let last: { readonly text: string; readonly context: SecureContext } | undefined
   const read = (file = '') => (file === '' ? undefined : readSmallFile(file))

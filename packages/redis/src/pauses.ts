@@ -33,8 +33,8 @@ export function createPauses(options: PausesOptions) {
   }
   return {
     /**
-     * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds until
-     * its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
+     * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds
+     * until its end, or to undefined when Redis did not answer: it may be set or not, and asking again is safe.
      */
     async pause(limit: Limit, scope: ScopeValues, ms: number): Promise<number | undefined> {
       if (!Number.isSafeInteger(ms) || ms < 1 || ms > pauseMsMax) throw new RangeError(`a pause of ${ms} ms`)

@@ -18,9 +18,9 @@ const outcomes: Readonly<Record<number, QuotaCount['outcome']>> = {
   [floorOutcomes.PERIOD_OVER]: 'over',
 }
 
-/** The counts of calendar quotas, for whoever compares or restores them. Slow beside a decision, and never part of one. */
+/** The counts of calendar quotas, to compare or restore them: slow, and never part of a decision. */
 export interface QuotaCounts {
-  /** Raises every count below its floor to it, and lowers none. One answer per floor, in their order. Safe to repeat. */
+  /** Raises every count below its floor, and lowers none. One answer per floor, in their order. Safe to repeat. */
   raise(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>
   /** As `raise`, without raising. */
   look(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>

@@ -36,7 +36,7 @@ function explanationFor(said: string, { isTls, isHandshake }: FaultContext): str
   return ` does not answer (SAID): see VARIABLE${isTls ? ', which must begin with redis if it speaks no TLS' : ''}`
 }
 
-/** A sentence for people about an error of a connection: what failed, and which variable to look at. Never repeats a password. */
+/** Explains an error of a connection: what failed, and which variable to check. Never repeats a password. */
 export function explainFault({ message }: Error, context: FaultContext): string {
   const ofSentinels = /^All sentinels are unreachable.*?(?:Last error: (.*))?$/s.exec(message)
   const words = ofSentinels === null ? message : (ofSentinels[1] ?? 'none answers')

@@ -29,7 +29,9 @@ const freshMs = 1_000
 const answerMs = 1_000
 /** What Redis refused is told for so long; without requests nobody would find out that it has ended. */
 const refusedToldMs = 5_000
-/** Calendar boundaries are made by this machine's clock and picked by Redis's: further apart, they begin late or early. */
+/**
+ * This machine's clock makes calendar boundaries and Redis's picks them: further apart, periods begin late or early.
+ */
 const clockOffMsMax = 500
 
 /** A call that asks for nothing is refused by the script itself, with this code: so it can be run. */

@@ -17,7 +17,7 @@ import { ScriptServer } from './script-server.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
 const deadlineMsDefault = 25
-/** Of one subject: at most 800 MB. Idempotency keys of 1,400 requests a second, or settlements within 15 minutes of 520. */
+/** At most 800 MB of one subject: idempotency keys of 1,400 requests/s, or settlements within 15 minutes of 520/s. */
 const markersMaxDefault = 1_000_000
 
 export interface RedisLimitStoreOptions {

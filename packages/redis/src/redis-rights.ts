@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis'
 import type { RedisAddress } from './redis-url.ts'
 
 /**
- * The least that the user of each kind of connection must be allowed, as `ACL SETUSER` takes it. docs/configuration.md has the same
- * lines, and test/servers/redis/least-rights.test.ts shows that each right is needed.
+ * The least that the user of each kind of connection must be allowed, as `ACL SETUSER` takes it. docs/configuration.md
+ * has the same lines, and test/servers/redis/least-rights.test.ts shows that each right is needed.
  */
 export const redisRights = {
   ingress: `~weir:* -@all +evalsha +eval +ping +info +time +mget +get +getrange +set +setrange +pexpireat +pexpire +zadd +zremrangebyscore +zcard +zrem`,
@@ -42,7 +42,7 @@ return may`
 const wordsOf = (command: string, key: string) =>
   /^eval/.test(command) ? [command, '', '0'] : [...command.split('|'), key, key, key]
 
-/** The rights of this list that the connection's user lacks, as far as Redis says; rejects when it may not even be asked. */
+/** Returns the rights that the connection's user lacks, as far as Redis says; rejects if it may not be asked. */
 export async function lackedRights(redis: Redis, rights: string): Promise<readonly string[]> {
   const of = (sign: string) => rights.split(' ').flatMap((right) => (right.startsWith(sign) ? [right.slice(1)] : []))
   const keys = of('~')

@@ -6,7 +6,7 @@ export interface ServerAddress {
 
 /** Where Redis is, by the ways in which it can be run. */
 export interface RedisAddress {
-  /** `single`: one server. `sentinel`: the master that Sentinels name. `cluster`: any of its nodes, which name the others. */
+  /** `single`: one server. `sentinel`: the master that Sentinels name. `cluster`: some nodes, which name the others. */
   readonly kind: 'single' | 'sentinel' | 'cluster'
   /** Never empty; of kind `single` exactly one. For `sentinel` they are the Sentinels. */
   readonly servers: readonly ServerAddress[]

@@ -1,6 +1,6 @@
 import type { Charged } from '@weir/core/limits/decision.ts'
 
-/** Errors with which Redis refuses a script before it has written anything: decide.lua writes at its end, and SET or SETRANGE first. */
+/** Errors of scripts that have written nothing: decide.lua writes at its end, with SET or SETRANGE first. */
 const refusedBeforeWriting: ReadonlySet<string> = new Set([
   'ASK',
   'BUSY',
@@ -36,7 +36,7 @@ export interface ScriptError {
   readonly address: string
 }
 
-/** Below Redis 7 a command's error inside a script is wrapped: `ERR Error running script … @user_script: 9: -OOM command …`. */
+/** Below Redis 7 an error inside a script is wrapped: `ERR Error running script … @user_script: 9: -OOM command …`. */
 function replyCode(message: string): string {
   const first = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
   return first === 'ERR' ? (/: -([A-Z]+) /.exec(message)?.[1] ?? first) : first

@@ -91,7 +91,7 @@ export class ScriptServer implements CallTarget {
   readonly #lost = (): void => this.circuit.open()
   readonly #ended = (): void => this.close()
 
-  /** After every connect: which script this server takes, and that it has it. The first request need not wait for that. */
+  /** After every connect: loads the script that fits the server's version, so that no request waits for that. */
   readonly #prepare = async (): Promise<void> => {
     this.circuit.probe()
     try {

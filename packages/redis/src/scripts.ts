@@ -14,7 +14,7 @@ export interface Script {
 /** The files of lua/scripts. */
 export type ScriptName = 'decide' | 'settle' | 'pause' | 'raise-to-floor' | 'count-processes'
 
-/** Reads a script for a server of this major version; 6 is for one whose version is not known, because every version runs that. */
+/** Reads a script for a server of this major version; every version runs the script for 6. */
 export function readScript(name: ScriptName, redisMajor = 6): Script {
   const assembled = assemble(`scripts/${name}.lua`, (file) => {
     try {

@@ -11,7 +11,7 @@ import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-/** What is kept under one key: a limit's count, the block of one, or the first answer under an idempotency key. */
+/** The value of one key: a limit's count, its block, or the first answer under an idempotency key. */
 export type ModelCell = CountCell | BlockCell | OnceCell
 
 /** A count and how it goes on. Another algorithm's counts as none. */
@@ -76,7 +76,7 @@ export interface ModelResult {
   readonly decision: Decision
   /** What to store; empty if nothing was charged or blocked. */
   readonly changes: readonly Change[]
-  /** Limits begun anew although their span had not ended. */
+  /** Limits that started from scratch although their span had not ended. */
   readonly rebased: number
 }
 
@@ -96,7 +96,7 @@ const noState = { used: 0, remaining: 0, resetMs: 0 }
 const blockKey = (key: string) => `${key}:blocked`
 const onceKey = ({ scope, idempotency }: LimitRequest) => `once:${scope.subject}:${idempotency?.key}`
 
-/** Milliseconds that something kept until then still holds; 0 if it does not, or was kept by a clock ahead of this one. */
+/** Milliseconds until then; 0 if that is past, or if a clock ahead of this one wrote it. */
 function leftMs(untilMs: number, keptMs: number, nowUs: number): number {
   const left = untilMs - Math.floor(nowUs / 1_000)
   return left > 0 && left <= keptMs + stepBackMsMax ? left : 0
@@ -126,7 +126,7 @@ function stateOf({ limit, plan, blockedMs }: Planned, charged: boolean): LimitSt
   }
 }
 
-/** What lua/scripts/decide.lua decides for one request, as a function of values. Nothing is changed: the caller stores `changes`. */
+/** Decides one request as lua/scripts/decide.lua does, as a function of values: the caller stores `changes`. */
 export function decideModel(
   cells: Cells,
   request: LimitRequest,
@@ -152,7 +152,7 @@ export function decideModel(
     return { decision: decisionOf(request, raw), changes: [], rebased: 0 }
   }
 
-  /** A look that found room is none but that. */
+  /** A peek that would be allowed changes nothing. */
   const looked = (from: Cells, one: Planned): Planned => {
     if (one.limit.override?.isPeek !== true || one.plan.waitMs !== 0) return one
     return { ...one, plan: { ...countOf(from, one).plan(argumentsOf(one), 0, nowUs), next: undefined } }
@@ -212,7 +212,10 @@ const firstAnswer = (request: LimitRequest, limits: readonly LimitState[], nowMs
   { kind: 'once', untilMs: nowMs + onceKeptMs, id: request.idempotency?.id ?? '', limits },
 ]
 
-/** What lua/scripts/pause.lua changes so that the limit refuses until then: nothing if it does so already. And for how long it does. */
+/**
+ * Pauses a limit as lua/scripts/pause.lua does: `changes` is empty if a longer pause stands, and `leftMs` is until its
+ * end.
+ */
 export function pauseModel(
   cells: Cells,
   key: string,
@@ -226,7 +229,7 @@ export function pauseModel(
   return { changes: [[blockKey(key), { kind: 'block', untilMs }]], leftMs: pauseMs }
 }
 
-/** What decide.lua changes for a refund of one charged request; empty if nothing of it counts any more. */
+/** Refunds one charged request as decide.lua does; empty if none of its charge counts any more. */
 export function refundModel(
   cells: Cells,
   request: LimitRequest,
@@ -248,7 +251,7 @@ export interface SettledState extends Omit<LimitState, 'name' | 'size'> {
   readonly changed: boolean
 }
 
-/** What lua/scripts/settle.lua changes when a decision that was charged at `atUs` is charged `units` more, or less below 0. */
+/** Charges a decision of `atUs` for `units` more, or less below 0, as lua/scripts/settle.lua does. */
 export function settleModel(
   cells: Cells,
   limits: readonly ModelLimit[],

@@ -13,16 +13,16 @@ export interface Plan<State> {
   readonly rebased: boolean
 }
 
-/** An NTP correction is smaller; a larger step back is a clock that was set. The same number as in lua/lib/clock.lua. */
+/** An NTP correction is smaller; a larger step back is a clock that was set. Also in lua/lib/clock.lua. */
 export const stepBackMsMax = 2_000
 
 /** One algorithm as functions of values; the twin of one file in lua/algorithms, and what `local` decides with. */
 export interface AlgorithmModel<State> {
   /** Plans one request of this cost on one limit at this time; changes nothing. */
   plan(state: State | undefined, limit: ModelArguments, cost: number, nowUs: number): Plan<State>
-  /** What is left of the state when `cost` units charged at `atUs` are given back; undefined when nothing of them counts any more. */
+  /** The state without `cost` units charged at `atUs`; undefined if none of them counts any more. */
   refund(state: State | undefined, limit: ModelArguments, refund: Refund, nowUs: number): State | undefined
-  /** The state with `cost` units more counted for what was charged at `atUs`, whether they fit or not; undefined when nothing changes. */
+  /** The state with `cost` units more for a charge of `atUs`, whether they fit or not; undefined if nothing changes. */
   raise(state: State | undefined, limit: ModelArguments, raise: Refund, nowUs: number): State | undefined
 }
 

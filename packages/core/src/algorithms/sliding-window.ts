@@ -1,6 +1,6 @@
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
-/** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests hold the two together. */
+/** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests compare the two. */
 
 export interface SlidingWindowState {
   /** As the cells are long; another than the limit's once that is edited. */

@@ -37,7 +37,9 @@ interface Charge {
   readonly atUs: number
 }
 
-/** What the definition counts: GCRA over all charges that were not refunded, in whole parts of 1 / size microseconds. */
+/**
+ * What the definition counts: GCRA over all charges that were not refunded, in whole parts of 1 / size microseconds.
+ */
 function usedByDefinition(charges: readonly Charge[], { size, windowMs }: Bucket, nowUs: number): bigint {
   const unit = BigInt(windowMs) * 1_000n
   const at = (us: number) => BigInt(us) * BigInt(size)

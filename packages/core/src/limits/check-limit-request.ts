@@ -2,17 +2,21 @@ import { allowed, type Decision } from './decision.ts'
 import { limitsPerDecisionMax } from './limit.ts'
 import type { LimitRequest } from './limit-store.ts'
 
-/** A caller's 256 characters may be two units each, and what a door puts before them; the marker's key has a hash of it. */
+/**
+ * A caller's 256 characters may be two units each, after the entry point's prefix; the marker's key has a hash of it.
+ */
 const idempotencyKeyLengthMax = 528
 /** As lua/scripts/decide.lua takes it. */
 const idempotencyIdLengthMax = 64
 
-/** A day; what takes longer than its quota's period is not settled but counted anew. Also checked in lua/lib/reservation.lua. */
+/** A day: a later settlement would fall into another period of its quota. Also checked in lua/lib/reservation.lua. */
 export const settleMsMax = 86_400_000
 /** What is told of a decision: names and ids of bounded length. */
 const aboutLengthMax = 8_192
 
-/** Throws for a request that no border should have let through; it must not take the others of its call with it. */
+/**
+ * Throws for a request that no entry point should have let through, so that it does not fail the others of its call.
+ */
 export function checkLimitRequest({ cost, limits, idempotency, reservation }: LimitRequest): void {
   if (!Number.isSafeInteger(cost) || cost < 0) throw new RangeError(`cost ${cost} is not a non-negative safe integer`)
   if (limits.length > limitsPerDecisionMax) {

@@ -12,7 +12,7 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-/** Whether the request's cost stands in Redis. `unknown`: no answer came in time, the charge may or may not have happened. */
+/** Whether Redis charged the request. `unknown`: no answer came in time, so it may or may not have. */
 export type Charged = 'yes' | 'no' | 'unknown'
 
 /** One limit as a decision left it. */
@@ -39,15 +39,17 @@ export interface Decision {
   /** The name of the first shadow limit that would have refused what was allowed, or empty. */
   readonly shadowedBy: string
   readonly charged: Charged
-  /** Waiting this long admits, as far as these limits are concerned; 0 when allowed. */
+  /** Time after which these limits would allow the request; 0 when allowed. */
   readonly retryAfterMs: number
-  /** Redis's clock when it decided, in microseconds since the epoch: what a refund names the charge by. 0 when it did not. */
+  /**
+   * Redis's clock when it decided, in microseconds since the epoch; a refund names the charge by it. 0 if it did not.
+   */
   readonly atUs: number
-  /** For a repeated idempotency key, the id that the first decision was given; else empty. Nothing was charged again. */
+  /** For a repeated idempotency key, the id of the first decision; else empty. Nothing was charged again. */
   readonly repeats: string
   /** In the order of the request's limits; empty when Redis did not answer. */
   readonly limits: readonly LimitState[]
-  /** A refusal that may come thousands of times a second: one from memory, without asking anybody, or for too many markers. */
+  /** A denial that may come thousands of times a second: one from memory, or for too many markers. */
   readonly isCached?: boolean
   /**
    * Of a denial because Redis did not answer in time: resolves once the late reply showed a charge and that charge was
@@ -70,15 +72,15 @@ const unknown = {
 
 type Known = Partial<Omit<Decision, 'allowed' | 'reason'>>
 
-/** Builds the decision to allow a request where neither Redis nor a model decided; only the `known` fields say anything. */
+/** Builds a decision to allow that neither Redis nor a model made; only the `known` fields say anything. */
 export const allowed = (reason: Reason, known?: Known): Decision => ({ allowed: true, reason, ...unknown, ...known })
 
-/** Builds the decision to deny a request where neither Redis nor a model decided; only the `known` fields say anything. */
+/** Builds a decision to deny that neither Redis nor a model made; only the `known` fields say anything. */
 export const denied = (reason: Reason, known?: Known): Decision => ({ allowed: false, reason, ...unknown, ...known })
 
 /**
- * Builds the denial by one limit where Redis was not asked. Nothing is said about the other limits of the request, because
- * their counts are not known.
+ * Builds the denial by one limit where Redis was not asked. Nothing is said about the other limits of the request,
+ * because their counts are not known.
  */
 export const deniedByLimit = (
   reason: 'limit' | 'cost_exceeds_limit',

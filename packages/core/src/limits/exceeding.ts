@@ -6,19 +6,19 @@ export const pauseMsMax = 31 * 86_400_000
 /** The name in `deniedBy` of a refusal because the subject has too many markers in Redis. No limit's name begins so. */
 export const markersName = '_markers'
 
-/** Whether a request that finds no room in the limit is refused by it. A limit in shadow, or one that degrades, lets it pass. */
+/** Whether the limit denies a request that does not fit. A limit in shadow, or one that degrades, lets it pass. */
 export const refuses = ({ mode, onExceed }: Limit): boolean => mode === 'enforce' && onExceed.kind !== 'degrade'
 
 const degrades = ({ mode, onExceed }: Limit): boolean => mode === 'enforce' && onExceed.kind === 'degrade'
 
-/** For how long whoever exceeds the limit is shut out by that; 0 for not at all. */
+/** For how long a caller who exceeds the limit is blocked; 0 for not at all. */
 export const shutOutMsOf = (limit: Limit): number => (refuses(limit) ? limit.blockMs : 0)
 
-/** For how long a block of the limit stands at most, whoever has set it; 0 if it has none. With `delay` there are pauses alone. */
+/** The longest that a block of the limit lasts; 0 if it has none. A limit with `delay` has pauses alone. */
 export const blockMsMaxOf = (limit: Limit): number =>
   limit.onExceed.kind === 'delay' && limit.mode === 'enforce' ? pauseMsMax : shutOutMsOf(limit)
 
-/** What an admission says of the limits that had no room for it; the first of each kind names it. */
+/** Names the limits that an allowed request did not fit: the first that degraded it, and the first in shadow. */
 export function admittedOver(
   limits: readonly Limit[],
   bits: number,

@@ -8,7 +8,7 @@ export interface ScopeValues {
   readonly ip: string
   readonly route: string
   readonly method: string
-  /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text; an absent one counts as empty. */
+  /** Values of `header:`, `query:` and `attribute:` scopes, by the scope's text; an absent one counts as empty. */
   readonly named?: ReadonlyMap<string, string>
 }
 
@@ -49,7 +49,7 @@ export interface LimitRequest {
   readonly anchor: number
   /** Under a key that was admitted in the last minutes, that first answer is given again and nothing is charged. */
   readonly idempotency?: Idempotency | undefined
-  /** What it costs will be settled later: what was charged is kept until then. */
+  /** Set if the cost will be settled later: the charge is kept until then. */
   readonly reservation?: Reservation | undefined
 }
 
@@ -65,7 +65,7 @@ export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>
 export interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
   readonly key: string
-  /** The id that this decision's record will have; a repeat is told the first one's. At most 64 printable ASCII characters. */
+  /** The id of this decision's record; a repeat gets the first one's. At most 64 printable ASCII characters. */
   readonly id: string
   /** Whose key it is, where the scope's subject is another. */
   readonly subject?: string
@@ -79,21 +79,23 @@ export type RecordClaim =
   /** Another process may be about to record it, or Redis did not answer. */
   | { readonly kind: 'unknown' }
 
-/** A decision whose cost is known only at its end. Its charge is kept for a while, and can be corrected once. */
+/** The charge of a decision whose cost is known only at its end: it is kept for a while, and can be settled once. */
 export interface Reservation {
   /** The id that its record will have. */
   readonly id: string
   /** At most a day. */
   readonly keptMs: number
-  /** Told again to whoever settles it. At most 8,192 characters. */
+  /** Returned to the caller that settles it. At most 8,192 characters. */
   readonly about: string
-  /** Most units that it can be settled to; what it was charged is never too much. Without one, whatever a decision may cost. */
+  /**
+   * Most units that it can be settled to, or its charge if that is more; undefined for whatever a decision may cost.
+   */
   readonly settleMax?: number | undefined
-  /** Its subject asked for it, and may settle it, to no more than it was charged. Limits that others share then keep their charge. */
+  /** Its subject may settle it, to no more than its charge; limits that others share then keep their charge. */
   readonly isOwn?: boolean | undefined
-  /** Where the store keeps limits in several places: under which key this request's charge is kept, if not under its subject's. */
+  /** In a Cluster, the key of this part's charge, if it is not in the subject's slot. */
   readonly key?: string
-  /** And under which keys the rest of the same decision's. */
+  /** In a Cluster, the keys of the other parts' charges. */
   readonly beside?: readonly string[]
 }
 

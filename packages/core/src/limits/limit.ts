@@ -40,14 +40,14 @@ export interface DescriptorOverride {
   readonly named: ReadonlyMap<string, string>
   /** Units; a non-negative safe integer. */
   readonly cost: number
-  /** Refuses where there is no room for a unit, and takes nothing: `cost` is 0. */
+  /** Denies if a unit does not fit, and charges nothing: `cost` is 0. */
   readonly isPeek?: boolean
 }
 
 /**
- * What becomes of a request that the limit has no room for. `drop`: no answer. `delay`: it waits for room, so long and with so many
- * others at most. `degrade`: it passes, and the upstream is told. `challenge`: whoever asks is sent to that page. `block` is `deny`,
- * said of a limit with a `block`.
+ * What the limit does with a request that does not fit. `drop`: it gets no answer. `delay`: it waits for capacity, for
+ * up to `delayMs` and with up to `queueMax` others. `degrade`: it passes, and the upstream is told. `challenge`: the
+ * client is redirected to that page. `block` is `deny` for a limit with a `block`.
  */
 export type OnExceed =
   | { readonly kind: 'deny' | 'drop' | 'degrade' | 'block' }
@@ -59,7 +59,7 @@ export interface Limit {
   /** Unique in the policy and part of the Redis key: editing anything else keeps the count. Printable ASCII. */
   readonly name: string
   readonly algorithm: Algorithm
-  /** Units admitted per span; a safe integer above 0, or 0 for a `fixed_window` that admits nothing. For `token_bucket` the units that flow back per span. */
+  /** Units allowed per span, or flowing back per span (`token_bucket`); a safe integer, 0 only for a `fixed_window`. */
   readonly size: number
   /** Most units that can be used at one moment: the `burst` of a `token_bucket`, else `size`. */
   readonly capacity: number
@@ -70,23 +70,23 @@ export interface Limit {
   readonly applies: 'plan' | 'all'
   /** `shadow`: counts what it would admit and reports what it would refuse, but refuses nothing. */
   readonly mode: 'enforce' | 'shadow'
-  /** Whoever exceeds the limit is shut out for this long; 0 for not. */
+  /** A caller who exceeds the limit is blocked for this long; 0 for not. */
   readonly blockMs: number
-  /** Of a limit in shadow always `deny`, which then means nothing; never `delay` or `degrade` beside a block or a lease. */
+  /** Always `deny` for a limit in shadow; never `delay` or `degrade` with a block or a lease. */
   readonly onExceed: OnExceed
   /** Units that a process takes at once, to decide from memory; 0 for none. Only `fixed_window` can have one. */
   readonly lease: number
-  /** What becomes of a request when Redis does not answer in time. */
+  /** The decision when Redis does not answer in time. */
   readonly onUnavailable: 'allow' | 'deny' | 'local'
   /** Use at which an alert is raised; each once, percents and units each ascending. Empty for none. */
   readonly thresholds: readonly Threshold[]
-  /** Names of limits that do not apply to a request to which this one does. Absent for none; those replace nothing themselves. */
+  /** Names of limits that do not apply where this one does; absent for none. Those replace nothing themselves. */
   readonly replaces?: readonly string[]
-  /** Only in requests with `hasOverrides`: what this limit is counted by and costs there, in place of the request's own. */
+  /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */
   readonly override?: DescriptorOverride
   /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
   readonly cooldownMs: number
 }
 
-/** A decision never takes more limits than this, so that one script call stays bounded. Also checked in lua/scripts/decide.lua. */
+/** Most limits of a decision, so that a script call stays bounded. Also checked in lua/scripts/decide.lua. */
 export const limitsPerDecisionMax = 16

@@ -15,7 +15,7 @@ interface Triple {
   readonly resetSeconds: number
 }
 
-/** Names and values for one decision; `limits` undefined for a caller that is nobody. Never two syntaxes of one name. */
+/** Names and values for a decision; `limits` is undefined for an unauthenticated caller. No name has two syntaxes. */
 export function olderRateLimitHeaders(
   dialect: Exclude<RateLimitDialect, 'draft10'>,
   decision: Decision,

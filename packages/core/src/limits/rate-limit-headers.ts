@@ -8,7 +8,7 @@ import type { Limit, Span } from './limit.ts'
  * - unauthenticated: a policy of that name with nothing to give;
  * - no limit at all: `unlimited`, with the largest integer the syntax has;
  * - no state, denied (Redis or the journal is unavailable): r=0 until the time to try again, like Retry-After;
- * - no state, allowed: r=1 without a time. The next request may be tried; nothing more is promised, and nobody is held back.
+ * - no state, allowed: r=1 without a time. The next request may be tried; nothing more is promised.
  */
 
 /** Structured fields (RFC 9651) have integers of at most 15 digits. */
@@ -19,7 +19,7 @@ export const unauthenticatedState = '"unauthenticated";r=0'
 const unlimitedPolicy = `"unlimited";q=${integerMax}`
 const unlimitedState = `"unlimited";r=${integerMax}`
 
-/** What is the same for every answer over the same limits. Shadow limits are nobody's business but the policy's author's. */
+/** The part that every answer over the same limits shares. Limits in shadow are not shown to callers. */
 interface Shown {
   readonly policy: string
   readonly names: readonly string[]
@@ -64,7 +64,7 @@ export function rateLimitState(decision: Decision, limits: readonly Limit[]): st
   return text
 }
 
-/** Retry-After for a denied decision: whole seconds, at least 1. Waiting that long admits, if nobody else comes first. */
+/** Retry-After of a denial: whole seconds, at least 1. A retry then is allowed if no other request comes first. */
 export const retryAfterSeconds = (decision: Decision): number => Math.max(1, wholeSeconds(decision.retryAfterMs))
 
 /**

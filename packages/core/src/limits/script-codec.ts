@@ -12,7 +12,9 @@ export type Operation =
   | { readonly kind: 'decide'; readonly request: LimitRequest }
   | { readonly kind: 'refund'; readonly request: LimitRequest; readonly charge: Charge }
 
-/** A call never takes more requests, so that one script run takes about a millisecond; large logs take more. Also checked in the script. */
+/**
+ * Most requests of a call, so that a run takes about a millisecond; large logs take more. Also checked in the script.
+ */
 export const requestsPerCallMax = 32
 
 export interface ScriptCall {
@@ -88,8 +90,8 @@ export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge
   exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
 
 /**
- * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the script, and 1
- * if its count is not to be corrected.
+ * A limit of a decision that will be settled: its name, its capacity, the key of its count, its definition for the
+ * script, and 1 if its count is not to be corrected.
  */
 export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, isFixed?: 1]
 
@@ -192,9 +194,9 @@ export function encodeCall(operations: readonly Operation[], parts: CallParts): 
 }
 
 /**
- * A request that the script found malformed; the codes are those of decide.lua. A bug on this side, except `definition`:
- * two requests of the call hold a key to different definitions of its limit, as a change of policy brings; nothing was
- * charged, and in another call it will be decided.
+ * A request that the script found malformed; the codes are those of decide.lua. A bug on this side, except
+ * `definition`: two requests of the call hold a key to different definitions of its limit, as a change of policy
+ * brings; nothing was charged, and in another call it will be decided.
  */
 export interface MalformedRequest {
   readonly malformed: 'shape' | 'cost' | 'limit' | 'key' | 'planning' | 'definition'
@@ -287,7 +289,7 @@ function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): O
   return decisionOf(request, { status, bits, waitMs, atUs, repeats, limits })
 }
 
-/** Reads the reply to a call of these very operations. Throws when it does not have exactly the length that they ask for. */
+/** Reads the reply to a call of these very operations. Throws if it does not have exactly the expected length. */
 export function decodeReply(reply: unknown, operations: readonly Operation[]): ScriptReply {
   const reader = new ReplyReader(reply)
   const nowUs = reader.next()

@@ -1,11 +1,12 @@
 /*
- * The numbers that the Lua scripts and TypeScript exchange. This is the only place that defines them: in the Lua sources they stand
- * by name, such as `operations.PEEK`, and packages/redis/src/assemble.ts puts the number there when it makes a script.
+ * The numbers that the Lua scripts and TypeScript exchange. This is the only place that defines them: in the Lua
+ * sources they stand by name, such as `operations.PEEK`, and packages/redis/src/assemble.ts puts the number there when
+ * it makes a script.
  */
 
 /**
- * What a request of a call to decide.lua asks for: the first element of the request. The order counts: operations above REFUND keep
- * markers, and RESERVE and RESERVE_ONCE charge with a reservation.
+ * What a request of a call to decide.lua asks for: the first element of the request. The order counts: operations above
+ * REFUND keep markers, and RESERVE and RESERVE_ONCE charge with a reservation.
  */
 export const operations = {
   CHARGE: 0,
@@ -39,7 +40,9 @@ export const malformed = {
   DEFINITION: -6,
 } as const
 
-/** What a limit without enough capacity does: deny; let the request pass uncounted; or deny, with blocks that only pause.lua sets. */
+/**
+ * How a limit treats a request that does not fit: deny; pass uncounted; or deny, with blocks that only pause.lua sets.
+ */
 export const modes = { DENY: 0, PASS: 1, DELAY: 2 } as const
 
 /** The cost, in a list of costs, that asks whether a unit would be allowed and charges nothing. */

@@ -1,12 +1,12 @@
 import { allowed, type Charged, type Decision, denied } from './decision.ts'
 import type { LimitRequest } from './limit-store.ts'
 
-/** When to try again while the store is gone: as long as a reconnect may take, so that waiting clients do not add to it. */
+/** When to retry while Redis is down: as long as a reconnect may take, so that waiting clients do not add to it. */
 const unavailableRetryAfterMs = 1_000
 
 /**
  * The decision when Redis did not give one. Refused only by an enforced limit that says `deny`; the first names the
- * denial. Limits that say `local` are for who stands around the store to hold to, and count as `allow` here. `charged`
+ * denial. Limits that say `local` are enforced by the layer LocalFallback, and count as `allow` here. `charged`
  * is `no` only if the request certainly never counted.
  */
 export function unavailableDecision(request: LimitRequest, charged: Charged): Decision {

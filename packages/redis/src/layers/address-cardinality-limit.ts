@@ -6,13 +6,13 @@ import { LRUCache } from 'lru-cache'
 /*
  * Promises: a flood of addresses cannot fill Redis.
  *
- * Callers without a key (subjects that begin with `ip:`) may bring this process a bounded number of new addresses a second. Requests
- * of further addresses share one count, as if they all came from one address. No request is denied because its address is new; it is
- * only subject to a limit that many share. There, a limit by address and header counts by the address alone. A known address can create
- * as many keys as it has values for such a header.
+ * Callers without a key (subjects that begin with `ip:`) may bring this process a bounded number of new addresses a
+ * second. Requests of further addresses share one count, as if they all came from one address. No request is denied
+ * because its address is new; it is only subject to a limit that many share. There, a limit by address and header
+ * counts by the address alone. A known address can create as many keys as it has values for such a header.
  *
- * Addresses seen lately are known, and have their own counts whatever the flood. An address that was evicted and returns amid a flood may
- * use the shared count in addition to what it had used of its own, and never more than that.
+ * Addresses seen lately are known, and have their own counts whatever the flood. An address that was evicted and
+ * returns amid a flood may use the shared count in addition to what it had used of its own, and never more than that.
  */
 
 /** A busy public API meets some hundred new addresses a second. At this pace an hour's keys are below a gigabyte. */
@@ -59,7 +59,7 @@ export class AddressCardinalityLimit implements LimitStore {
     const { subject } = request.scope
     if (!subject.startsWith(anonymousPrefix) || this.#passes(subject, request.peek)) return this.#inner.decide(request)
     this.#overflowed += 1
-    // Route and method are of the policy; any other value of the caller would make another key, or meet another caller's marker.
+    // The policy bounds routes and methods; the caller's other values would make more keys, or meet others' markers.
     const { route, method } = request.scope
     const scope = { subject: anonymousPrefix + overflow, keyId: '', ip: overflow, route, method }
     const limits = request.hasOverrides === true ? together(request.limits) : request.limits

@@ -17,8 +17,8 @@ export interface LayersOptions {
 }
 
 /**
- * Wraps the store in Redis in all layers. A request meets them in this order: a flood of addresses shares one count, a cached
- * denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
+ * Wraps the store in Redis in all layers. A request meets them in this order: a flood of addresses shares one count, a
+ * cached denial is repeated, leased units are spent, and what Redis does not answer is decided in this process.
  */
 export class LayeredStore implements LimitStore {
   readonly #local: LocalFallback

@@ -7,15 +7,16 @@ import { limitKey } from '../keys.ts'
 
 /*
  * Promises:
- * - A denial by one limit is repeated without Redis for up to a second, and never longer than the denial said. A client that retries
- *   without pause costs Redis one decision a second.
- * - No request is denied that Redis would have allowed at the time of the cached denial. A refund or a raised limit shows after up
- *   to a second, or immediately after `invalidate`.
+ * - A denial by one limit is repeated without Redis for up to a second, and never longer than the denial said. A client
+ *   that retries without pause costs Redis one decision a second.
+ * - No request is denied that Redis would have allowed at the time of the cached denial. A refund or a raised limit
+ *   shows after up to a second, or immediately after `invalidate`.
  *
- * A denial is cached under the limit that denied, so that it serves every caller who shares the limit and has no other. Requests with
- * more limits are answered only if they have the same limits under the same keys. A denial answers requests of the same cost, and under a
- * fixed window, where the wait does not depend on the cost, of larger costs too. These always go to Redis: peeks, requests with an
- * idempotency key (which may have been allowed before), and requests with overrides. A limit of size 0 denies without Redis.
+ * A denial is cached under the limit that denied, so that it serves every caller who shares the limit and has no other.
+ * Requests with more limits are answered only if they have the same limits under the same keys. A denial answers
+ * requests of the same cost, and under a fixed window, where the wait does not depend on the cost, of larger costs too.
+ * These always go to Redis: peeks, requests with an idempotency key (which may have been allowed before), and requests
+ * with overrides. A limit of size 0 denies without Redis.
  */
 
 /** For up to this long a refund or a reset by another process is not seen. */
@@ -138,7 +139,7 @@ const fitsAll = (limits: readonly Limit[], cost: number) =>
 const isSame = ({ keys }: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.length === keys.length && limits.every((one, at) => limitKey(one, scope) === keys[at])
 
-/** Whether the cached wait is the whole wait: another limit of this caller may be used up for longer than the shared one. */
+/** Whether the cached wait is the whole wait: another limit of this caller may be used up for longer. */
 const isAll = (denial: Denial, limits: readonly Limit[], scope: ScopeValues) =>
   limits.every((one) => one === denial.limit || !refuses(one)) || isSame(denial, limits, scope)
 
@@ -148,7 +149,7 @@ function refusingAlone({ limits, cost }: LimitRequest, decision: Decision): Limi
   if ((reason !== 'limit' && reason !== 'blocked') || bits === 0 || (bits & (bits - 1)) !== 0) return undefined
   const at = Math.log2(bits)
   const limit = limits[at]
-  // A caller who is blocked by one limit may be over another that is not in the mask, and would have to wait for that too.
+  // A blocked caller may be over another limit that is not in the mask, and would have to wait for that too.
   const remainingOf = (wanted: string) => decision.limits.find(({ name }) => name === wanted)?.remaining ?? 0
   const othersHaveCapacity = limits.every(
     (one, other) => other === at || !refuses(one) || remainingOf(one.name) >= cost,

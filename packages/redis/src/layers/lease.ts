@@ -8,21 +8,22 @@ import { limitKey } from '../keys.ts'
 import { LeasedUnits, type Taken } from './leased-units.ts'
 
 /*
- * Promises: a limit with `lease` is never exceeded over all processes, because every unit that is used was charged in Redis
- * before, and none is used after the window that it was charged in (by this machine's clock; a Redis whose clock is set forward
- * may admit the leases again). What a process took and did not use by then is lost: a lease or two per process and window.
- * While units are left, a request under leased limits alone makes no call at all.
+ * Promises: a limit with `lease` is never exceeded over all processes, because every unit that is used was charged in
+ * Redis before, and none is used after the window that it was charged in (by this machine's clock; a Redis whose clock
+ * is set forward may admit the leases again). What a process took and did not use by then is lost: a lease or two per
+ * process and window. While units are left, a request under leased limits alone makes no call at all.
  *
- * Limits without a lease, in the same request, are asked in Redis after the leased ones were reserved in memory; a refusal
- * puts the reserved units back. When memory and Redis together have too little, the whole request is put to Redis as if
- * nothing were leased: that refusal names every limit's state, and Redis is then asked plainly for a second.
+ * Limits without a lease, in the same request, are asked in Redis after the leased ones were reserved in memory; a
+ * refusal puts the reserved units back. When memory and Redis together have too little, the whole request is put to
+ * Redis as if nothing were leased: that refusal names every limit's state, and Redis is then asked plainly for a
+ * second.
  *
  * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
  * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
  *
- * Put to Redis as they are: limits in shadow, that degrade, with a block or with pauses, requests with an idempotency key or to be settled (their
- * markers are in Redis), and
- * what is not fixed_window. Looking takes no lease; it may find too little where deciding would still put pieces together.
+ * Put to Redis as they are: limits in shadow, that degrade, with a block or with pauses, requests with an idempotency
+ * key or to be settled (their markers are in Redis), and what is not fixed_window. Looking takes no lease; it may find
+ * too little where deciding would still put pieces together.
  */
 
 /** A subject's or address's lease is some 200 bytes. One that is pushed out loses what it held. */
@@ -58,7 +59,7 @@ export class Leasing implements LimitStore {
   readonly #monotonicMs: () => number
   readonly #marginMs: number
   readonly #leases: LRUCache<string, LeasedUnits>
-  /** What requests were charged in memory, for their refunds: of the latest, and of those before. A WeakMap costs a microsecond more. */
+  /** Units of the latest requests, for refunds, in two generations; a WeakMap costs a microsecond more. */
   #held = new Map<LimitRequest, Held>()
   #heldBefore = new Map<LimitRequest, Held>()
   readonly #counters = { fromMemory: 0, calls: 0, granted: 0 }
@@ -83,7 +84,7 @@ export class Leasing implements LimitStore {
     return this.#decideLeased(request)
   }
 
-  /** Of what was decided from memory only by the very object that was decided, and among the latest ten thousand or so. */
+  /** Finds a decision from memory only by the very object that was decided, among the latest ten thousand or so. */
   async refund(request: LimitRequest, charge: Charge): Promise<boolean> {
     const held = this.#held.get(request) ?? this.#heldBefore.get(request)
     if (held === undefined) return this.#inner.refund(request, charge)

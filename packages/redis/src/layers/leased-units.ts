@@ -6,8 +6,8 @@ import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
  * The units that this process holds of one limit for one caller. Three modes:
  *
  * - holding: units are left and their window runs; `take` takes them.
- * - acquiring: too few are left; one call is under way, and whoever comes waits for it. Its cost is the lease, or what all who
- *   wait want together if that is more, so nobody waits for more than the call under way and the next.
+ * - acquiring: too few are left; one call is under way, and whoever comes waits for it. Its cost is the lease, or what
+ *   all who wait want together if that is more, so nobody waits for more than the call under way and the next.
  * - asking plainly: Redis has too little, or the window is about to end; `acquire` refuses, and requests go to Redis as
  *   they are.
  */
@@ -20,7 +20,7 @@ const plainMs = 1_000
 export interface LeaseSource {
   readonly monotonicMs: () => number
   readonly decide: (request: LimitRequest) => Promise<Decision>
-  /** Before their window ends by this much, units are not used any more: a request may still ask Redis for other limits. */
+  /** Units are not used this close to the end of their window: a request may still ask Redis for other limits. */
   readonly marginMs: number
   /** Hears how many units Redis charged. */
   readonly granted: (units: number) => void

@@ -8,16 +8,17 @@ import { LRUCache } from 'lru-cache'
 import { limitKey } from '../keys.ts'
 
 /*
- * Promises: while Redis does not answer, this process enforces a limit with `onUnavailable: local` at its share of the size,
- * max(1, floor(size / processes)). All processes together allow at most the size (or one unit each, if there are more processes),
- * in addition to what Redis had allowed in the same window. A limit with `deny` denies; limits with `allow` are left out.
+ * Promises: while Redis does not answer, this process enforces a limit with `onUnavailable: local` at its share of the
+ * size, max(1, floor(size / processes)). All processes together allow at most the size (or one unit each, if there are
+ * more processes), in addition to what Redis had allowed in the same window. A limit with `deny` denies; limits with
+ * `allow` are left out.
  *
- * Used units of a share count as long as the algorithm says, also after Redis is available again: an outage that comes and goes does
- * not allow a share each time. Counts go by this machine's clock. Refunds do not change them, Redis does not get them, and they are
- * lost with the process.
+ * Used units of a share count as long as the algorithm says, also after Redis is available again: an outage that comes
+ * and goes does not allow a share each time. Counts go by this machine's clock. Refunds do not change them, Redis does
+ * not get them, and they are lost with the process.
  */
 
-/** Roughly 25 MB of counts. A flood of addresses evicts the callers that were quiet longest, who then start from scratch. */
+/** Roughly 25 MB of counts. A flood of addresses evicts the callers that were quiet longest. */
 const cellsMaxDefault = 100_000
 /** A count takes about as much memory as so many stamps of a log. */
 const stampsPerCell = 32

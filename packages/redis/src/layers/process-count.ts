@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { readScript } from '../scripts.ts'
 
 /*
- * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of the
- * count after five seconds. While Redis is away the last known number stays, because the others are not gone with it.
+ * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of
+ * the count after five seconds. While Redis is away the last known number stays, because the others are not gone with
+ * it.
  *
  * One sorted set in one slot, also on a Cluster. Nothing here is on a request's path.
  */

@@ -18,7 +18,7 @@ export interface MemoryLimitStoreOptions {
   readonly periodBoundaries: typeof periodBoundaries
 }
 
-/** Decides like Redis, but in this process alone and without expiring anything: for tests of the layers and the ingress. */
+/** Decides like Redis, in this process alone and without expiring anything: for tests of layers and the ingress. */
 export class MemoryLimitStore implements LimitStore {
   readonly #clock: Clock
   readonly #boundaries: typeof periodBoundaries
