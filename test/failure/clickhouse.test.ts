@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.close())
 
-/** Longer than a group's session: whoever waits for ClickHouse must not lose its partitions. */
+/** Longer than a group's session: a process that waits for ClickHouse must not lose its partitions. */
 const downMs = 15_000
 /** Of one insert, while memory is short. */
 const insertBytesMax = 60_000_000
@@ -34,7 +34,7 @@ describe('ClickHouse', () => {
     expect(row).toEqual(exactly(row))
   })
 
-  it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is mended', async () => {
+  it('with a view that throws: nothing becomes a dead letter, and the block is completed once the view is fixed', async () => {
     const { row } = await playScenario(stack, {
       fault: `a view that throws for ${downMs / 1_000} s`,
       perSecond: 500,
@@ -57,7 +57,8 @@ describe('ClickHouse', () => {
       perSecond: 500,
       async strike({ load }) {
         await run('CREATE TABLE weir.hungry (n UInt64) ENGINE = MergeTree ORDER BY n')
-        // Whatever the block, this view wants more memory than an insert has; the tables before it have taken the block by then.
+        // For any block this view wants more memory than an insert has; the tables before it have accepted the block
+        // by then.
         await run(`CREATE MATERIALIZED VIEW weir.hungry_mv TO weir.hungry AS SELECT length(groupArray(s.n)) AS n
           FROM (SELECT 1 AS one FROM weir.decisions LIMIT 1) AS d CROSS JOIN (SELECT number AS n FROM numbers(20000000)) AS s`)
         const url = `${stack.addresses.clickhouse}/?clickhouse_setting_max_memory_usage=${insertBytesMax}`

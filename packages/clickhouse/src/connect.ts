@@ -8,7 +8,7 @@ import { followAccess } from './server-access.ts'
 import { type ClickhouseServer, clickhouseAt } from './variables.ts'
 import { watchStatements } from './watch-statements.ts'
 
-/** A question to the rollups takes milliseconds; a server that says nothing for so long is not coming back to it. */
+/** A query of the rollups takes milliseconds; a server that is silent for 20 s will not answer it. */
 const requestMsDefault = 20_000
 /** Enough for every partition's insert and a few questions at once. */
 const connectionsMax = 16
@@ -74,9 +74,7 @@ export function connectClickhouse(
   return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
 }
 
-/**
- * A server that is well answers a ping within milliseconds; whoever asks for readiness gives up after a second or two.
- */
+/** A healthy server answers a ping within milliseconds; a readiness probe gives up after a second or two. */
 const pingMs = 1_000
 
 /** What is missing for readiness, or undefined. Never throws. */

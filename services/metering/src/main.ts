@@ -15,7 +15,7 @@ import { createUsageStore } from './usage-store.ts'
 import { WatermarkWriter } from './watermark-writer.ts'
 
 /**
- * A fetch gathers for so many milliseconds, or so many bytes. The work of a small insert is in its parts, not its rows,
+ * A fetch gathers until it reaches the time or the size. The work of a small insert is in its parts, not its rows,
  * so longer is cheaper; a decision waits for at most twice as long, and is to be queryable within 2 s. Outcomes are not
  * queried by the second.
  */

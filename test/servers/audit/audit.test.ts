@@ -100,8 +100,8 @@ async function everything(): Promise<string> {
 const remove = (table: string, which: string) =>
   stack.clickhouse.command({ query: `DELETE FROM weir.${table} WHERE ${which} SETTINGS lightweight_deletes_sync = 2` })
 
-/** Breaks something, and sees it named, mended, and all as it was before. */
-async function expectNamedAndMended(breakIt: () => Promise<unknown>, named: readonly object[]): Promise<void> {
+/** Breaks something, and sees it named, repaired, and all as it was before. */
+async function expectNamedAndRepaired(breakIt: () => Promise<unknown>, named: readonly object[]): Promise<void> {
   const before = await everything()
   await breakIt()
   expect(await everything()).not.toBe(before)
@@ -125,10 +125,10 @@ describe('an audit', () => {
     expect(await stack.rows('SELECT toUInt32(count()) AS n FROM weir.decisions')).toEqual([{ n: 43 }])
   })
 
-  it('names a rollup’s row that is gone, and makes it anew', async () => {
+  it('names a rollup’s row that is gone, and adds it again', async () => {
     const hour = new Date(Math.floor(nowMs / hourMs) * hourMs).toISOString().slice(0, 16).replace('T', ' ')
     const where = { where: hour, note: expect.stringContaining('other') }
-    await expectNamedAndMended(
+    await expectNamedAndRepaired(
       () => remove('usage_15m', "subject = 'other'"),
       [
         difference('rollups', 'usage_15m.count', expect.any(String), expect.any(String), where),
@@ -138,7 +138,7 @@ describe('an audit', () => {
   })
 
   it('names raw rows that are gone but counted, and reads them again from Kafka', async () => {
-    await expectNamedAndMended(
+    await expectNamedAndRepaired(
       () => remove('decisions', "subject = 'other'"),
       [
         ...tables
@@ -154,7 +154,7 @@ describe('an audit', () => {
   })
 
   it('names raw rows that are gone with all that was made of them', async () => {
-    await expectNamedAndMended(
+    await expectNamedAndRepaired(
       async () => {
         await remove('decisions', "subject = 'acme'")
         for (const table of ['usage_1m', 'usage_15m']) await remove(table, "subject = 'acme'")
@@ -165,13 +165,13 @@ describe('an audit', () => {
   })
 
   it('names a quota whose count Redis has lost, and raises it', async () => {
-    await expectNamedAndMended(
+    await expectNamedAndRepaired(
       () => stack.redis.del('weir:1:{acme}:day'),
       [difference('quotas', 'used of day', '76', '0', { where: 'weir:1:{acme}:day' })],
     )
   })
 
-  it('tells of a count that is above the records, and does not call it wrong: a killed process leaves such', async () => {
+  it('reports a count that is above the records, and does not call it wrong: a killed process leaves such', async () => {
     const key = 'weir:1:{other}:day'
     const before = (await stack.redis.getBuffer(key)) ?? Buffer.alloc(0)
     const more = Buffer.from(before)
@@ -182,7 +182,7 @@ describe('an audit', () => {
     await stack.redis.set(key, before, 'KEEPTTL')
   })
 
-  it('names what the rollup of outcomes lacks, and makes its quantiles anew too', async () => {
+  it('names what the rollup of outcomes lacks, and makes its quantiles from the raw rows too', async () => {
     const outcome = (seq: number) => ({
       ...{ v: 1, id: randomUUID(), ts: new Date(nowMs).toISOString().slice(0, 23).replace('T', ' '), subject: 'acme' },
       ...{ route: 'GET /', method: 'GET', status: 200, duration_ms: seq, bytes_in: 1, bytes_out: 2, upstream: 'demo' },
@@ -204,7 +204,7 @@ describe('an audit', () => {
     expect(await median()).toEqual(before)
   })
 
-  it('asked to, mends all of it at once and says what it did', async () => {
+  it('with --repair, repairs all of it and says what it did', async () => {
     await remove('usage_1m', "subject = 'other'")
     await stack.redis.del('weir:1:{other}:day')
     const { code, report } = await weirAudit('--repair')
@@ -215,7 +215,7 @@ describe('an audit', () => {
     ])
   })
 
-  it('names rows that stand twice, which only a person can remove', async () => {
+  it('names rows that are there twice, which only a person can remove', async () => {
     await stack.clickhouse.command({
       query:
         "INSERT INTO weir.decisions SELECT * FROM weir.decisions WHERE subject = 'other' LIMIT 1 SETTINGS insert_deduplicate = 0",

@@ -105,7 +105,7 @@ describe('dead letters', () => {
     expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining('weir dlq ls')])
   })
 
-  it('are replayed once mended, count once, and a second replay is refused', async () => {
+  it('are replayed once corrected, count once, and a second replay is refused', async () => {
     const { partition } = (await listed()).letters[1] ?? { partition: -1 }
     const place = ['--partition', String(partition), '--offset', '301']
     const asItIs = await dlq('replay', ...place)

@@ -113,7 +113,8 @@ async function meterRest(topic: string): Promise<void> {
 }
 
 /**
- * What metering does every day, and what it does when a block may not be in every table once. `onHeir` is called while it does so.
+ * What metering does every day, and what it does when a block may not be in every table once. `onHeir` is called while
+ * it does so.
  */
 async function meter(onHeir: (heir: ServiceProcess) => Promise<void> = async () => undefined): Promise<void> {
   const records = journal.take(100)

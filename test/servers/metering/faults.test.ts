@@ -26,7 +26,7 @@ const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 4
 const says = (one: Awaited<ReturnType<typeof start>>, text: string) => async () =>
   (await one.ready()).text.includes(text)
 
-test('a view that throws is waited for, named, and completed once it is mended', async () => {
+test('a view that throws is waited for, named, and completed once it is fixed', async () => {
   const metering = await start()
   const journal = newJournal()
   await stack.client.command({
@@ -52,7 +52,7 @@ test('ClickHouse killed and back: nothing is lost or twice', async () => {
   expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
 })
 
-test('a process that sleeps through its session with a declared block wakes as nobody: each record counts once', async () => {
+test('a process that sleeps through its session with a declared block wakes as a zombie: each record counts once', async () => {
   const journal = newJournal()
   const sleeper = await start({ WEIR_LOG_LEVEL: 'debug' })
   await until(async () => (await sleeper.ready()).status === 200)
@@ -82,7 +82,7 @@ test('three processes that come and go: each record of each partition counts onc
   expect(await settled(stack, journal.subject, 3_600)).toEqual(once(3_600))
 })
 
-test('rows without a commit stop a partition by name, and weir metering seek mends it without counting twice', async () => {
+test('rows without a commit stop a partition by name, and weir metering seek resolves it without counting twice', async () => {
   const journal = newJournal()
   const first = await stack.start()
   await stack.send(journal.take(50))
@@ -108,7 +108,7 @@ test('rows without a commit stop a partition by name, and weir metering seek men
   expect(await third.metric('weir_duplicate_records_total')).toBeGreaterThanOrEqual(50)
 })
 
-test('a topic that is deleted and made again is another: its offsets begin anew, and nothing of it is taken for old', async () => {
+test('a topic that is deleted and made again is another: its offsets begin from 0, and no record of it is taken for old', async () => {
   const journal = newJournal()
   const before = await stack.start()
   await stack.send(journal.take(40))

@@ -26,7 +26,9 @@ async function totals() {
 const remove = (table: string, rows: string) =>
   `DELETE FROM weir.${table} WHERE ${rows} SETTINGS lightweight_deletes_sync = 2`
 
-/** What a server that was killed may leave behind: its list of tokens and its parts do not agree, in one of the tables. */
+/**
+ * What a server that was killed may leave behind: its list of tokens and its parts do not agree, in one of the tables.
+ */
 const damages: readonly [name: string, sql: (subjects: string, journal: string) => string][] = [
   ['no rows', (subjects) => remove('decisions', `subject IN (${subjects})`)],
   ['not in usage_1m', (subjects) => remove('usage_1m', `subject IN (${subjects})`)],

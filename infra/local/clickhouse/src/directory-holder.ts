@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The process that holds this data directory open, if there is one and the system can tell (Linux). The engine's own lock is
- * what really keeps a second process out; this only finds the words for it before the engine is loaded.
+ * The process that holds this data directory open, if there is one and the system can tell (Linux). The engine's own
+ * lock is what really keeps a second process out; this only finds the words for it before the engine is loaded.
  */
 export function directoryHolder(path: string): number | undefined {
   try {

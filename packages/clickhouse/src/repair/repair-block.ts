@@ -1,3 +1,4 @@
+import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { findRollups, type Rollup } from '../audit/rollups.ts'
 import { type Span, withinSpan } from '../audit/span.ts'
 import type { ClickHouseClient } from '../connect.ts'
@@ -66,29 +67,21 @@ const deletesMsMax = 30_000
  * counted before they end may be gone a moment later.
  */
 async function waitForDeletes(session: RepairSession): Promise<void> {
-  const endMs = performance.now() + deletesMsMax
-  for (let attempt = 0; ; attempt += 1) {
-    const undone = await session.query<{ table: string }>(
+  const areDone = async () => {
+    const running = await session.query(
       `SELECT DISTINCT table FROM system.mutations
         WHERE database = currentDatabase() AND NOT is_done AND NOT is_killed AND command LIKE '%_row_exists%'`,
     )
-    if (undone.length === 0) return
-    const tables = undone.map(({ table }) => table).join(', ')
-    if (performance.now() > endMs) throw new Error(`ClickHouse still deletes rows of ${tables}`)
-    await session.pause(attempt)
+    return running.length === 0
   }
+  const isOver = await waitUntil(areDone, { deadlineMs: deletesMsMax, everyMs: 200 })
+  if (isOver !== true) throw new Error('ClickHouse still deletes rows: see system.mutations')
 }
 
-/**
- * The subject of unauthenticated callers: their records come by every partition, also where rows of only one are there
- * yet.
- */
+/** Unauthenticated callers: their records come by every partition, also while rows of only one are there. */
 const unauthenticated = '_unauthenticated'
 
-/**
- * Of some subjects those whose rows came by several partitions, so that several processes write their buckets: all of
- * them where partitions were added.
- */
+/** Returns the subjects whose rows came by several partitions, so that several processes write their buckets. */
 async function sharedAmong(session: RepairSession, { source }: Rollup, span: Span): Promise<ReadonlySet<string>> {
   const rows = await session.query<{ subject: string }>(
     `SELECT subject FROM ${source} WHERE ${withinSpan(span)} GROUP BY subject HAVING uniqExact(partition) > 1`,

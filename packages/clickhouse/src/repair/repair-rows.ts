@@ -8,7 +8,7 @@ export interface RawRow {
   readonly line: string | Buffer
 }
 
-/** What became of rows that were inserted again. */
+/** How many rows were inserted again, and how many not. */
 export interface InsertedRows {
   readonly inserted: number
   /** Rows that ClickHouse refuses, with its words for the first. */

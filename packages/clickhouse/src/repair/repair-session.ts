@@ -26,23 +26,25 @@ const pauses: BackoffBounds = { firstMs: 200, maxMs: 6_400 }
 export class RepairSession {
   readonly client: ClickHouseClient
   readonly #name: string
-  readonly #options: RepairOptions
+  readonly #signal: AbortSignal
+  readonly #isFenced: () => boolean
 
   /** `name`: letters, digits and `:._-`; for a block its deduplication token. */
   constructor(client: ClickHouseClient, name: string, options: RepairOptions = {}) {
     this.client = client
     this.#name = name
-    this.#options = options
+    this.#signal = options.signal ?? new AbortController().signal
+    this.#isFenced = options.isFenced ?? (() => false)
   }
 
   async query<Row>(query: string, params: Record<string, unknown> = {}): Promise<Row[]> {
-    return readRows<Row>(this.client, query, params, this.#abort())
+    return readRows<Row>(this.client, query, params, { abort_signal: this.#signal })
   }
 
   async command(query: string, params: Record<string, unknown> = {}): Promise<void> {
     this.#refuseIfFenced()
     const query_id = `${queryIdOf(this.#name)}:repair:${randomUUID()}`
-    await this.client.command({ query, query_params: params, query_id, ...this.#abort() })
+    await this.client.command({ query, query_params: params, query_id, abort_signal: this.#signal })
   }
 
   /**
@@ -51,23 +53,16 @@ export class RepairSession {
    */
   async insert(table: string, lines: Buffer, part: string): Promise<void> {
     this.#refuseIfFenced()
-    const { signal } = this.#options
-    const request = { table, lines, dedupToken: `${this.#name}:repair:${part}` }
-    await insertBlock(this.client, signal === undefined ? request : { ...request, signal })
+    const dedupToken = `${this.#name}:repair:${part}`
+    await insertBlock(this.client, { table, lines, dedupToken, signal: this.#signal })
   }
 
   /** Pauses before an attempt, longer after each one that has written something. */
   async pause(writes: number): Promise<void> {
-    const { signal } = this.#options
-    await delay(backoffMs(writes + 1, pauses), undefined, signal === undefined ? {} : { signal })
+    await delay(backoffMs(writes + 1, pauses), undefined, { signal: this.#signal })
   }
 
   #refuseIfFenced(): void {
-    if (this.#options.isFenced?.() === true) throw new Error(`another process owns ${this.#name} now`)
-  }
-
-  #abort() {
-    const { signal } = this.#options
-    return signal === undefined ? {} : { abort_signal: signal }
+    if (this.#isFenced()) throw new Error(`another process owns ${this.#name} now`)
   }
 }

@@ -31,7 +31,7 @@ test('a count above the records is named, unless doubtful charges or units taken
   expect(quotaDiscrepancies([look(10, 13, 10)])).toEqual([])
 })
 
-test('another period in the place of the records’ is named; one that is over is not', () => {
+test('another period instead of the records’ is named; one that is over is not', () => {
   const other = count(3, { outcome: 'other', endMs: endMs + 3_600_000 })
   expect(quotaDiscrepancies([look(10, 3, 3, { last: other })])).toMatchObject([
     { what: 'period of day', found: 'another, that ends 2026-11-21T01:00:00.000Z' },

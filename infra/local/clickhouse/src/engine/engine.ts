@@ -12,7 +12,10 @@ export interface ServerFacts {
 /** The engine on its one data directory. */
 export interface Engine {
   readonly facts: ServerFacts
-  /** A connection of its own: settings, parameters, temporary tables and the current database stay in it and end with it. */
+  /**
+   * A connection of its own: settings, parameters, temporary tables and the current database stay in it and end with
+   * it.
+   */
   connect(settings?: Readonly<Record<string, string>>): Connection
   /** Closes the directory. No connection may be in use any more. */
   close(): void
@@ -33,7 +36,8 @@ export async function openEngine(path: string, usersFile?: string): Promise<Engi
         Object.entries(settings).map(([name, value]) => `--${name}=${value}`),
       ),
     )
-  // The directory is open as long as one connection is: this one lasts as long as the server. The first one's rights hold for all.
+  // The directory is open as long as one connection is: this one lasts as long as the server. The first one's rights
+  // hold for all.
   const rights = usersFile ?? fileURLToPath(new URL('../../users.xml', import.meta.url))
   const keeper = connect({ 'config-file': rights, users_config: rights }) // the engine reads the second only with the first
   const { bytes } = await keeper.query('SELECT version(), serverTimezone()', 'TabSeparatedRaw')

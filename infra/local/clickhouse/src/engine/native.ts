@@ -28,8 +28,9 @@ export type NativeConnection = object
 export type NativeStream = object
 
 /**
- * The functions of chdb's addon that are used here. The package's own `Session` is left aside for one reason: its `close`
- * waits for every query of the process, so that one slow query would keep the connections of all later ones open.
+ * The functions of chdb's addon that are used here. The package's own `Session` is left aside for one reason: its
+ * `close` waits for every query of the process, so that one slow query would keep the connections of all later ones
+ * open.
  */
 export interface Native {
   /** Synchronous, under a millisecond once the directory is open. `args` are settings in command-line form. */

@@ -79,8 +79,8 @@ async function route(
 }
 
 /**
- * The server, not listening yet: it can hold its port before the engine is open. Requests that come before `serve` is called
- * wait for it. `ended` hears of each statement once.
+ * Creates the server, not listening yet: it can hold its port before the engine is open. Requests that come before
+ * `serve` is called wait for it. `ended` is called once for each statement.
  */
 export function createHttpServer(ended: (end: RequestEnd) => void): {
   http: Server

@@ -12,7 +12,8 @@ function nameOf(host: string): string | undefined {
 
 /**
  * Why this request is refused as one that a browser sends for a web page; undefined for a program's. A page may send a
- * statement to any port of the machine without asking first; by a name of its own that leads here it could also read the answer.
+ * statement to any port of the machine without asking first; by a name of its own that leads here it could also read
+ * the answer.
  */
 export function webPage(headers: IncomingHttpHeaders, listensOn: string): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site } = headers

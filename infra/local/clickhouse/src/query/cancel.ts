@@ -8,8 +8,8 @@ const attemptsMax = 60
 const attemptEveryMs = 50
 
 /**
- * Asks the engine to stop a query until it has ended. Never waits inside the engine: `KILL … SYNC` can hang for minutes.
- * Resolves when the query has ended, or after the last attempt.
+ * Asks the engine to stop a query until it has ended. Never waits inside the engine: `KILL … SYNC` can hang for
+ * minutes. Resolves when the query has ended, or after the last attempt.
  */
 export async function cancelQuery(engine: Engine, queryId: string, ended: () => boolean): Promise<void> {
   const connection = engine.connect()

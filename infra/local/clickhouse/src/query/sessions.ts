@@ -30,7 +30,9 @@ export interface LentSession {
 /** Each session keeps a connection open, a few hundred kB; a client has one or a few. */
 const sessionsMax = 256
 
-/** Named sessions: a connection that outlives its requests, with what SET, USE and CREATE TEMPORARY TABLE left in it. */
+/**
+ * Named sessions: a connection that outlives its requests, with what SET, USE and CREATE TEMPORARY TABLE left in it.
+ */
 export class Sessions {
   readonly #engine: Engine
   readonly #sessions = new Map<string, Session>()
@@ -39,7 +41,9 @@ export class Sessions {
     this.#engine = engine
   }
 
-  /** Lends the session's connection, to one request at a time as ClickHouse does; `giveBack` starts its time to expire. */
+  /**
+   * Lends the session's connection, to one request at a time as ClickHouse does; `giveBack` starts its time to expire.
+   */
   take(request: SessionRequest): LentSession {
     const session = this.#sessions.get(request.id) ?? this.#create(request)
     if (session.busy) throw serverException(373, `Session ${request.id} is locked by a concurrent client`)
@@ -85,8 +89,8 @@ export class Sessions {
 }
 
 /**
- * The statement that puts a session back as it was before a request's own settings and database: what comes with a request
- * holds for that request alone, also within a session.
+ * The statement that puts a session back as it was before a request's own settings and database: what comes with a
+ * request holds for that request alone, also within a session.
  */
 export async function readRestoration(
   connection: Connection,

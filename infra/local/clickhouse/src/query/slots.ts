@@ -19,7 +19,10 @@ export class Slots {
     return this.#running
   }
 
-  /** Resolves with the function that gives the slot back. A caller that went away leaves the queue with its signal's reason. */
+  /**
+   * Resolves with the function that gives the slot back. A caller that went away leaves the queue with its signal's
+   * reason.
+   */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#running < this.#bounds.runningMax) {

@@ -60,9 +60,9 @@ async function inSession<T>(
 }
 
 /**
- * Runs `use` on a connection under these surroundings. Without a session that connection is new and closed afterwards, so
- * that no setting, parameter, database or temporary table of one request can reach another: there is nothing to forget to
- * put back. It costs half a millisecond. With a session, what came with the request is taken back after it.
+ * Runs `use` on a connection under these surroundings. Without a session that connection is new and closed afterwards,
+ * so that no setting, parameter, database or temporary table of one request can reach another: there is nothing to
+ * forget to put back. It costs half a millisecond. With a session, what came with the request is taken back after it.
  */
 export async function withConnection<T>(
   server: { readonly engine: Engine; readonly sessions: Sessions },

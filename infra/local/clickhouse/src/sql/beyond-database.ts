@@ -3,9 +3,9 @@ import { ServerException } from '../engine/exception.ts'
 const beyond = [
   // Words of clients that write and read files, the scalar function, and engines that take a path or run a text.
   /\b(?:file|filelog|infile|outfile|embeddedrocksdb|queryrunner|executable|executablepool)\b/i,
-  // Disks and backups at other places, table functions whose columns' defaults would be SQL in a computed string, and SQLite,
-  // which makes its file before the engine looks for the grant.
-  // A comment may stand before the bracket, so one is taken for it.
+  // Disks and backups at other places, table functions whose columns' defaults would be SQL in a computed string, and
+  // SQLite, which makes its file before the engine looks for the grant. A comment may stand before the bracket, so one
+  // is taken for it.
   /\b(?:disk|s3|azureblobstorage|hdfs|sqlite|format|(?:sqlstandard)?values|null|generaterandom|fuzzjson)\b(?:[^\x21-\x7e]|["`])*(?:\(|--|#|\/[/*])/i,
   // SQL as a value, which metering needs: written out it has been looked at, by a parameter it would not have been.
   /\badditional_table_filters\b(?!\s*=\s*\{\s*')/i,
@@ -19,9 +19,9 @@ const unescaped = (sql: string): string =>
   )
 
 /**
- * Refuses what would reach beyond the database and what the engine has no grant for. It looks at the whole text, strings and
- * comments included: what they are is the engine's to say, and a quoted name may hold escapes. A caller that needs one of the words
- * as a value passes it as a parameter, which is never run.
+ * Refuses what would reach beyond the database and what the engine has no grant for. It looks at the whole text,
+ * strings and comments included: what they are is the engine's to say, and a quoted name may hold escapes. A caller
+ * that needs one of the words as a value passes it as a parameter, which is never run.
  */
 export function refuseBeyondDatabase(sql: string, settings: Readonly<Record<string, string>>): void {
   let text = [sql, ...Object.values(settings)].join('\n')

@@ -31,8 +31,8 @@ function endOfInsert(rest: Iterator<Token>, wantsData: boolean): { kind: 'select
 }
 
 /**
- * Reads on behind the word INSERT up to the data, or up to the SELECT that gives the rows. The table's name comes first, so
- * that a table may be called `values`.
+ * Reads on behind the word INSERT up to the data, or up to the SELECT that gives the rows. The table's name comes
+ * first, so that a table may be called `values`.
  */
 export function readInsert(
   sql: string,
@@ -85,8 +85,8 @@ export interface InsertFromFile {
 }
 
 /**
- * The same INSERT reading its rows from a file. The engine could also take them behind the text, but it ends such data at
- * the first blank line and then runs what follows as SQL. Rows for `input()` go through a temporary table: only
+ * The same INSERT reading its rows from a file. The engine could also take them behind the text, but it ends such data
+ * at the first blank line and then runs what follows as SQL. Rows for `input()` go through a temporary table: only
  * `FROM INFILE` reads files here, as the engine's user has no right to any.
  */
 export function readingFromFile(sql: string, data: InsertData, file: string): InsertFromFile {

@@ -47,8 +47,8 @@ function readRest(all: Iterable<Token>, depthBefore = 0): string | undefined {
 }
 
 /**
- * Reads one statement. `sql` may go on with the data of an INSERT, in which case only the text before the data is looked at;
- * it should hold one character per byte (latin1), so that positions are byte offsets.
+ * Reads one statement. `sql` may go on with the data of an INSERT, in which case only the text before the data is
+ * looked at; it should hold one character per byte (latin1), so that positions are byte offsets.
  */
 export function readStatement(sql: string): Statement {
   const all = tokens(sql)

@@ -22,8 +22,8 @@ function matchAt(pattern: RegExp, sql: string, position: number): string | undef
 }
 
 /**
- * The tokens of one statement, lazily: whoever stops at the data of an INSERT never looks at the data. Comments and white
- * space are left out. Unfinished strings reach to the end; the engine words that error.
+ * The tokens of one statement, lazily: a reader that stops at the data of an INSERT never sees it. Comments and
+ * white space are left out. Unfinished strings reach to the end; the engine words that error.
  */
 export function* tokens(sql: string): Generator<Token, void, undefined> {
   let position = 0
