@@ -9,7 +9,7 @@ import { openEngine } from './engine/engine.ts'
 import { createHttpServer, type RequestEnd } from './http/http-server.ts'
 import { poolThreads, QueryServer } from './query/query-server.ts'
 import { Spool } from './query/spool.ts'
-import { readFlags, usage } from './read-flags.ts'
+import { type Flags, readFlags, usage } from './read-flags.ts'
 
 /** How long running statements may go on after a signal; the whole stop has 20 s. */
 const finishMs = 10_000
@@ -39,10 +39,15 @@ async function stop(http: Server, server: QueryServer): Promise<void> {
 
 // The pool starts with its first use, which is later than this line.
 process.env.UV_THREADPOOL_SIZE ??= String(poolThreads)
-const read = readFlags(process.argv.slice(2))
-if (read.kind === 'wrong') refuse(`${read.problem}\n${usage}`, 2)
-const { port, host, passwordFile, usersFile } = read.flags
-const path = resolve(read.flags.path)
+function readOwnFlags(): Flags {
+  try {
+    return readFlags(process.argv.slice(2))
+  } catch (error) {
+    return refuse(`${(error as Error).message}\n${usage}`, 2)
+  }
+}
+const { port, host, passwordFile, usersFile, ...flags } = readOwnFlags()
+const path = resolve(flags.path)
 
 const holder = directoryHolder(path)
 if (holder !== undefined) {

@@ -12,27 +12,21 @@ export interface Flags {
 export const usage =
   'usage: main.ts --port PORT --path DIRECTORY [--host ADDRESS] [--password-file FILE] [--users-file FILE]'
 
-/** The command line, or what is wrong with it. */
-export function readFlags(
-  args: readonly string[],
-): { kind: 'flags'; flags: Flags } | { kind: 'wrong'; problem: string } {
-  const options = {
-    port: { type: 'string', default: '8123' },
-    host: { type: 'string', default: '127.0.0.1' },
-    path: { type: 'string' },
-    'password-file': { type: 'string' },
-    'users-file': { type: 'string' },
-  } as const
-  try {
-    const { values } = parseArgs({ args: [...args], options })
-    const port = Number(values.port)
-    if (!/^\d+$/.test(values.port) || port > 65_535)
-      return { kind: 'wrong', problem: `--port ${values.port} is no port` }
-    if (!values.path) return { kind: 'wrong', problem: '--path is missing' }
-    const files = { passwordFile: values['password-file'], usersFile: values['users-file'] }
-    const flags = { port, host: values.host, path: values.path, ...files }
-    return { kind: 'flags', flags }
-  } catch (error) {
-    return { kind: 'wrong', problem: error instanceof Error ? error.message : String(error) }
-  }
+/** Reads the command line. Throws an error that says what is wrong with it. */
+export function readFlags(args: readonly string[]): Flags {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      port: { type: 'string', default: '8123' },
+      host: { type: 'string', default: '127.0.0.1' },
+      path: { type: 'string' },
+      'password-file': { type: 'string' },
+      'users-file': { type: 'string' },
+    },
+  })
+  const { host, path, 'password-file': passwordFile, 'users-file': usersFile } = values
+  const port = Number(values.port)
+  if (!/^\d+$/.test(values.port) || port > 65_535) throw new Error(`--port ${values.port} is no port`)
+  if (!path) throw new Error('--path is missing')
+  return { port, host, path, passwordFile, usersFile }
 }

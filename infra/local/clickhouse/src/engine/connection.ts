@@ -1,19 +1,5 @@
 import { toServerException } from './exception.ts'
-import type { Native, NativeChunk, NativeConnection, NativeStream } from './native.ts'
-
-/** A whole result. */
-export interface QueryResult {
-  readonly bytes: Buffer
-  readonly rows: number
-  readonly elapsedMs: number
-}
-
-export interface InsertResult {
-  /** Rows and bytes written, those of materialized views included. */
-  readonly rows: number
-  readonly bytes: number
-  readonly elapsedMs: number
-}
+import type { Native, NativeConnection, NativeStream } from './native.ts'
 
 /** A part of a result, formatted on its own. */
 export interface ResultChunk {
@@ -36,7 +22,8 @@ export class Connection {
     this.#handle = handle
   }
 
-  async query(sql: string, format: string): Promise<QueryResult> {
+  /** Returns a whole result. */
+  async query(sql: string, format: string): Promise<ResultChunk & { readonly elapsedMs: number }> {
     try {
       const result = await this.#native.QueryAsyncConnection(this.#handle, sql, format)
       return { bytes: toBuffer(result.bytes), rows: result.rowsRead, elapsedMs: result.elapsed * 1_000 }
@@ -45,8 +32,11 @@ export class Connection {
     }
   }
 
-  /** An INSERT whose rows come from a query or a file: the only call that tells how many rows were written. */
-  async insert(sql: string): Promise<InsertResult> {
+  /**
+   * Runs an INSERT whose rows come from a query or a file. Only this call returns how many rows and bytes were written,
+   * those of materialized views included.
+   */
+  async insert(sql: string): Promise<{ rows: number; bytes: number; elapsedMs: number }> {
     try {
       const result = await this.#native.InsertRawAsyncConnection(this.#handle, sql, noData, false)
       return { rows: result.rowsWritten, bytes: result.bytesWritten, elapsedMs: result.elapsed * 1_000 }
@@ -55,37 +45,23 @@ export class Connection {
     }
   }
 
-  /** The result as it is computed, a block at a time. Leaving the loop early ends the query. */
+  /** Yields the result as it is computed, a block at a time. Leaving the loop early ends the query. */
   async *stream(sql: string, format: string): AsyncGenerator<ResultChunk, void, undefined> {
-    let open = false
+    let open: NativeStream | undefined
     try {
       const stream = this.#native.StreamQuery(this.#handle, sql, format)
-      open = true
-      try {
-        for (;;) {
-          const chunk = await this.#fetch(stream, () => {
-            open = false
-          })
-          if (chunk.done) return
-          yield { bytes: toBuffer(chunk.bytes), rows: chunk.numRows }
-        }
-      } finally {
-        if (open) this.#native.StreamCancel(stream)
+      for (;;) {
+        // A stream that ended or failed is gone already; cancelling it again would be an error of ours.
+        open = undefined
+        const chunk = await this.#native.StreamFetch(stream)
+        if (chunk.done) return
+        open = stream
+        yield { bytes: toBuffer(chunk.bytes), rows: chunk.numRows }
       }
     } catch (error) {
       throw toServerException(error)
-    }
-  }
-
-  /** A stream that ended or failed is gone already; cancelling it again would be an error of ours. */
-  async #fetch(stream: NativeStream, gone: () => void): Promise<NativeChunk> {
-    try {
-      const chunk = await this.#native.StreamFetch(stream)
-      if (chunk.done) gone()
-      return chunk
-    } catch (error) {
-      gone()
-      throw error
+    } finally {
+      if (open !== undefined) this.#native.StreamCancel(open)
     }
   }
 

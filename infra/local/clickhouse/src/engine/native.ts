@@ -1,29 +1,6 @@
 import { createRequire } from 'node:module'
 
-/** What one finished query gives back: the formatted bytes and the rows in them. */
-export interface NativeResult {
-  readonly bytes: Uint8Array
-  /** Seconds. */
-  readonly elapsed: number
-  readonly rowsRead: number
-  readonly bytesRead: number
-}
-
-export interface NativeInsertResult {
-  /** Seconds. */
-  readonly elapsed: number
-  /** Rows and bytes written to the table and to everything its materialized views feed. */
-  readonly rowsWritten: number
-  readonly bytesWritten: number
-}
-
-export interface NativeChunk {
-  readonly bytes: Uint8Array
-  readonly numRows: number
-  readonly done: boolean
-}
-
-/** Handles are the engine's own; they are only ever handed back to it. */
+/** The engine's own handles; they are only ever handed back to it. */
 export type NativeConnection = object
 export type NativeStream = object
 
@@ -37,16 +14,22 @@ export interface Native {
   CreateConnection(path: string, args: readonly string[]): NativeConnection
   /** Nothing may run on the connection any more, or the engine of the whole process aborts. */
   CloseConnection(connection: NativeConnection): void
-  QueryAsyncConnection(connection: NativeConnection, sql: string, format: string): Promise<NativeResult>
+  QueryAsyncConnection(
+    connection: NativeConnection,
+    sql: string,
+    format: string,
+  ): Promise<{ readonly bytes: Uint8Array; readonly rowsRead: number; readonly elapsed: number }>
   InsertRawAsyncConnection(
     connection: NativeConnection,
     sql: string,
     data: Uint8Array,
     countLines: boolean,
-  ): Promise<NativeInsertResult>
+  ): Promise<{ readonly rowsWritten: number; readonly bytesWritten: number; readonly elapsed: number }>
   /** Returns at once; what is wrong with the query shows at the first fetch. */
   StreamQuery(connection: NativeConnection, sql: string, format: string): NativeStream
-  StreamFetch(stream: NativeStream): Promise<NativeChunk>
+  StreamFetch(
+    stream: NativeStream,
+  ): Promise<{ readonly bytes: Uint8Array; readonly numRows: number; readonly done: boolean }>
   /** No fetch may be under way. */
   StreamCancel(stream: NativeStream): void
 }

@@ -1,17 +1,12 @@
 import { serverException } from '../engine/exception.ts'
 
-export interface SlotBounds {
-  readonly runningMax: number
-  readonly waitingMax: number
-}
-
 /** So many at once; the rest wait in order, and beyond that are refused as ClickHouse refuses them. */
 export class Slots {
-  readonly #bounds: SlotBounds
+  readonly #bounds: { readonly runningMax: number; readonly waitingMax: number }
   readonly #waiting: (() => void)[] = []
   #running = 0
 
-  constructor(bounds: SlotBounds) {
+  constructor(bounds: { readonly runningMax: number; readonly waitingMax: number }) {
     this.#bounds = bounds
   }
 
