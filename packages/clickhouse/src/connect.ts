@@ -16,9 +16,7 @@ const connectionsMax = 16
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */
   readonly database: string
-  /**
-   * What a person must change before statements of the last minute are taken, in sentences; undefined when all were.
-   */
+  /** What a person must change so that statements of the last minute are accepted; undefined if all were. */
   refused(): string | undefined
   /** Makes the database unless it is there. */
   createDatabase(): Promise<unknown>

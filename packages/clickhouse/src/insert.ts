@@ -14,9 +14,7 @@ export interface InsertRequest {
    * digits and `:._-` only, at most 200.
    */
   readonly dedupToken: string
-  /**
-   * How long the server may work on it. Of an insert that took longer only that is left which a repetition completes.
-   */
+  /** How long the server may work on it. An insert that takes longer is ended; a repetition completes it. */
   readonly serverMsMax?: number
   /** Ends the request; the server may go on with what it has. */
   readonly signal?: AbortSignal
@@ -51,9 +49,7 @@ export const queryIdOf = (dedupToken: string) => `weir:${dedupToken}`
 export const linesOf = (rows: readonly object[]): Buffer =>
   Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
 
-/**
- * Resolves when ClickHouse has the block on disk in the table and in its rollups; rejects otherwise. Safe to repeat.
- */
+/** Resolves when the block is on disk in the table and in its rollups; rejects otherwise. Safe to repeat. */
 export async function insertBlock(client: ClickHouseClient, request: InsertRequest): Promise<void> {
   const { table, lines, dedupToken, serverMsMax, signal } = request
   if (!tokenForm.test(dedupToken)) throw new Error(`a deduplication token cannot be ${JSON.stringify(dedupToken)}`)
@@ -100,9 +96,6 @@ const dataErrorCodes = new Set([
   '636',
 ])
 
-/**
- * Whether an insert failed because of its rows, so that the same rows will fail again. A view that cannot take them may
- * be fixed.
- */
+/** Whether an insert failed because of its rows, which will fail again. A view that rejects them may be fixed. */
 export const isDataError = (error: unknown): boolean =>
   error instanceof ClickHouseError && dataErrorCodes.has(error.code) && !/while pushing to view/i.test(error.message)

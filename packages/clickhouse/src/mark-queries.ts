@@ -7,9 +7,7 @@ import {
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/**
- * Some hundred journals that have not ended, in some dozens of partitions; those silent for longest are left out first.
- */
+/** Some hundred open journals in some dozens of partitions; those silent for longest are left out first. */
 const marksMax = 20_000
 
 interface PartitionRow {

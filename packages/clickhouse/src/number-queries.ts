@@ -1,9 +1,7 @@
 import type { ClickHouseClient } from './connect.ts'
 import { readRows } from './read-rows.ts'
 
-/**
- * One partition of one topic incarnation: a topic that is deleted and created again counts its offsets from 0 again.
- */
+/** One partition of one topic incarnation: the offsets of a topic that is deleted and created again begin at 0. */
 export interface TopicIdPartition {
   /** `weir.decisions.v1` or `weir.outcomes.v1`. */
   readonly topic: string

@@ -7,10 +7,7 @@ const allSubjects = '_all'
 const secondsMax = 15
 const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time: secondsMax } }
 
-/**
- * Asks which subjects have far more, or far fewer, requests in a window than in the windows before it. Times are whole
- * minutes.
- */
+/** Which subjects have far more, or far fewer, requests in a window than before it? Times are whole minutes. */
 export interface RateQuestion {
   /** A rise of denials; otherwise a fall of allowed requests. */
   readonly isRise: boolean
@@ -87,10 +84,7 @@ export interface Presence {
   readonly toMs: number
 }
 
-/**
- * Reads when the journals of a topic were active, each from its first to its last watermark; only journals active since
- * then.
- */
+/** Reads when the journals that were active since then were: each from its first to its last watermark. */
 export function readPresence(client: ClickHouseClient, topic: string, sinceMs: number): Promise<Presence[]> {
   return readRows<Presence>(
     client,

@@ -26,10 +26,7 @@ function splitStatements(sql: string): string[] {
     .filter((statement) => statement !== '')
 }
 
-/**
- * All migrations of a folder in order. Throws on a stray file, a hole or a double number: the folder is part of the
- * program.
- */
+/** Reads all migrations of a folder in order. Throws if a file is stray, or a number missing or there twice. */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   const files = (await readdir(folder)).sort()
   return Promise.all(

@@ -41,10 +41,7 @@ function badConnection(
   return `ClickHouse at ${host} closes the connection (${message}): see whether it speaks TLS, and WEIR_CLICKHOUSE_URL must begin with https://`
 }
 
-/**
- * What an operator can do about a failure, in a sentence that names the variable or the right; undefined for all other
- * failures.
- */
+/** Returns a sentence that names the variable or right by which an operator ends a failure, if there is one. */
 export function adviceFor(
   error: unknown,
   { access, url, database, hasAnswered }: { access: ServerAccess; url: URL; database: string; hasAnswered: boolean },

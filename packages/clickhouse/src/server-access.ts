@@ -14,10 +14,7 @@ export interface ServerAccess {
 /** Files are read again at most once a second, when a request is sent: three small reads. */
 const rereadMs = 1_000
 
-/**
- * Reads again; a file that is being replaced, or has gone, leaves the value before: ClickHouse says whether that is
- * still right.
- */
+/** Reads again. While a file is being replaced, or is gone, the value before is used, which ClickHouse may reject. */
 function latest<T>(read: () => T, before: T): T {
   try {
     return read()

@@ -44,9 +44,7 @@ export function watchStatements(
   }
   const ping = client.ping.bind(client)
   return {
-    /**
-     * What a person must change before statements of the last minute are taken, in sentences; undefined when all were.
-     */
+    /** What a person must change so that statements of the last minute are accepted; undefined if all were. */
     refused(): string | undefined {
       const sinceMs = performance.now() - refusalMs
       const lasting = [...refusals.values()].filter(({ atMs }) => atMs >= sinceMs)

@@ -1,13 +1,7 @@
-/**
- * `fast`: records pass through as they are. `slow`: every record is parsed and encoded again, after ClickHouse refused
- * the block.
- */
+/** `fast`: records pass through as they are. `slow`, after ClickHouse refused the block: each is parsed and encoded. */
 export type Encoder = 'fast' | 'slow'
 
-/**
- * The write intent: the block that is inserted next. The next owner that finds it inserts exactly these records, in the
- * same way.
- */
+/** The write intent: the block that comes next. An owner that finds it inserts exactly these records, the same way. */
 export interface InsertIntent {
   readonly from: bigint
   /** The last offset, included. */

@@ -23,25 +23,28 @@ export function blockSizeFor(sessionMs: number): BlockSize {
   return { records: Math.floor(seconds * recordsPerSecond), bytes: Math.floor(seconds * bytesPerSecond) }
 }
 
-/** Returns the index behind the last record of the block that begins at `start`; a block has at least one. */
-export function endOfBlock(records: readonly BlockRecord[], start: number, max: BlockSize): number {
-  let bytes = 0
-  let end = start
-  while (end < records.length && end - start < max.records) {
-    const record = records[end]
-    bytes += record === undefined ? 0 : record.valueEnd - record.valueStart
-    if (bytes > max.bytes && end > start) break
-    end += 1
-  }
-  return end
+/** Records that are inserted as one block, and the write intent that names them. */
+export interface BlockCut {
+  readonly records: readonly BlockRecord[]
+  readonly intent: InsertIntent
 }
 
-/** Returns the offset of the record at an index; 0 if there is none. */
-export const positionAt = (records: readonly BlockRecord[], at: number) => BigInt(records.at(at)?.position ?? 0)
-
-/** Returns the write intent of the block that begins at `start`; undefined behind the last record. */
-export function nextBlock(records: readonly BlockRecord[], start: number, max: BlockSize): InsertIntent | undefined {
-  if (start >= records.length) return undefined
-  const to = positionAt(records, endOfBlock(records, start, max) - 1)
-  return { from: positionAt(records, start), to, encoder: 'fast' }
+/** Cuts records of one partition, in the order of their offsets, into blocks of at least one record each. */
+export function cutBlocks(records: readonly BlockRecord[], max: BlockSize): BlockCut[] {
+  const blocks: BlockCut[] = []
+  let [start, bytes] = [0, 0]
+  const close = (end: number) => {
+    const cut = records.slice(start, end)
+    const [from, to] = [cut[0]?.position ?? 0, cut.at(-1)?.position ?? 0]
+    if (cut.length > 0) blocks.push({ records: cut, intent: { from: BigInt(from), to: BigInt(to), encoder: 'fast' } })
+    start = end
+    bytes = 0
+  }
+  for (const [at, { valueStart, valueEnd }] of records.entries()) {
+    const length = valueEnd - valueStart
+    if (at - start === max.records || (at > start && bytes + length > max.bytes)) close(at)
+    bytes += length
+  }
+  close(records.length)
+  return blocks
 }

@@ -56,10 +56,7 @@ export class BlockWriter {
     crash('dead_letters')
   }
 
-  /**
-   * Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month of the block was
-   * inserted.
-   */
+  /** Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month was inserted. */
   async insertByMonth(
     ownership: PartitionOwnership,
     table: string,
@@ -102,9 +99,7 @@ export class BlockWriter {
     }
   }
 
-  /**
-   * Inserts the rows about a block. A refusal is retried: metering generates these rows, so the refusal is transient.
-   */
+  /** Inserts the rows about a block. Metering generates them, so a refusal is transient, and retried. */
   async insertBookkeeping(
     ownership: PartitionOwnership,
     dedupToken: string,

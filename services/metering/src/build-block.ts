@@ -7,15 +7,9 @@ import type { RecordKind } from './record-kinds.ts'
 import { isOneObject } from './scan-object.ts'
 import { type JournalCursor, type MissingRange, type SequenceTracker, tailBytes } from './sequence-tracker.ts'
 
-/**
- * One block, ready to be inserted. It follows from the records and the numbers before them alone, so building it again
- * gives the same.
- */
+/** One block, ready to be inserted. Building it again from the same records and earlier numbers gives the same. */
 export interface InsertBlock {
-  /**
-   * One insert for each month, in order: an insert into two of ClickHouse's partitions would be two, each deduplicated
-   * by itself.
-   */
+  /** One insert for each month, in order: ClickHouse would deduplicate the parts of two months separately. */
   readonly months: readonly MonthLines[]
   readonly rows: number
   readonly duplicates: number
@@ -49,9 +43,7 @@ const digitsMax = 15
 /** Watermarks or duplicates that the next start reads again, so that not each second's get a row of their own. */
 const offsetsReadAgainMax = 1_000
 const noJournal = '00000000-0000-0000-0000-000000000000'
-/**
- * A watermark has the time at which it was written; one that is further ahead of the broker's clock is not believed.
- */
+/** A watermark has the time at which it was written; one further ahead of the broker's clock is refused. */
 const watermarkAheadMsMax = 3_600_000
 
 const matches = (bytes: Buffer, at: number, wanted: Buffer) => {
@@ -96,10 +88,7 @@ class BlockBuilder {
     return kind === 'mark' ? this.#addWatermark(record, value) : this.#addGap(record, value)
   }
 
-  /**
-   * Adds a record without parsing it, as nearly all are added. Returns false if it is not just as our encoders write
-   * records.
-   */
+  /** Adds a record without parsing it, as nearly all are. Returns false if it is not as our encoders write records. */
   #passThrough({ bytes, valueStart, valueEnd, position }: BlockRecord): boolean {
     if (valueEnd - valueStart < timeAt + monthLength + tailBytes + quoteAndNumberMin) return false
     if (!matches(bytes, valueStart, head)) return false

@@ -1,7 +1,7 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { type Encoder, encodeCommitMetadata, type InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { type BlockSize, endOfBlock, nextBlock, positionAt } from './block-size.ts'
+import { type BlockCut, type BlockSize, cutBlocks } from './block-size.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
 import { buildBlock, type InsertBlock } from './build-block.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
@@ -83,26 +83,20 @@ export class PartitionMeter {
     if (recover !== undefined) {
       log.info({ partition, ...recover }, 'inserting again what was declared')
       const records = await this.#assigned.readRange(recover.from, recover.to)
-      await this.#insertBlock(ownership, records, recover, undefined)
+      await this.#insertBlock(ownership, { records, intent: recover }, undefined, true)
       counters.recoveries += 1
     }
     this.#isInDoubt = false
     return { kind: 'from', offset }
   }
 
-  /**
-   * Processes records: all are committed when it resolves. After a rejection the next call first resolves the resume
-   * position.
-   */
+  /** Processes records: all are committed when it resolves. After a rejection, the next call starts with `start`. */
   async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
     const rest = this.#isInDoubt ? await this.#afterDoubt(ownership, records) : records
     this.#isInDoubt = true
-    const { blockMax } = this.#options
-    for (let at = 0, end = 0; at < rest.length; at = end) {
-      end = endOfBlock(rest, at, blockMax)
-      const intent = nextBlock(rest, at, blockMax)
-      if (intent !== undefined)
-        await this.#insertBlock(ownership, rest.slice(at, end), intent, nextBlock(rest, end, blockMax))
+    const blocks = cutBlocks(rest, this.#options.blockMax)
+    for (const [at, cut] of blocks.entries()) {
+      await this.#insertBlock(ownership, cut, blocks[at + 1]?.intent, false)
     }
     this.#isInDoubt = false
   }
@@ -112,7 +106,7 @@ export class PartitionMeter {
     const start = await this.start(ownership)
     if (start.kind === 'stop') throw stopped(start.reason)
     // Between the last row and this offset are only watermarks, unless ClickHouse has less than it had.
-    if (positionAt(records, 0) > start.offset && this.#insertedUpTo < known) {
+    if ((records[0]?.position ?? 0) > start.offset && this.#insertedUpTo < known) {
       throw stopped(`BEHIND: ClickHouse lost rows meanwhile; at its next start it is read from ${start.offset} on`)
     }
     return records.filter(({ position }) => BigInt(position) >= start.offset)
@@ -121,13 +115,12 @@ export class PartitionMeter {
   /** The numbered order of effects. */
   async #insertBlock(
     ownership: PartitionOwnership,
-    records: readonly BlockRecord[],
-    intent: InsertIntent,
+    { records, intent }: BlockCut,
     next: InsertIntent | undefined,
+    isRecovery: boolean,
   ): Promise<void> {
     const { crash, kind, log } = this.#options
     const dedupToken = this.#dedupToken(intent)
-    const isRecovery = this.#intent === intent
     let block = this.#build(records, intent.encoder, isRecovery, 0)
     // 1. Log the write intent: the committed offset stays, and its metadata names the next block. Usually the previous
     //    commit already carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts

@@ -1,10 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
 
-/**
- * One assignment of a partition to this process: proves that the process is alive, and commits. A batch is one, and so
- * is a start.
- */
+/** One assignment of a partition to this process: sends heartbeats and commits. A batch is one, and so is a start. */
 export interface PartitionOwnership {
   heartbeat(): Promise<void>
   commit(nextOffset: string, metadata?: string): Promise<void>
@@ -39,7 +36,7 @@ async function heartbeat(ownership: PartitionOwnership): Promise<void> {
  * is lost or the process stops.
  *
  * @returns the result of `work`.
- * @throws `PARTITION_LOST`, or the heartbeat's own error, once the partition is lost; otherwise what `work` or `pause` rejects with.
+ * @throws `PARTITION_LOST`, or the heartbeat's own error, once the partition is lost; what `work` or `pause` rejects with.
  */
 export async function withHeartbeats<T>(
   ownership: PartitionOwnership,

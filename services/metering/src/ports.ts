@@ -63,10 +63,7 @@ export interface UsageStore {
   isInsertRunning(dedupToken: string): Promise<boolean>
   /** Each journal's highest number among the rows before an offset; of all rows if that is undefined. */
   numbersBefore(partition: TopicIdPartition, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
-  /**
-   * Makes sure that every table has a retried block once. Undefined if ClickHouse was not restarted, so that its tokens
-   * are right.
-   */
+  /** Makes sure that every table has a retried block once. Undefined if ClickHouse was not restarted in between. */
   repair(
     block: RetriedBlock,
     options: { readonly signal: AbortSignal; readonly isFenced: () => boolean },

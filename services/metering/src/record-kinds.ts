@@ -21,10 +21,7 @@ export interface RecordKind {
   readonly topic: string
   readonly deadLetters: string
   readonly table: string
-  /**
-   * Reads a value so strictly that ClickHouse has nothing to object to. Depends on the bytes alone, so that a
-   * repetition is the same.
-   */
+  /** Reads a value so strictly that ClickHouse accepts the row. Depends on the bytes alone: a repeat is the same. */
   readonly read: (value: Buffer) => SlowRow
 }
 

@@ -2,16 +2,10 @@ const quote = 0x22
 const backslash = 0x5c
 const openBrace = 0x7b
 const closeBrace = 0x7d
-/**
- * Bytes below it are control characters, line breaks among them: JSON escapes them in texts, and our encoders write
- * none.
- */
+/** Bytes below it are control characters, such as line breaks: JSON escapes them, and our encoders write none. */
 const space = 0x20
 
-/**
- * Returns the index of the quote that ends the text beginning at `at`; -1 if it does not end, or holds a control
- * character.
- */
+/** Returns the index of the quote that ends the text at `at`; -1 if none does, or it holds a control character. */
 function endOfText(bytes: Buffer, at: number, end: number): number {
   for (let place = at + 1; place < end; place += 1) {
     const byte = bytes[place] ?? 0

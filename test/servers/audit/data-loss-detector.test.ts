@@ -40,20 +40,20 @@ function watch(servers: QuotaServers, isAble = () => true) {
 
 const until = (holds: () => boolean) => waitUntil(holds, { deadlineMs })
 
-describe('whoever watches a Redis', () => {
+describe('a process that watches a Redis', () => {
   let server: RunningServer
   beforeAll(async () => {
     server = await startServer(redisServer)
   })
   afterAll(() => server?.close())
 
-  it('hears once of a loss and whether the server was empty from the first, and of several only one restores', async () => {
+  it('learns once of a loss and whether the server was empty from the first, and of several only one restores', async () => {
     const servers = await connect(server.address)
     const all = [1, 2, 3].map(() => watch(servers))
     const losses = () => all.flatMap((one) => one.losses)
     const restored = () => all.filter(({ restorings }) => restorings > 0)
     expect(await until(() => restored().length > 0)).toBe(true)
-    // Twice more, once each, whoever it is.
+    // Twice more, once each, by any of them.
     for (const times of [2, 3]) {
       await servers.all()[0]?.flushall()
       expect(await until(() => losses().length === times)).toBe(true)
@@ -73,7 +73,7 @@ describe('whoever watches a Redis', () => {
     expect(seen.faults).toEqual(['ClickHouse is away'])
   })
 
-  it('hears of a server that was started again: its last writes may be gone', async () => {
+  it('learns of a server that was started again: its last writes may be gone', async () => {
     const servers = await connect(server.address)
     const [redis] = servers.all()
     await redis?.flushall()

@@ -12,9 +12,7 @@ async function answersPing(address: string): Promise<boolean> {
   }
 }
 
-/**
- * ClickHouse's engine as a library (chdb from npm) behind ClickHouse's own HTTP protocol. Needs no installed program.
- */
+/** ClickHouse's engine as a library (chdb from npm) behind ClickHouse's HTTP protocol. Needs no installed program. */
 export const clickhouseServer: NativeServer = {
   name: 'clickhouse',
   needs: [],

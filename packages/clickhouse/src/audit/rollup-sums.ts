@@ -63,9 +63,7 @@ export type SumsRow = Readonly<Record<string, string>>
 /** Buckets of one comparison: some 50 MB on the wire. The next comparison finds the rest. */
 const bucketsMax = 100_000
 
-/**
- * Returns what a rollup's buckets of a span lack, or have too much, then negative: a row for each bucket that differs.
- */
+/** Returns a row for each bucket of a span that differs: what the rollup lacks, negative where it has too much. */
 export function missingSums(
   connection: { query(query: string): Promise<SumsRow[]> },
   rollup: Rollup,

@@ -57,10 +57,7 @@ function readView({ as_select: select, create_table_query: create }: TableRow) {
   return target === undefined || source === undefined ? undefined : { target, source, select }
 }
 
-/**
- * Finds every rollup over time, as ClickHouse itself describes it: a migration that adds or changes one needs no change
- * here.
- */
+/** Finds every rollup over time by ClickHouse's own description: a migration that adds one needs no change here. */
 export async function findRollups(client: ClickHouseClient): Promise<Rollup[]> {
   const [tables, columns] = await Promise.all([
     readRows<TableRow>(

@@ -7,14 +7,9 @@ import type { RepairSession } from './repair-session.ts'
 /** `unsure`: others wrote the buckets all the while, so that they could not be compared. */
 export type RollupOutcome = 'right' | 'repaired' | 'unsure'
 
-/**
- * Others' inserts take well under a second each, with pauses between; a table that finds no quiet moment in this time
- * is reported.
- */
+/** Others' inserts take well under a second each; a table without a quiet moment in this time is reported. */
 const quietMsMax = 30_000
-/**
- * Another process may repair the same sums: then what both have added is taken away again, until chance parts the two.
- */
+/** Another process may repair the same sums: then what both added is taken away, until chance parts the two. */
 const writesMax = 20
 /** Subjects that a statement names: its text stays far below the 256 kB that ClickHouse reads of one. */
 export const subjectsMax = 500

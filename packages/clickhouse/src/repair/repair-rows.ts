@@ -62,19 +62,13 @@ export interface BlockRows extends TopicIdPartition {
   readonly rows: readonly (RawRow & { readonly tsMs: number })[]
 }
 
-/**
- * Each attempt has a token of its own, for ClickHouse may remember that of the one before without its rows. More than
- * one needs two kills.
- */
+/** ClickHouse may remember an attempt's token without its rows, so each has another. Two need two kills. */
 const attemptsMax = 5
 
 const inRange = `partition = {partition:UInt16} AND topic_id = {topicId:UUID} AND offset BETWEEN {from:UInt64} AND {to:UInt64}
   AND ts BETWEEN fromUnixTimestamp64Milli({fromMs:Int64}, 'UTC') AND fromUnixTimestamp64Milli({toMs:Int64}, 'UTC')`
 
-/**
- * From the smallest to the largest of each; without spreading, for a block may have more rows than a call takes
- * arguments.
- */
+/** From the smallest to the largest of each; a block may have more rows than a call accepts arguments. */
 function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
   let [from, to, fromMs, toMs] = [Number.MAX_SAFE_INTEGER, 0, Number.MAX_SAFE_INTEGER, 0]
   for (const { offset, tsMs } of rows) {
@@ -86,10 +80,7 @@ function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
   return { topic, topicId, partition, from, to, fromMs, toMs }
 }
 
-/**
- * Makes each row of a block stand in the raw table once, and `weir.numbers` know them. Returns how many rows were
- * missing or stood there twice.
- */
+/** Makes the raw table have each row of a block once. Returns how many were missing or there twice. */
 export async function repairBlockRows(session: RepairSession, block: BlockRows): Promise<number> {
   const { table, rows } = block
   const range = rangeOf(block)

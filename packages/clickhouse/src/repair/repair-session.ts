@@ -13,10 +13,7 @@ export interface RepairOptions {
   readonly isFenced?: () => boolean
 }
 
-/**
- * The random half keeps processes that repair the same sums out of step; the longest leaves several attempts in half a
- * minute.
- */
+/** The random half keeps processes that repair the same sums out of step; half a minute has several attempts. */
 const pauses: BackoffBounds = { firstMs: 200, maxMs: 6_400 }
 
 /**
@@ -47,10 +44,7 @@ export class RepairSession {
     await this.client.command({ query, query_params: params, query_id, abort_signal: this.#signal })
   }
 
-  /**
-   * Inserts lines of JSON objects. `part` tells this insert from the others of the repair; the same part again is
-   * dropped.
-   */
+  /** Inserts lines of JSON objects. `part` names this insert within the repair; the same part again is dropped. */
   async insert(table: string, lines: Buffer, part: string): Promise<void> {
     this.#refuseIfFenced()
     const dedupToken = `${this.#name}:repair:${part}`

@@ -39,10 +39,7 @@ export interface DeadLetterPlace {
 const samePlace = (one: { topic: string; partition: number }, other: { topic: string; partition: number }) =>
   one.topic === other.topic && one.partition === other.partition
 
-/**
- * The part of a missing range that is not known to be missing, and that no dead letters between the rows around it
- * explain.
- */
+/** The part of a missing range that neither a recorded gap nor dead letters between the rows around it explain. */
 function lostOf(
   numbers: JournalNumbers,
   range: MissingRange,

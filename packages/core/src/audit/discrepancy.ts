@@ -1,9 +1,7 @@
 /** Which promise was checked. */
 export type Check = 'rollups' | 'numbers' | 'kafka' | 'quotas'
 
-/**
- * One difference between what is stored and what should be, in the names of the wire (`findings`). Keys are only added.
- */
+/** One difference between what is stored and what should be, in the names of the wire. Keys are only added. */
 export interface Discrepancy {
   readonly check: Check
   /** What differs: `usage_15m.cost`, `missing records`. */

@@ -61,10 +61,7 @@ export interface QuotaFloor extends QuotaUse {
 
 /** A count of a quota in Redis. */
 export interface QuotaCount {
-  /**
-   * `left`: it is not below the floor; `raised`; `other`: another period is being counted there; `over`: the period has
-   * ended.
-   */
+  /** `left`: it is not below the floor; `raised`; `other`: another period is counted; `over`: its period ended. */
   readonly outcome: 'left' | 'raised' | 'other' | 'over'
   /** Units that were counted, in the period that ends at `endMs`; 0 and 0 for none. */
   readonly before: number

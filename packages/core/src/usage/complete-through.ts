@@ -30,9 +30,7 @@ export interface Completeness {
   readonly silent: readonly SilentJournal[]
 }
 
-/**
- * Marks come every second. One that misses sixty is cut off or dead; its directory is sent to the end once it is found.
- */
+/** Watermarks come every second. A journal that misses sixty is cut off or dead; another process sends its rest. */
 const silentMs = 60_000
 
 interface Journal {

@@ -12,10 +12,7 @@ export interface ServerFacts {
 /** The engine on its one data directory. */
 export interface Engine {
   readonly facts: ServerFacts
-  /**
-   * A connection of its own: settings, parameters, temporary tables and the current database stay in it and end with
-   * it.
-   */
+  /** Opens a connection: settings, parameters, temporary tables and the current database end with it. */
   connect(settings?: Readonly<Record<string, string>>): Connection
   /** Closes the directory. No connection may be in use any more. */
   close(): void

@@ -11,9 +11,7 @@ import { Slots } from './slots.ts'
 import type { Spool } from './spool.ts'
 import { type Surroundings, withConnection } from './with-connection.ts'
 
-/**
- * Statements at once. Each holds a thread of Node's pool while it runs; the engine itself spreads over the processors.
- */
+/** Concurrent statements. Each holds a thread of Node's pool while it runs; the engine itself uses all processors. */
 const runningMax = 16
 /** Threads in Node's pool: the running statements, cancelling them, files and compression. */
 export const poolThreads = 32
@@ -61,9 +59,7 @@ export class QueryServer {
     this.#spool = spool
   }
 
-  /**
-   * Resolves when the statement has ended, its connection or session is free again, and the answer may be completed.
-   */
+  /** Resolves when the statement has ended, its connection or session is free, and the answer may be completed. */
   async run(job: Job, respond: Respond): Promise<void> {
     const { queryId } = job.around
     if (this.#running.has(queryId)) {

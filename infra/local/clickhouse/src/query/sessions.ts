@@ -30,9 +30,7 @@ export interface LentSession {
 /** Each session keeps a connection open, a few hundred kB; a client has one or a few. */
 const sessionsMax = 256
 
-/**
- * Named sessions: a connection that outlives its requests, with what SET, USE and CREATE TEMPORARY TABLE left in it.
- */
+/** Named sessions: a connection that outlives its requests, with the effects of SET, USE and temporary tables. */
 export class Sessions {
   readonly #engine: Engine
   readonly #sessions = new Map<string, Session>()
@@ -41,9 +39,7 @@ export class Sessions {
     this.#engine = engine
   }
 
-  /**
-   * Lends the session's connection, to one request at a time as ClickHouse does; `giveBack` starts its time to expire.
-   */
+  /** Lends the session's connection to one request at a time, as ClickHouse does; `giveBack` starts its expiry. */
   take(request: SessionRequest): LentSession {
     const session = this.#sessions.get(request.id) ?? this.#create(request)
     if (session.busy) throw serverException(373, `Session ${request.id} is locked by a concurrent client`)

@@ -14,10 +14,7 @@ export class Slots {
     return this.#running
   }
 
-  /**
-   * Resolves with the function that gives the slot back. A caller that went away leaves the queue with its signal's
-   * reason.
-   */
+  /** Resolves to the function that releases the slot. Rejects with the signal's reason if the caller went away. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#running < this.#bounds.runningMax) {
