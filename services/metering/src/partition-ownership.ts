@@ -36,7 +36,7 @@ async function heartbeat(ownership: PartitionOwnership): Promise<void> {
  * is lost or the process stops.
  *
  * @returns the result of `work`.
- * @throws `PARTITION_LOST`, or the error of a heartbeat, once the partition is lost; what `work` or `pause` rejects with.
+ * @throws `PARTITION_LOST`, or the error of a heartbeat, once the partition is lost; what `work` or `pause` throws.
  */
 export async function withHeartbeats<T>(
   ownership: PartitionOwnership,

@@ -22,13 +22,14 @@ interface WriteState {
 }
 
 async function readWriteState(session: RepairSession, { table, source }: Rollup, span: Span): Promise<WriteState> {
-  // Each insert makes a part of level 0, which ClickHouse lists for 8 minutes also after it was merged; merged parts
+  // Each insert makes a part of one block, which ClickHouse lists for 8 minutes also after it was merged; merged parts
   // reach into spans that nothing was inserted into. A part without times belongs to a table that is not partitioned by
-  // time: it may reach into any.
+  // time: it may reach into any span.
   const parts = await session.query(
     `SELECT table, partition, max(max_block_number) AS last FROM system.parts
-      WHERE database = currentDatabase() AND table IN {tables:Array(String)} AND level = 0 AND (max_time = toDateTime(0)
-        OR max_time >= fromUnixTimestamp64Milli({fromMs:Int64}) AND min_time < fromUnixTimestamp64Milli({toMs:Int64}))
+      WHERE database = currentDatabase() AND table IN {tables:Array(String)} AND min_block_number = max_block_number
+        AND (max_time = toDateTime(0) OR max_time >= fromUnixTimestamp64Milli({fromMs:Int64})
+          AND min_time < fromUnixTimestamp64Milli({toMs:Int64}))
       GROUP BY table, partition ORDER BY table, partition`,
     { tables: [table, source], fromMs: span.fromMs, toMs: span.toMs },
   )
