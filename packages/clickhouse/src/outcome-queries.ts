@@ -1,4 +1,4 @@
-import type { OutcomeDimension, OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
+import type { OutcomeDimension, OutcomeQuestion } from '@weir/core/usage/question.ts'
 import type { ClickHouseClient } from './connect.ts'
 import { askRows } from './question-sql.ts'
 

@@ -1,4 +1,4 @@
-import type { UsageDimension, UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import type { UsageDimension, UsageQuestion } from '@weir/core/usage/question.ts'
 import type { ClickHouseClient } from './connect.ts'
 import { askRows } from './question-sql.ts'
 

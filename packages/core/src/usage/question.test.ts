@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseOutcomeQuestion } from './outcome-question.ts'
-import { parseUsageQuestion } from './usage-question.ts'
+import { parseOutcomeQuestion, parseUsageQuestion } from './question.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
 

@@ -20,7 +20,7 @@ export type ParsedQuestion<Dimension extends string> =
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
 /** What can be asked for. */
-export interface Askable<Dimension extends string> {
+interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
   /** Whether there are rows by the minute. */
   readonly hasMinutes: boolean
@@ -70,7 +70,7 @@ function readParameters(given: GivenParameters, problems: string[]): Record<stri
 }
 
 /** Reads a question from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems at once. */
-export function parseQuestion<Dimension extends string>(
+function parseQuestion<Dimension extends string>(
   { dimensions, hasMinutes }: Askable<Dimension>,
   given: GivenParameters,
   nowMs: number,
@@ -106,3 +106,25 @@ export function parseQuestion<Dimension extends string>(
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
   return { kind: 'question', question: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
 }
+
+const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
+/** What usage can be broken down by; the columns of its rollups. */
+export type UsageDimension = (typeof usageDimensions)[number]
+
+/** Who used what, when. */
+export type UsageQuestion = Question<UsageDimension>
+
+/** Reads a question about usage from query parameters. */
+export const parseUsageQuestion = (given: GivenParameters, nowMs: number): ParsedQuestion<UsageDimension> =>
+  parseQuestion({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)
+
+const outcomeDimensions = ['subject', 'route', 'method'] as const
+/** What outcomes can be broken down by; the columns of their rollup. */
+export type OutcomeDimension = (typeof outcomeDimensions)[number]
+
+/** How upstreams answered whom, when. */
+export type OutcomeQuestion = Question<OutcomeDimension>
+
+/** Reads a question about outcomes from query parameters. */
+export const parseOutcomeQuestion = (given: GivenParameters, nowMs: number): ParsedQuestion<OutcomeDimension> =>
+  parseQuestion({ dimensions: outcomeDimensions, hasMinutes: false }, given, nowMs)

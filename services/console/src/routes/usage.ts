@@ -1,7 +1,11 @@
 import { answerRowsMax } from '@weir/clickhouse/question-sql.ts'
-import { parseOutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
-import type { GivenParameters, ParsedQuestion, Question } from '@weir/core/usage/question.ts'
-import { parseUsageQuestion } from '@weir/core/usage/usage-question.ts'
+import {
+  type GivenParameters,
+  type ParsedQuestion,
+  parseOutcomeQuestion,
+  parseUsageQuestion,
+  type Question,
+} from '@weir/core/usage/question.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'

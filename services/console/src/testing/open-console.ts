@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import type { OutcomeQuestion } from '@weir/core/usage/outcome-question.ts'
-import type { UsageQuestion } from '@weir/core/usage/usage-question.ts'
+import type { OutcomeQuestion, UsageQuestion } from '@weir/core/usage/question.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
