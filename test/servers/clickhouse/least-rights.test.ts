@@ -112,10 +112,7 @@ async function meterRest(topic: string): Promise<void> {
   await metering.kill('SIGTERM')
 }
 
-/**
- * What metering does every day, and what it does when a block may not be in every table once. `onHeir` is called while
- * it does so.
- */
+/** What metering does daily, and when a block may not be in every table once; meanwhile `onHeir` is called. */
 async function meter(onHeir: (heir: ServiceProcess) => Promise<void> = async () => undefined): Promise<void> {
   const records = journal.take(100)
   const { seq } = JSON.parse(records.at(-1) ?? '')
