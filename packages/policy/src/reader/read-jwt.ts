@@ -43,7 +43,7 @@ const issuer = t.object(
       }),
       ['RS256', 'ES256'],
     ),
-    subjectClaim: t.withDefault('The claim that names the subject. Default: sub.', claim, 'sub'),
+    subjectClaim: t.withDefault('The claim that names the subject.', claim, 'sub'),
     planClaim: t.optional('The claim that names the plan of subjects that the policy does not have.', claim),
     plan: t.optional('Plan of subjects that the policy does not have.', planName),
     allowPrivate: t.withDefault('Allows keys at a loopback or private address, and http.', t.boolean, false),

@@ -16,11 +16,7 @@ const rule = `one of ${words.join(', ')}, { delay: 5s, queue: 100 } or { challen
 const delayMembers = {
   // Longer, and clients and proxies in between have given up.
   delay: t.required('The request waits for capacity: 1ms to 60s.', t.duration('1ms', '60s')),
-  queue: t.withDefault(
-    'Most requests that wait at one time, in each process. Default: 100.',
-    t.integer(1, queueMax),
-    queueDefault,
-  ),
+  queue: t.withDefault('Most requests that wait at one time, in each process.', t.integer(1, queueMax), queueDefault),
 }
 const urlRule = `an http or https URL without a password, of at most ${urlLengthMax} characters`
 const challengeMembers = {

@@ -26,11 +26,11 @@ export type SubjectSettings = Omit<Subject, 'id'>
 const settings = {
   plan: t.required('Name of a plan.', planName),
   timeZone: t.withDefault(
-    'IANA name, in which calendar periods begin. Default: UTC.',
+    'IANA name, in which calendar periods begin.',
     t.text('an IANA time zone such as Asia/Kathmandu', knownTimeZone, { pattern: timeZonePattern.source }),
     'UTC',
   ),
-  anchor: t.withDefault('Day of the month on which months begin. Default: 1.', t.integer(1, 31), 1),
+  anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
   limits: t.orEmpty(t.optional("This subject's own versions of limits, by their names.", ownVersions)),
 }
 

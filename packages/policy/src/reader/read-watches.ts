@@ -17,9 +17,9 @@ const watch = t.object('a watch', {
   alert: t.required('A sudden rise of denials, or a sudden fall of accepted requests.', t.oneOf(watchedAlerts)),
   per: t.withDefault('Each subject by itself, or all of them together.', t.oneOf(['subject', 'all']), 'subject'),
   window: t.withDefault('The time that is counted, in whole minutes up to an hour. Default: 5m.', window, 5 * minuteMs),
-  factor: t.withDefault('How many times as much as usual, or as little. Default: 5.', t.integer(2, 1_000), 5),
+  factor: t.withDefault('How many times as much as usual, or as little.', t.integer(2, 1_000), 5),
   // A handful of requests means nothing.
-  least: t.withDefault('Fewer requests raise no alert. Default: 100.', t.integer(1, Number.MAX_SAFE_INTEGER), 100),
+  least: t.withDefault('Fewer requests raise no alert.', t.integer(1, Number.MAX_SAFE_INTEGER), 100),
   cooldown: t.withDefault(
     'The alert is not raised again for this long: 1m to 7d. Default: 1h.',
     t.duration('1m', '7d', { rule: 'a duration such as 30m, 2h or 1d' }),

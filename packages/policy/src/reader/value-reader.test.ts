@@ -22,6 +22,18 @@ test.each(bad)('$name is refused without its text too', ({ text }) => {
   expect(asValues(text)).toBeUndefined()
 })
 
+/** Without a text there are no lines: problems say where another value is by its path. */
+const elsewhere = / (?:on line \d+|at (?:routes|subjects|tokens|identity|limits)(?:\.[\w-]+|\[[^\]]*\])*)/
+const withoutLines = (message: string) => message.replace(/ \(line \d+\)/, '').replace(elsewhere, '')
+
+test.each(bad)('$name is told in the same words without its text', ({ text }) => {
+  const parsed = parsePolicy(text, 'weir.yaml')
+  const values = readValues(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept)
+  const words = (problems: readonly { path: string; message: string }[]) =>
+    problems.map(({ path, message }) => `${path}: ${withoutLines(message)}`).sort()
+  expect(words(values.problems)).toEqual(parsed.kind === 'problems' && words(parsed.problems))
+})
+
 test('the table holds what it seems to hold', () => {
   expect(bad.length).toBeGreaterThanOrEqual(50)
 })

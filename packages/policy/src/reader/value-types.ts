@@ -201,9 +201,10 @@ export function objectSchema(members: Members, rules: JsonObject = {}): JsonObje
 }
 
 function memberSchema({ type, about, mayBeEmpty = false, otherwise }: Member<unknown>): JsonObject {
-  // Where a default is written as it is read; durations and lists are described in `about`.
-  const isPlain = 'enum' in type.schema || otherwise === 0 || typeof otherwise === 'boolean'
-  const written = isPlain && otherwise !== undefined ? { default: otherwise as JsonValue } : {}
+  // A default that is written as it is read: a duration is a text, and read as a number.
+  const isNumber = typeof otherwise === 'number' && type.schema.type === 'integer'
+  const isPlain = isNumber || typeof otherwise === 'string' || typeof otherwise === 'boolean'
+  const written = isPlain ? { default: otherwise } : {}
   return { description: about, ...(mayBeEmpty ? emptyOr(type.schema) : type.schema), ...written }
 }
 
