@@ -84,8 +84,9 @@ describe('docs/errors.md', () => {
   })
 
   test('has every problem type that HTTP clients meet, and no other', () => {
-    const own = argumentsOf(tree, 'problemType').map((word) => ({ name: `urn:weir:problem:${word}` }))
-    const drafts = argumentsOf(tree, 'draftType').map((word) => ({
+    const words = new Set([...argumentsOf(tree, 'problemType'), ...argumentsOf(tree, 'problem')])
+    const own = [...words].map((word) => ({ name: `urn:weir:problem:${word}` }))
+    const drafts = argumentsOf(tree, 'draftProblem').map((word) => ({
       name: `https://iana.org/assignments/http-problem-types#${word}`,
     }))
     const isType = (name: string) => /^urn:|^https:/.test(name)

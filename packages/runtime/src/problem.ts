@@ -16,12 +16,17 @@ export interface Problem {
 /** Problem types of our own, by the last word of their URN. */
 export const problemType = (word: string): string => `urn:weir:problem:${word}`
 
-export const badRequest = (detail: string, status = 400): Problem => ({
-  type: problemType('bad-request'),
-  title: 'Bad request',
+/** A problem of our own, by the last word of its URN. */
+export const problem = (word: string, title: string, status: number, detail: string): Problem => ({
+  type: problemType(word),
+  title,
   status,
   detail,
 })
+
+/** The problem of a request that is wrong in itself. */
+export const badRequest = (detail: string, status = 400): Problem =>
+  problem('bad-request', 'Bad request', status, detail)
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   return (
@@ -38,12 +43,10 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 const headersMax = 200
 
 /** The refusal of a request with more headers or bytes of them than a listener takes. */
-export const headersTooLarge = (bytesMax: number): Problem => ({
-  type: problemType('headers-too-large'),
-  title: 'Headers too large',
-  status: 431,
-  detail: `There must be no more than ${headersMax} headers, of ${bytesMax} bytes together.`,
-})
+export const headersTooLarge = (bytesMax: number): Problem => {
+  const detail = `There must be no more than ${headersMax} headers, of ${bytesMax} bytes together.`
+  return problem('headers-too-large', 'Headers too large', 431, detail)
+}
 
 /** Whether a request has more than `headersMax`. Node drops what comes after the 1,000th without a word. */
 export const hasTooManyHeaders = ({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean =>

@@ -1,17 +1,17 @@
 import type { LimitState } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import { degradedBy } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
 import type { Question } from './read-question.ts'
 
-/** The most that the wire has room for; what admits everything has so much left. */
+/** The largest count of the wire format; a descriptor without limits has this much left. */
 const countMax = 4_294_967_295
 
-/** The verdict as Envoy reads it: a code for each descriptor, and the headers and the body that its client gets. */
+/** The decision as Envoy reads it: a code for each descriptor, and the headers and the body that its client gets. */
 export function answerOf(
   verdict: RecordedDecision,
   descriptors: number,
@@ -41,18 +41,19 @@ export function answerOf(
   }
 }
 
-/** Of what no door takes, without a decision. An error would make Envoy let it through. */
+/**
+ * The refusal of a request that no entry point accepts, without a decision. An error would make Envoy let it through.
+ */
 export function refusalOf(detail: string, descriptors: number): RateLimitResponse {
-  const problem: Problem = { type: problemType('bad-request'), title: 'Bad request', status: 400, detail }
   return {
     overallCode: codes.overLimit,
     statuses: Array.from({ length: descriptors }, () => ({ code: codes.overLimit })),
     responseHeadersToAdd: [{ key: 'content-type', value: 'application/problem+json' }],
-    rawBody: Buffer.from(JSON.stringify(problem)),
+    rawBody: Buffer.from(JSON.stringify(badRequest(detail))),
   }
 }
 
-/** Shadow limits are nobody's business but the policy's author's. */
+/** The status of one descriptor. Shadow limits are left out. */
 function statusOf(
   { decision, limits = [] }: RecordedDecision,
   question: Question | undefined,
@@ -66,7 +67,7 @@ function statusOf(
     if (limit.mode === 'shadow' || (of !== undefined && !of.includes(at))) continue
     const mayRefuse = !allowed && refuses(limit)
     const isRefusing = mayRefuse && (exceededMask & (1 << position)) !== 0
-    // Of a decision made without Redis, or from memory, some limits have no state.
+    // In a decision made without Redis, or from memory, some limits have no state.
     const isWhole = decision.limits.length === limits.length
     const state = isWhole ? decision.limits[position] : decision.limits.find(({ name }) => name === limit.name)
     // A refusal by a block names only the blocks.
@@ -75,7 +76,7 @@ function statusOf(
     if (state !== undefined && (tightest === undefined || state.remaining < tightest.state.remaining))
       tightest = { limit, state }
   }
-  // Refused by nothing that has a bit (Redis away, nobody's key): that is everybody's refusal.
+  // A denial without bits (Redis is down, an unknown key) is a denial of every descriptor.
   const code = isOver || (!allowed && exceededMask === 0) ? codes.overLimit : codes.ok
   if (tightest === undefined)
     return question?.isKnown[at] === false || code === codes.overLimit ? { code } : { code, limitRemaining: countMax }
@@ -92,7 +93,7 @@ function statusOf(
   }
 }
 
-/** Units that the request wanted of it. */
+/** Units of the limit that the request wanted. */
 function wantedOf({ override }: Limit, question: Question | undefined): number {
   if (override !== undefined) return override.isPeek === true ? 1 : override.cost
   return question?.cost ?? 0

@@ -5,15 +5,19 @@ import type { Ports } from '../ports.ts'
 import type { CallAuthorizer } from './rate-limit-service.ts'
 
 /**
- * Authorizes gateways: a token with the scope check may check any subject, as `authorization: Bearer TOKEN` in the call's
- * metadata. Where none is required, because only this machine can call, a call without one is accepted; a wrong one is not.
+ * Authorizes gateways: a token with the scope check may check any subject, as `authorization: Bearer TOKEN` in the
+ * call's metadata. Where none is required, because only this machine can call, a call without one is accepted; a wrong
+ * one is not.
  */
 export function createCallAuthorizer(
   { policy, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'grpcNeedsNoToken'>,
   adminTokenSha256: () => string,
 ): CallAuthorizer {
   const isRoot = createAdminCheck(adminTokenSha256)
-  /** The last authorized token, with the policy and the admin token that authorized it: gateways send one with every call. */
+  /**
+   * The last authorized token, with the policy and the admin token that authorized it: gateways send one with every
+   * call.
+   */
   let good: { readonly text: string; readonly view: PolicyView; readonly root: string } | undefined
   return function authorizeCall(authorization) {
     const { view } = policy

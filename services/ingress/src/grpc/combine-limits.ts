@@ -4,19 +4,19 @@ import { withoutReplaced } from '@weir/policy/match/resolve-limits.ts'
 /** Values of attributes by their names. */
 export type Values = ReadonlyMap<string, string>
 
-/** A limit that a request meets. */
+/** A limit that applies to a request. */
 export interface MetLimit {
   readonly limit: Limit
-  /** What it is counted by. */
+  /** The values that it counts by. */
   readonly values: Values
   readonly cost: number
-  /** Only whether there is room is asked, and nothing is taken. */
+  /** Asks only whether there is capacity, and charges nothing. */
   readonly isPeek: boolean
-  /** The descriptors that are held to it, by position; undefined for all. */
+  /** The descriptors that are subject to it, by position; undefined for all. */
   readonly of: readonly number[] | undefined
 }
 
-/** What the limits of several descriptors come to as one request. */
+/** The limits of several descriptors as those of one request. */
 export interface Combined {
   readonly limits: readonly Limit[]
   /** See `LimitRequest`: some are counted by other values than `values`, or cost something else than `cost`. */
@@ -26,8 +26,9 @@ export interface Combined {
 }
 
 /**
- * Makes one list of what several descriptors are held to, of which a decision charges all or none. A limit that is met twice for the same
- * values counts the request once, at the larger cost; one that another replaces does not count it.
+ * Combines the limits of several descriptors into one list, of which a decision charges all or none. A limit that
+ * applies twice for the same values counts the request once, at the larger cost; one that another replaces does not
+ * count it.
  */
 export function combineLimits(met: readonly MetLimit[], values: Values, cost: number): Combined {
   const left = new Set(withoutReplaced(met.map(({ limit }) => limit)))
@@ -55,7 +56,7 @@ export const attributesOf = ({ by }: Limit): readonly string[] =>
 const isCountedBy = (values: Values, { limit, values: own }: MetLimit) =>
   attributesOf(limit).every((name) => own.get(name) === values.get(name))
 
-/** Of two sizes for one count, which only overrides have, the smaller holds. */
+/** Joins two limits with one count. Of two sizes, which only overrides have, the smaller applies. */
 function joined(a: MetLimit, b: MetLimit): MetLimit {
   const of = a.of === undefined || b.of === undefined ? undefined : [...a.of, ...b.of]
   const limit = b.limit.size < a.limit.size ? b.limit : a.limit

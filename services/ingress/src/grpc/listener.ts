@@ -13,8 +13,8 @@ import { type CallAuthorizer, createShouldRateLimit } from './rate-limit-service
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
 /**
- * All the headers of a request in each of 32 descriptors, at the 60 kB that Envoy takes: beyond is an error, by which Envoy
- * would let a request through. A usual call has a few hundred bytes.
+ * All the headers of a request in each of 32 descriptors, at the 60 kB that Envoy takes: beyond is an error, by which
+ * Envoy would let a request through. A usual call has a few hundred bytes.
  */
 const messageBytesMax = 2_097_152
 /** Calls take milliseconds; a client that watches the health would stay for ever. */
@@ -56,7 +56,8 @@ export function createGrpcListener(
     async close() {
       for (const name of ['', serviceName]) health.setStatus(name, 'NOT_SERVING')
       const closed = new Promise<void>((done) => listener.close(() => done()))
-      // Says goodbye to every connection, which then ends with its last call; gRPC's own shutdown does not wait for injected ones.
+      // Says goodbye to every connection, which then ends with its last call; gRPC's own shutdown does not wait for
+      // injected ones.
       injector.drain(graceMs)
       const deadline = setTimeout(() => injector.destroy(), graceMs)
       await closed

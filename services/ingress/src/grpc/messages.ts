@@ -1,16 +1,16 @@
-/** The messages of Envoy's rate limit service as @grpc/proto-loader gives and takes them, by the files in proto/. */
+/** The messages of Envoy's rate limit service as @grpc/proto-loader reads and writes them, by the files in proto/. */
 
 export interface RateLimitRequest {
   readonly domain: string
   readonly descriptors: readonly Descriptor[]
-  /** What each descriptor costs that does not say it; 0 for not said. */
+  /** The cost of each descriptor that gives none; 0 if it is not set. */
   readonly hitsAddend: number
 }
 
 export interface Descriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[]
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | null
-  /** 0 is a look: whether there is room, taking nothing. */
+  /** 0 is a peek: is there capacity? It charges nothing. */
   readonly hitsAddend: { readonly value: number } | null
 }
 
@@ -42,10 +42,10 @@ export interface Header {
 
 export interface RateLimitResponse {
   readonly overallCode: Code
-  /** As many as descriptors, in their order. */
+  /** One for each descriptor, in their order. */
   readonly statuses: readonly DescriptorStatus[]
   readonly responseHeadersToAdd: readonly Header[]
-  /** For the upstream. */
+  /** Headers for the upstream. */
   readonly requestHeadersToAdd?: readonly Header[]
   readonly rawBody?: Uint8Array
 }

@@ -12,8 +12,9 @@ export type CallAuthorizer = (authorization: string) => { readonly code: status;
 type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 
 /**
- * `ShouldRateLimit`: a gateway calls it before it forwards a request. It is decided like any other request, by one script call
- * for all of its descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the request through.
+ * `ShouldRateLimit`: a gateway calls it before it forwards a request. It is decided like any other request, by one
+ * script call for all of its descriptors. Refusals of every kind are `OVER_LIMIT`: an error would make Envoy let the
+ * request through.
  */
 export function createShouldRateLimit(
   ports: Ports,

@@ -12,33 +12,33 @@ import type { Descriptor, RateLimitRequest } from './messages.ts'
 import { overrideAttribute, overrideLimit, overrideValue } from './override-limit.ts'
 import { type ResolvedTarget, resolveSubject, unnamedTarget } from './resolve-subject.ts'
 
-/** Names that somebody configured. */
+/** Names come from a gateway's configuration. */
 const nameLengthMax = 128
-/** Longer values, which clients may have made, are known by their hash. */
+/** Longer values, which may come from clients, are replaced by their hash. */
 const valueLengthMax = 1_024
 /** Envoy sends one for each list of actions of a route, and few entries in each. */
 const descriptorsMax = 32
 const entriesMax = 16
 
-/** What a gateway asks, in the words of the policy. */
+/** What a gateway asks, in terms of the policy. */
 export interface Question extends Extract<ResolvedTarget, { readonly kind: 'named' }> {
   readonly cost: number
   /** All descriptors only ask whether there is room. */
   readonly isPeek: boolean
   readonly named: NamedValues
-  /** Undefined: those of subject and route. */
+  /** Undefined for those of subject and route. */
   readonly limits: readonly Limit[] | undefined
   readonly hasOverrides: boolean
-  /** By position in `limits`: the descriptors that are held to it; undefined for all. */
+  /** By position in `limits`: the descriptors that are subject to it; undefined for all. */
   readonly of: readonly (readonly number[] | undefined)[]
-  /** By descriptor: whether anything of the policy is about it. */
+  /** By descriptor: whether the policy has anything for it. */
   readonly isKnown: readonly boolean[]
 }
 
 export type ReadQuestion =
   | Question
   | Exclude<ResolvedTarget, { readonly kind: 'named' }>
-  /** A gateway that is not set up right. */
+  /** The gateway is not configured correctly. */
   | { readonly kind: 'wrong'; readonly detail: string }
 
 const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
@@ -47,14 +47,14 @@ const wrong = (detail: string): ReadQuestion => ({ kind: 'wrong', detail })
 interface Part {
   readonly values: Values
   readonly route: Route | undefined
-  /** What the descriptor says of its cost; undefined for nothing. */
+  /** The descriptor's own cost; undefined where it gives none. */
   readonly hits: number | undefined
   readonly override: Limit | undefined
 }
 
 /**
- * Reads a request by the policy: in a domain that it has routes for, each descriptor is held to the limits of its route; in any other,
- * entries name subject, key, address, method and path. Limits that apply to all apply in both.
+ * Reads a request by the policy: in a domain that it has routes for, each descriptor is subject to the limits of its
+ * route; in any other, entries name subject, key, address, method and path. Limits that apply to all apply in both.
  */
 export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs: number): ReadQuestion {
   const problem = whatIsWrong(request)
@@ -69,7 +69,7 @@ export function readQuestion(view: PolicyView, request: RateLimitRequest, nowMs:
     ? unnamedTarget(domain, values, ofRoute ?? unmatchedRoute)
     : resolveSubject(view, domain, values, nowMs)
   if (who.kind !== 'named') return who
-  // What several descriptors say of one request's cost is not added up.
+  // The costs that several descriptors give for one request are not added up.
   const said = request.hitsAddend > 0 ? request.hitsAddend : undefined
   const costs = parts.map(({ hits, route }) => hits ?? said ?? (route ?? who.route).cost)
   // A gateway may take it from a header of its client's, so it is no error, which would let the request through.
@@ -104,21 +104,24 @@ function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Par
   return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
 }
 
-/** Addresses are counted as everywhere: of IPv6 the /64. A path is looked at as a whole, as other doors do. */
+/**
+ * Bounds a value. Addresses count as everywhere, IPv6 by its /64. A path is read as a whole, as at the other entry
+ * points.
+ */
 function boundedValue(key: string, value: string): string {
   if (key === 'path') return value
   if (key === 'remote_address') return addressScope(value) || value.slice(0, valueLengthMax)
   return value.length <= valueLengthMax ? value : hash('sha256', value, 'base64url')
 }
 
-/** Of an attribute that several descriptors have the first one's value. */
+/** Unites the values of all descriptors; of an attribute that several have, the first one's value. */
 function union(parts: readonly Part[]): Values {
   const values = new Map<string, string>()
   for (const part of parts) for (const [name, value] of part.values) if (!values.has(name)) values.set(name, value)
   return values
 }
 
-/** Everything that the request meets: what its subject does, once, and what each descriptor does. */
+/** All limits that apply to the request: those of its subject, once, and those of each descriptor. */
 function metLimits(
   view: PolicyView,
   { subject, route, ip, cost }: Pick<Question, 'subject' | 'route' | 'ip' | 'cost'>,
@@ -138,7 +141,7 @@ function metLimits(
     const names = attributesOf(limit)
     const theirs = parts.flatMap((part, at) => (names.every((name) => part.values.has(name)) ? [{ part, at }] : []))
     if (names.length === 0 || theirs.length === 0) return [{ limit, values, cost, isPeek: false, of: undefined }]
-    // Counted apart by descriptors' values, each of them that has them counts.
+    // The limit counts by descriptors' values: each descriptor that has them counts.
     return theirs.map(({ part, at }) => ({ limit, ...own(part, at) }))
   })
   const ofEach = parts.flatMap((part, at): readonly MetLimit[] => {
@@ -148,7 +151,10 @@ function metLimits(
   return [...ofEach, ...ofAll]
 }
 
-/** What no gateway sends that is set up right; undefined for nothing. What its clients may have made is never the reason. */
+/**
+ * What a correctly configured gateway never sends; undefined if there is none. Values from its clients are never the
+ * reason.
+ */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
   const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
   if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, none of them a control character.`

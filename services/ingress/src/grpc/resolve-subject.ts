@@ -31,8 +31,8 @@ export function unnamedTarget(domain: string, entries: ReadonlyMap<string, strin
 }
 
 /**
- * Resolves entries in a domain without routes: `subject` or `key` name a subject of the policy, `remote_address` an address,
- * `method` and `path` the request. A target without subject and address counts under the domain.
+ * Resolves entries in a domain without routes: `subject` or `key` name a subject of the policy, `remote_address` an
+ * address, `method` and `path` the request. A target without subject and address counts under the domain.
  */
 export function resolveSubject(
   { policy, matchRoute }: PolicyView,

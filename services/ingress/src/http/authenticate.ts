@@ -27,8 +27,9 @@ export interface OpenAuthenticator extends Authenticator {
 }
 
 /**
- * Authenticates callers, in this order: API key, token, trusted header, address. The strongest credential that a request
- * carries decides, and if it is wrong nothing weaker is tried. `elapsedMs` never goes back; docs/identity.md has the whole.
+ * Authenticates callers, in this order: API key, token, trusted header, address. The strongest credential that a
+ * request carries decides, and if it is wrong nothing weaker is tried. `elapsedMs` never goes back; docs/identity.md
+ * has the whole.
  */
 export function createAuthenticator(options: {
   readonly clock: Clock

@@ -12,9 +12,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const notJson = Symbol('not JSON')
 
 /**
- * What a JSON body says a request costs: the length of the array at `pointer` (RFC 6901), at least 1, or the whole number
- * there. Members on the way that are there twice, or differ in their capitals only, are refused, because readers differ
- * in which of them they take.
+ * What a JSON body says a request costs: the length of the array at `pointer` (RFC 6901), at least 1, or the whole
+ * number there. Members on the way that are there twice, or differ in their capitals only, are refused, because readers
+ * differ in which of them they take.
  */
 export function jsonCost(body: Buffer, pointer: string): number | Problem {
   const where = `This route's cost is at ${JSON.stringify(pointer)} of its JSON body`

@@ -1,19 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Route } from '@weir/policy/policy.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { laxName } from './repeated-members.ts'
 
-/** As many digits as a safe integer has; more are no cost. */
+/** A cost has at most as many digits as a safe integer. */
 const costDigits = /^\d{1,16}$/
 
-/** A request that does not say what it costs in the way that its route asks for. Nothing is decided or charged then, but 1 unit where a body was parsed. */
-export const costUnreadable = (detail: string, status = 400): Problem => ({
-  type: problemType('cost-unreadable'),
-  title: 'Cost unreadable',
-  status,
-  detail,
-})
+/**
+ * The problem of a request that does not say its cost in the way that its route requires. Nothing is decided or charged
+ * then, except 1 unit where a body was parsed.
+ */
+export const costUnreadable = (detail: string, status = 400): Problem =>
+  problem('cost-unreadable', 'Cost unreadable', status, detail)
 
 /**
  * What a request costs by its route; `body` when only its JSON body says so (readBodyCost). A header or query parameter
@@ -53,8 +52,9 @@ function queryValues(url: string, name: string): readonly string[] {
 }
 
 /**
- * Whether some reader takes another parameter for the one that is charged: by capitals, as an array (`n[]`, `[n]`), with
- * `.` or a blank for `_` (PHP), up to a NUL, behind a `;`, by `%u006E` (ASP.NET), or without bytes that are no UTF-8.
+ * Whether some reader takes another parameter for the one that is charged: by capitals, as an array (`n[]`, `[n]`),
+ * with `.` or a blank for `_` (PHP), up to a NUL, behind a `;`, by `%u006E` (ASP.NET), or without bytes that are no
+ * UTF-8.
  */
 function hasTwins(url: string, name: string): boolean {
   const at = url.indexOf('?')

@@ -1,6 +1,6 @@
 /**
- * The name of a member or a parameter as the laxest reader has it: Go takes `ſ` for S and the Kelvin sign for K, some end a name at NUL, some
- * drop control characters and halves of surrogate pairs.
+ * The name of a member or a parameter as the laxest reader has it: Go reads `ſ` as S and the Kelvin sign as K, some end
+ * a name at NUL, some drop control characters and halves of surrogate pairs.
  */
 export function laxName(name: string): string {
   if (/^[\w-]*$/.test(name)) return name.toLowerCase()
@@ -13,8 +13,8 @@ const laxCharacter = (character: string): string =>
   /\p{C}/u.test(character) ? '' : character.toUpperCase().toLowerCase()
 
 /**
- * Whether `laxName(member)` is `name`. Ends at the first difference and works out nothing for ASCII, because a body of 64 kB may
- * have 10,000 members.
+ * Whether `laxName(member)` is `name`. It ends at the first difference and builds no string for ASCII, because a body
+ * of 64 kB may have 10,000 members.
  */
 function isNamed(member: string, name: string): boolean {
   let matched = 0
@@ -38,8 +38,8 @@ function isNamed(member: string, name: string): boolean {
 
 /**
  * Whether an object on the way of `steps` (member names and array indexes) through a JSON text has the next member more
- * than once, names taken for the same that some reader takes so. JSON.parse keeps the last of them and says nothing, other
- * readers keep the first. `text` is valid JSON. Walks it once, without recursion.
+ * than once; names are equal if any reader reads them so. JSON.parse keeps the last of them without an error, other
+ * readers keep the first. `text` is valid JSON. It is walked once, without recursion.
  */
 export function isAmbiguousOn(text: string, steps: readonly string[]): boolean {
   let at = skipBlanks(text, 0)

@@ -8,16 +8,16 @@ import {
   unauthenticatedPolicy,
   unauthenticatedState,
 } from '@weir/core/limits/rate-limit-headers.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 
-/** What headers of an answer are set on: a reply of Fastify's, or what the proxy collects to write at once. */
+/** Takes the headers of an answer: a reply of Fastify's, or the list that the proxy writes in one call. */
 export interface HeaderTarget {
   header(name: string, value: string | number): unknown
 }
 
-/** In which words limits are told of: those of draft 10 unless configured otherwise. */
+/** How answers describe limits: by the headers of draft 10 unless configured otherwise. */
 export interface VerdictWords {
   readonly dialect?: RateLimitDialect | undefined
   readonly clock: Clock
@@ -25,13 +25,13 @@ export interface VerdictWords {
   readonly costStatus?: 403 | 413 | undefined
 }
 
-/** The headers that every decided answer carries, through every door. */
+/** Sets the headers that every decided answer carries, at every entry point. */
 export function setVerdictHeaders(reply: HeaderTarget, verdict: RecordedDecision, words: VerdictWords): void {
   const { id, decision, limits } = verdict
   const { dialect } = words
   if (id !== undefined) reply.header('weir-decision', id)
   if (dialect !== undefined && dialect !== 'draft10') {
-    // Elsewhere, because this runs for every request, and small it is compiled better.
+    // A function of its own, because this one runs for every request, and is compiled better while it is small.
     setOlderHeaders(reply, verdict, dialect, words.clock)
     return
   }
@@ -50,12 +50,19 @@ function setOlderHeaders(
   for (const [name, value] of olderRateLimitHeaders(dialect, decision, limits, clock.nowMs())) reply.header(name, value)
 }
 
-const draftType = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
-
-/** Names the page that lets people in again, on refusals by a limit with a challenge. */
+/** Names the page that lets people in again, on denials by a limit with a challenge. */
 export const challengeHeader = 'weir-challenge'
 
-/** What a refused request gets to read. Sets the headers that go with its status. */
+/** A problem type of the IETF's draft on rate limits, with the limits that denied the request. */
+const draftProblem = (word: string, title: string, status: number, detail: string, deniedBy: string): Problem => ({
+  type: `https://iana.org/assignments/http-problem-types#${word}`,
+  title,
+  status,
+  detail,
+  'violated-policies': deniedBy === '' ? [] : [deniedBy],
+})
+
+/** The body of a denial. Sets the headers that go with its status. */
 export function denialProblem(
   reply: HeaderTarget,
   verdict: RecordedDecision,
@@ -63,66 +70,37 @@ export function denialProblem(
 ): Problem {
   const { decision } = verdict
   const { reason, deniedBy } = decision
-  if (reason === 'unauthorized' && decision.retryAfterMs > 0) {
-    reply.header('retry-after', retryAfterSeconds(decision))
-    return {
-      type: draftType('abnormal-usage-detected'),
-      title: 'Too many wrong credentials',
-      status: 429,
-      detail: 'Too many wrong credentials came from this address; new ones are not looked at for a while.',
-      'violated-policies': [],
-    }
-  }
-  if (reason === 'unauthorized') {
-    reply.header('www-authenticate', 'Bearer')
-    return {
-      type: problemType('unauthorized'),
-      title: 'Unauthorized',
-      status: 401,
-      detail: 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".',
-    }
-  }
   const seconds = retryAfterSeconds(decision)
+  if (reason === 'unauthorized' && decision.retryAfterMs === 0) {
+    reply.header('www-authenticate', 'Bearer')
+    const detail = 'Send a valid key as "Authorization: Bearer KEY" or "X-API-Key: KEY".'
+    return problem('unauthorized', 'Unauthorized', 401, detail)
+  }
   if (reason === 'cost_exceeds_limit') {
-    return {
-      type: problemType('cost-exceeds-limit'),
-      title: 'Cost exceeds limit',
-      status: costStatus,
-      detail: `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`,
-      'violated-policies': [deniedBy],
-    }
+    const detail = `This request costs more units than the limit ${deniedBy} ever admits; waiting does not help.`
+    const title = 'Cost exceeds limit'
+    return { ...problem('cost-exceeds-limit', title, costStatus, detail), 'violated-policies': [deniedBy] }
   }
   reply.header('retry-after', seconds)
+  if (reason === 'unauthorized') {
+    const detail = 'Too many wrong credentials came from this address; new ones are not looked at for a while.'
+    return draftProblem('abnormal-usage-detected', 'Too many wrong credentials', 429, detail, '')
+  }
   if (reason === 'unavailable' || reason === 'journal_full') {
-    return {
-      type: draftType('temporary-reduced-capacity'),
-      title: 'Temporarily reduced capacity',
-      status: 503,
-      detail: `The request could not be ${reason === 'unavailable' ? 'checked' : 'recorded'}. Try again in ${seconds} s.`,
-      'violated-policies': deniedBy === '' ? [] : [deniedBy],
-    }
+    const done = reason === 'unavailable' ? 'checked' : 'recorded'
+    const detail = `The request could not be ${done}. Try again in ${seconds} s.`
+    return draftProblem('temporary-reduced-capacity', 'Temporarily reduced capacity', 503, detail, deniedBy)
   }
   if (deniedBy === markersName) {
-    return {
-      type: problemType('too-many-open'),
-      title: 'Too many open decisions',
-      status: 429,
-      detail: `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`,
-      'violated-policies': [deniedBy],
-    }
+    const detail = `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`
+    return { ...problem('too-many-open', 'Too many open decisions', 429, detail), 'violated-policies': [deniedBy] }
   }
   const onExceed = onExceedOf(decision, verdict.limits)
   const challenge = onExceed?.kind === 'challenge' ? { challenge: onExceed.url } : undefined
   if (challenge !== undefined) reply.header(challengeHeader, challenge.challenge)
-  return {
-    type: draftType('quota-exceeded'),
-    title: 'Quota exceeded',
-    status: 429,
-    detail:
-      reason === 'blocked'
-        ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
-        : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
-    'violated-policies': [deniedBy],
-    ...challenge,
-  }
+  const detail =
+    reason === 'blocked'
+      ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
+      : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`
+  return { ...draftProblem('quota-exceeded', 'Quota exceeded', 429, detail, deniedBy), ...challenge }
 }

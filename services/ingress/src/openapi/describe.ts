@@ -25,8 +25,8 @@ interface AnswersFile {
 }
 
 /**
- * Serves `GET /openapi.json`, made once from the schemas of the routes that are added after this, with their answers out of
- * answers.yaml. Answers are not described at the routes, where Fastify would drop what is not in their schemas.
+ * Serves `GET /openapi.json`, made once from the schemas of the routes that are added after this, with their answers
+ * out of answers.yaml. Answers are not described at the routes, where Fastify would drop what is not in their schemas.
  */
 export async function describeApi(app: FastifyInstance): Promise<void> {
   const file: AnswersFile = parse(readFileSync(join(import.meta.dirname, 'answers.yaml'), 'utf8'), { merge: true })

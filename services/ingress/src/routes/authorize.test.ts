@@ -250,7 +250,10 @@ it.each(['?deny_status=429', '?deny_status=403&deny_status=403', '?request_id=sh
   },
 )
 
-/** A client's `POST /v1/search?q=a%20b`, as the gateways' own programs sent it here with the snippets of docs/integrations. */
+/**
+ * A client's `POST /v1/search?q=a%20b`, as the gateways' own programs sent it here with the snippets of
+ * docs/integrations.
+ */
 const recorded = {
   'Traefik 3.6.12': `GET /v1/authorize HTTP/1.1
 Host: 127.0.0.1:8081

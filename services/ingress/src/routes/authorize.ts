@@ -1,6 +1,6 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
@@ -15,21 +15,21 @@ import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.
 import { originalRequest } from './authorize/original-request.ts'
 import { connectionNamed } from './proxy/request-headers.ts'
 
-/** What a gateway lets through, Envoy 60 kB, and the client's path once more. */
+/** What gateways accept from their clients, Envoy 60 kB, and the client's path a second time. */
 export const askHeaderBytesMax = 81_920
 
-const doorPath = '/v1/authorize'
+const authorizePath = '/v1/authorize'
 
 /**
- * For the router all addresses under the door's are one: what a client asked for stands behind it, and no router of ours
- * is to decode, refuse or normalize that. The address as it came is `originalUrl` of the request.
+ * Makes all addresses under the endpoint's one for the router: the rest of the path is the client's request, which no
+ * router of ours may decode, refuse or normalize. The address as it came is `originalUrl` of the request.
  */
 export const routerUrl = (url: string): string =>
-  url.startsWith(doorPath) && /^[/?]/.test(url.slice(doorPath.length)) ? doorPath : url
+  url.startsWith(authorizePath) && /^[/?]/.test(url.slice(authorizePath.length)) ? authorizePath : url
 
 /**
- * `/v1/authorize` and whatever is below it, for gateways that ask before they pass a request on: any method, no body.
- * docs/integrations has what each gateway sends and makes of the answer.
+ * `/v1/authorize` and all paths below it, for gateways that ask before they forward a request: any method, no body.
+ * docs/integrations says what each gateway sends, and what it does with the answer.
  */
 export async function addAuthorizeRoute(
   app: FastifyInstance,
@@ -38,15 +38,16 @@ export async function addAuthorizeRoute(
 ): Promise<void> {
   const authorize = createAuthorize(ports, decisionService)
   await app.register(
-    async (door) => {
-      // As a hook, because that is before Fastify looks at the body: gateways send the client's Content-Type without one.
-      door.addHook('onRequest', authorize)
+    async (scope) => {
+      // It is a hook, because that runs before Fastify reads the body: gateways send the client's Content-Type without
+      // one.
+      scope.addHook('onRequest', authorize)
       const answered = () => undefined
-      door.all('/', answered)
-      // Methods that Fastify does not list (PROPFIND, …) come here.
-      door.setNotFoundHandler(answered)
+      scope.all('/', answered)
+      // Requests with methods that Fastify does not list (PROPFIND, …) come here.
+      scope.setNotFoundHandler(answered)
     },
-    { prefix: doorPath },
+    { prefix: authorizePath },
   )
 }
 
@@ -59,13 +60,13 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const refuse = (verdict: RecordedDecision) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
-      const problem = denialProblem(reply, verdict, ports)
-      return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(problem) : problem)
+      const denial = denialProblem(reply, verdict, ports)
+      return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(denial) : denial)
     }
     const found = ports.authenticator.authenticate(view, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
-      // Of a token that cannot be verified now too: a gateway that fails open serves what is answered with 5xx.
+      // Also for a token that cannot be verified now: a gateway that fails open serves what is answered with 5xx.
       const retryAfterMs = caller.isUnverifiable === true ? 0 : caller.retryAfterMs
       return refuse(await decisionService.rejectUnauthenticated({ ...who, retryAfterMs }))
     }
@@ -102,10 +103,10 @@ interface Asked {
 
 type Unreadable = { readonly kind: 'problem'; readonly options: GatewayOptions; readonly problem: Problem }
 
-/** The client's request and the gateway's wishes, out of what the gateway sent. */
+/** Reads the client's request and the gateway's options out of what the gateway sent. */
 function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadable {
   const { method, headers, socket } = request.raw
-  const behind = request.originalUrl.slice(doorPath.length)
+  const behind = request.originalUrl.slice(authorizePath.length)
   const rest = behind.startsWith('/') ? behind : ''
   const isTrusted = () => isTrustedProxy(socket, identityRules(view.policy.identity))
   const original = originalRequest({ method: method ?? '', rest, headers }, isTrusted)
@@ -113,34 +114,35 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
   const query = rest === '' ? behind.slice(1) : ''
   const options = readGatewayOptions(query, original.kind === 'request' ? original.url : '')
   if (options.kind === 'wrong') return { kind: 'problem', options: noOptions, problem: badRequest(options.detail) }
-  const problem = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
-  if (hasTooManyHeaders(request.raw)) return problem(headersTooLarge(askHeaderBytesMax))
+  const unreadable = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
+  if (hasTooManyHeaders(request.raw)) return unreadable(headersTooLarge(askHeaderBytesMax))
   const misnamed = view.readHeaders.problemOf(connectionNamed(headers.connection))
-  if (misnamed !== undefined) return problem(misnamed)
-  if (original.kind === 'untrusted') return problem(untrustedProxy(original.header, socket.remoteAddress))
-  if (original.kind === 'unclear') return problem(badRequest(original.detail))
+  if (misnamed !== undefined) return unreadable(misnamed)
+  if (original.kind === 'untrusted') return unreadable(untrustedProxy(original.header, socket.remoteAddress))
+  if (original.kind === 'unclear') return unreadable(badRequest(original.detail))
   const { url } = original
   const rawPath = url.split('?', 1)[0] ?? ''
   const normal = normalizePath(rawPath)
-  if (normal.kind === 'refused') return problem(badRequest(`The path ${normal.why}.`))
-  if (dotSegment.test(rawPath)) return problem(badRequest('The path has . or .. segments in it.'))
+  if (normal.kind === 'refused') return unreadable(badRequest(`The path ${normal.why}.`))
+  if (dotSegment.test(rawPath)) return unreadable(badRequest('The path has . or .. segments in it.'))
   return { kind: 'asked', view, method: original.method, url, path: normal.path, options }
 }
 
 /**
- * The gateway passes the path on as it came, where the proxy of ours would pass on the normal form. Upstreams do not
- * agree on what `/dear/../cheap` is, so it is neither.
+ * The gateway forwards the path as it came, where Weir's proxy would forward the normal form. Upstreams do not agree on
+ * what `/dear/../cheap` is, so it is refused.
  */
 const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i
 
-const untrustedProxy = (header: string, address = 'a closed connection'): Problem => ({
-  ...{ type: problemType('untrusted-proxy'), title: 'Untrusted proxy', status: 403 },
-  detail: `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`,
-})
+const untrustedProxy = (header: string, address = 'a closed connection'): Problem => {
+  const detail = `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`
+  return problem('untrusted-proxy', 'Untrusted proxy', 403, detail)
+}
 
-/** A gateway that fails open serves what is answered with 5xx, and this was refused. */
-const refusedUnrecorded = (problem: Problem): Problem => ({
-  ...{ ...problem, status: 429 },
+/** The answer to a denial without a record: a gateway that fails open would serve what is answered with 5xx. */
+const refusedUnrecorded = (refusal: Problem): Problem => ({
+  ...refusal,
+  status: 429,
   detail: 'The request was refused, and that could not be recorded. Try again later.',
 })
 
@@ -148,6 +150,8 @@ const costInBody = costUnreadable(
   "This route's cost is in the request's body, which gateways do not send here. Give it by a header or a query parameter, or put the proxy in front.",
 )
 
-/** We answer without reading a body. On a kept connection the next request would be taken for it if it never came. */
+/**
+ * Weir answers without reading a body. On a kept connection the next request would be read as a body that never came.
+ */
 const declaresBody = ({ headers }: FastifyRequest) =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'

@@ -7,7 +7,9 @@ import { answerCheck, type Checked, isUnrecorded, jsonType, verdictText } from '
 import { type CallerAuthorizer, principalOf } from './check/authorize-caller.ts'
 import { batchSchema, checkRoute, readBatch, readCheck } from './check/check-body.ts'
 
-/** 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which no other request is served. */
+/**
+ * 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which no other request is served.
+ */
 const batchBodyBytesMax = 262_144
 
 const noWaiting = badRequest('A check of a batch does not wait: leave out wait, or ask on its own.')
@@ -22,8 +24,8 @@ function resultText(checked: Checked): string {
 }
 
 /**
- * `POST /v1/check/batch`: many checks at once, each decided for itself and in order, as if one had come after the other.
- * All are asked in one tick of the event loop, so that they share calls of the script.
+ * `POST /v1/check/batch`: many checks at once, each decided for itself and in order, as if one had come after the
+ * other. All are asked in one tick of the event loop, so that they share calls of the script.
  */
 export function addCheckBatchRoute(
   app: FastifyInstance,

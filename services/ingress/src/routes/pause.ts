@@ -4,7 +4,7 @@ import { explainLimits } from '@weir/policy/match/explain-limits.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
-import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { badRequest, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
@@ -42,11 +42,12 @@ const ownPauseMsMax = 3_600_000
 /** Callers try again after this while Redis is down. */
 const unavailableRetrySeconds = 1
 
-const unavailable: Problem = {
-  ...{ type: problemType('limits-unavailable'), title: 'Limits unavailable', status: 503 },
-  detail:
-    'Redis did not answer, or refused, of which the log has the reason: the limit may be paused or not. Ask again, which is safe.',
-}
+const unavailable = problem(
+  'limits-unavailable',
+  'Limits unavailable',
+  503,
+  'Redis did not answer, or refused, of which the log has the reason: the limit may be paused or not. Ask again, which is safe.',
+)
 
 /** `POST /v1/pause`: for a caller that a foreign API told to wait, say by an answer with 429. */
 export function addPauseRoute(

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { problem } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
@@ -52,12 +52,7 @@ export function createProxy(
   }
 }
 
-const internal: Problem = {
-  type: problemType('internal'),
-  title: 'Internal error',
-  status: 500,
-  detail: 'The request could not be served; the log says why.',
-}
+const internal = problem('internal', 'Internal error', 500, 'The request could not be served; the log says why.')
 
 /** Serves requests that never come over the listener: tests hand them to Fastify itself. */
 function injectInto(app: FastifyInstance, handler: ProxyHandler): void {

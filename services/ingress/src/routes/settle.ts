@@ -1,4 +1,4 @@
-import { badRequest, type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SettleAnswer, Settling } from '../decide/correct/settle.ts'
 import { type CallerAuthorizer, type CheckPrincipal, principalOf } from './check/authorize-caller.ts'
@@ -42,27 +42,32 @@ const ownChecksOnly = forbidden(
   'A subject settles with its own credential only what it asked for itself, by a check with settle. A token with the scope check settles all others.',
 )
 
-const tooMuch = (settleMax: number): Problem => ({
-  ...{ type: problemType('settlement-too-high'), title: 'Settlement too high', status: 403, cost_max: settleMax },
-  detail: `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to settleMax of the route, without one up to the size of the largest limit.`,
-})
+const tooMuch = (settleMax: number): Problem => {
+  const detail = `This credential may settle the decision to a cost of at most ${settleMax}. A token with the scope check may settle up to settleMax of the route, without one up to the size of the largest limit.`
+  return { ...problem('settlement-too-high', 'Settlement too high', 403, detail), cost_max: settleMax }
+}
 
 const ownDecisionsOnly = forbidden('This credential may settle decisions of its own subject only.')
 
-const unknownDecision = (id: string): Problem => ({
-  ...{ type: problemType('unknown-decision'), title: 'Unknown decision', status: 404 },
-  detail: `There is no decision ${id} of this subject that could be settled: it did not ask for that (settle), was not charged, or its time is over.`,
-})
+const unknownDecision = (id: string): Problem => {
+  const detail = `There is no decision ${id} of this subject that could be settled: it did not ask for that (settle), was not charged, or its time is over.`
+  return problem('unknown-decision', 'Unknown decision', 404, detail)
+}
 
 const otherCost = (cost: number): Problem => ({
-  ...{ type: problemType('conflict'), title: 'Conflict', status: 409, settled_cost: cost },
-  detail: `The decision was settled to a cost of ${cost} already. A decision is settled once.`,
+  ...problem(
+    'conflict',
+    'Conflict',
+    409,
+    `The decision was settled to a cost of ${cost} already. A decision is settled once.`,
+  ),
+  settled_cost: cost,
 })
 
-const unfinished = (detail: string): Problem => ({
-  ...{ type: problemType('settlement-unavailable'), title: 'Settlement unavailable', status: 503 },
-  detail: `${detail} Repeat the request: what was done is found, and nothing is done twice.`,
-})
+const unfinished = (why: string): Problem => {
+  const detail = `${why} Repeat the request: what was done is found, and nothing is done twice.`
+  return problem('settlement-unavailable', 'Settlement unavailable', 503, detail)
+}
 
 /** The subject of the decision; undefined where the credential may not name it. */
 const subjectOf = (principal: CheckPrincipal, { subject }: SettleBody): string | undefined => {

@@ -3,14 +3,17 @@
  *
  * - The queue is bounded: in length, and no request waits beyond its deadline. One that could not be served by then is
  *   not accepted at all.
- * - Grants are paced: they come `pacingMs` apart, from when capacity is expected. A granted request that finds none after
- *   all goes back to the front.
+ * - Grants are paced: they come `pacingMs` apart, from when capacity is expected. A granted request that finds none
+ *   after all goes back to the front.
  * - The queue is cheap: it has one timer, however many wait, and does a bounded piece of work whenever that fires.
  *
  * An entry is waiting, then granted, then waiting again (no capacity after all) or released. The clock is a parameter.
  */
 
-/** Granted entries that are being decided, as many as one call of the script takes. More would only queue up in front of Redis. */
+/**
+ * Granted entries that are being decided, as many as one call of the script takes. More would only queue up in front of
+ * Redis.
+ */
 const grantedMax = 32
 /** Entries that expire in one run of the timer: about a millisecond of records. */
 const expiredAtOnce = 200

@@ -1,7 +1,9 @@
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
 import { DelayQueue, type EnqueueRequest, type QueueTicket, type QueueTime } from './delay-queue.ts'
 
-/** A waiting request holds a connection and some kilobytes, or a body of 64 kB: a busy process has as many connections. */
+/**
+ * A waiting request holds a connection and some kilobytes, or a body of 64 kB: a busy process has as many connections.
+ */
 const waitingMaxDefault = 10_000
 
 /** Real time; its timers keep a process alive until no request waits. */
@@ -13,7 +15,9 @@ const systemQueueTime: QueueTime = {
   },
 }
 
-/** All queues of this process, by the counts that are waited for. Other processes have their own; Redis alone admits. */
+/**
+ * All queues of this process, by the counts that are waited for. Other processes have their own; Redis alone admits.
+ */
 export class DelayQueues {
   readonly #time: QueueTime
   readonly #queues = new Map<string, DelayQueue>()
@@ -49,7 +53,10 @@ export class DelayQueues {
     return this.#queues.get(key)?.waitMs ?? 0
   }
 
-  /** Undefined where the request may not wait: no place is left, or none for its subject, or capacity would come too late. */
+  /**
+   * Undefined where the request may not wait: no place is left, or none for its subject, or capacity would come too
+   * late.
+   */
   enqueue(key: string, request: EnqueueRequest): QueueTicket | undefined {
     const sharer = sharerOf(request.subject)
     if (this.#closesMs !== undefined || !this.#places.hasFor(sharer)) return undefined

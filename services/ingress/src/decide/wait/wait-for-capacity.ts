@@ -45,8 +45,8 @@ const refusingOf = ({ exceededMask }: Decision, limits: readonly Limit[]) =>
   limits.filter((limit, at) => (exceededMask & (1 << at)) !== 0 && refuses(limit))
 
 /**
- * The limit that the refused request waits for: the first that refused it, if that and all others that did may be waited
- * for. A request that may have been charged does not wait: its charge is settled first.
+ * The limit that the refused request waits for: the first that refused it, if that and all others that did may be
+ * waited for. A request that may have been charged does not wait: its charge is settled first.
  */
 export function limitToWaitFor(
   decision: Decision,
@@ -72,7 +72,10 @@ export function limitWaitedFor(
   )
 }
 
-/** How waiting ended. `attempt` is undefined for a request that was never decided, because others waited before it to the end. */
+/**
+ * How waiting ended. `attempt` is undefined for a request that was never decided, because others waited before it to
+ * the end.
+ */
 export interface Waited<A> {
   readonly attempt: A | undefined
   readonly decision: Decision
@@ -89,8 +92,8 @@ interface HowToWait<A> {
 }
 
 /**
- * Lets a request wait for capacity in a limit, and then in the one that refuses it next, until it is decided otherwise, its
- * time is over, or its client has left. In the last two cases it gets the refusal that it would have got.
+ * Lets a request wait for capacity in a limit, and then in the one that refuses it next, until it is decided otherwise,
+ * its time is over, or its client has left. In the last two cases it gets the refusal that it would have got.
  */
 export function waitForCapacity<A extends Attempt>(
   queues: DelayQueues,
@@ -169,8 +172,8 @@ class Wait<A extends Attempt> {
   }
 
   /**
-   * When the limit has capacity. A refusal says how long the slowest of all refusing limits takes: if there are others, all
-   * that is known of this one is that it admits one request in one pace.
+   * When the limit has capacity. A refusal says how long the slowest of all refusing limits takes: if there are others,
+   * all that is known of this one is that it admits one request in one pace.
    */
   #forecastAfter({ decision }: A): CapacityForecast {
     const retryMs = decision.retryAfterMs

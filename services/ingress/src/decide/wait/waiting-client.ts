@@ -6,9 +6,9 @@ export const isGone = ({ destroyed, req }: ServerResponse): boolean =>
 
 /**
  * Calls `gone` when the client of an answer hangs up while it waits, maybe more than once; returns what ends that. The
- * answer alone is not enough: Node reports a close only to the answer that is being written, to none behind it on the same
- * connection. Where another protocol was asked for, nothing reads what arrives, and the close waits behind it: `end` comes
- * as soon as all before it was read, or nothing had come.
+ * answer alone is not enough: Node reports a close only to the answer that is being written, to none behind it on the
+ * same connection. Where another protocol was asked for, nothing reads what arrives, and the close waits behind it:
+ * `end` comes as soon as all before it was read, or nothing had come.
  */
 export function watchClient(client: ServerResponse, gone: () => void): () => void {
   const { socket } = client.req

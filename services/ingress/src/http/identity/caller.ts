@@ -3,7 +3,9 @@ import type { Socket } from 'node:net'
 import type { Subject } from '@weir/policy/policy.ts'
 import type { PolicyView } from '../../policy-view.ts'
 
-/** What a caller is authenticated by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another. */
+/**
+ * What a caller is authenticated by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another.
+ */
 export interface CallerRequest {
   readonly headers: IncomingHttpHeaders
   /** Path and query of the original request. */
@@ -26,8 +28,8 @@ export type Caller =
       readonly carriedIn: CredentialPlace | undefined
     }
   /**
-   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With `isUnverifiable` it
-   * may be right, and will be known by then.
+   * `retryAfterMs` above 0: too many wrong credentials came from there; this one was not even looked up. With
+   * `isUnverifiable` it may be right, and will be known by then.
    */
   | { readonly kind: 'unauthenticated'; readonly retryAfterMs: number; readonly isUnverifiable?: true }
 

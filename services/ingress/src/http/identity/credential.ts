@@ -44,8 +44,8 @@ export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders,
 }
 
 /**
- * Undefined for other schemes of `Authorization`: those are between the caller and the upstream. Empty, which is no key,
- * where a Bearer follows one of them in a second header.
+ * Undefined for other schemes of `Authorization`: those are between the caller and the upstream. Empty, which is no
+ * key, where a Bearer follows one of them in a second header.
  */
 function bearerOf(authorization: string): string | undefined {
   if (/^bearer(?: |$)/i.test(authorization)) return authorization.slice(7).trim()
@@ -73,7 +73,10 @@ export const fingerprintOf = ({ text, mayBeToken }: Credential, socket: Socket):
 
 const tokenFingerprint = (text: string) => (text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex'))
 
-/** The text of a key in the two headers that need no policy: `Authorization: Bearer` comes before `X-API-Key`. Empty for none. */
+/**
+ * The text of a key in the two headers that need no policy: `Authorization: Bearer` comes before `X-API-Key`. Empty for
+ * none.
+ */
 export function keyTextOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): string {
   const bearer = authorization === undefined ? undefined : bearerOf(authorization)
   return bearer ?? (typeof apiKey === 'string' ? apiKey : '')

@@ -18,9 +18,9 @@ export function forwardedBy(
 type ReadHop = (text: string) => string
 
 /**
- * The caller behind trusted proxies: the rightmost hop that is none of them. Each proxy appends the address that it talked
- * to, and what is further left any client can have written. A hop that cannot be read ends the walk at the last one that
- * could; so does the end of the list.
+ * The caller behind trusted proxies: the rightmost hop that is none of them. Each proxy appends the address that it
+ * talked to, and what is further left any client can have written. A hop that cannot be read ends the walk at the last
+ * one that could; so does the end of the list.
  */
 export function rightmostUntrusted(peer: string, list: string, readHop: ReadHop, proxies: AddressSet): string {
   let address = peer
@@ -44,7 +44,10 @@ function readAddress(text: string): string {
   return plainAddress(withPort ?? text)
 }
 
-/** One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, with two, and where it is malformed. */
+/**
+ * One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, with two, and where it is
+ * malformed.
+ */
 function readForwardedElement(element: string): string {
   let found = ''
   for (const pair of element.split(';')) {

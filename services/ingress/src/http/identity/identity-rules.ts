@@ -24,8 +24,8 @@ export interface IdentityRules {
 const compiled = new WeakMap<Identity, IdentityRules>()
 
 /**
- * Compiles `cidrs` as the policy has checked them: `10.0.0.0/8`, `2001:db8::/32`, or one address. `has` takes an address as
- * `plainAddress` writes it; a text that is no address is in no set.
+ * Compiles `cidrs` as the policy has checked them: `10.0.0.0/8`, `2001:db8::/32`, or one address. `has` takes an
+ * address as `plainAddress` writes it; a text that is no address is in no set.
  */
 export function compileAddresses(cidrs: readonly string[]) {
   const networks = new BlockList()

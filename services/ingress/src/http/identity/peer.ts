@@ -13,7 +13,9 @@ interface Peer {
   readonly isProxy: boolean
   /** It may say who calls. */
   readonly namesSubjects: boolean
-  /** The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's. */
+  /**
+   * The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's.
+   */
   lastList: string | undefined
   lastScope: string
 }
@@ -38,7 +40,10 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
   return peer
 }
 
-/** Whether the peer of the connection itself may name subjects; what it says about addresses further away changes nothing. */
+/**
+ * Whether the peer of the connection itself may name subjects; what it says about addresses further away changes
+ * nothing.
+ */
 export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
 
 /** Whether the peer of the connection itself is a proxy that may say what the original request was. */

@@ -28,9 +28,10 @@ export interface KeyFetching {
 }
 
 /**
- * Caches an issuer's public keys, fetched when one is first needed: refreshed in the background while they are in use, kept
- * for a day while the issuer is down, and fetched again immediately when a token names a key that is not among them, in case
- * the issuer has a new one. The result rejects with `SigningKeysUnavailable`, or as jose does when no key fits.
+ * Caches an issuer's public keys, fetched when one is first needed: refreshed in the background while they are in use,
+ * kept for a day while the issuer is down, and fetched again immediately when a token names a key that is not among
+ * them, in case the issuer has a new one. The result rejects with `SigningKeysUnavailable`, or as jose does when no key
+ * fits.
  */
 export function createSigningKeys(
   issuer: JwtIssuer,

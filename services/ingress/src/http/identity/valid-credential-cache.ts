@@ -4,8 +4,9 @@ const generationMax = 25_000
 const generationMs = 300_000
 
 /**
- * Remembers which credentials were valid in the last minutes, by their fingerprints: the latest 25,000 at least. It has two
- * generations instead of a list in order of use, so that nothing moves when a key is used again, as keys mostly are.
+ * Remembers which credentials were valid in the last minutes, by their fingerprints: the latest 25,000 at least. It has
+ * two generations instead of a list in order of use, so that nothing moves when a key is used again, as keys mostly
+ * are.
  */
 export function createValidCredentialCache(elapsedMs: () => number) {
   let current = new Set<string>()

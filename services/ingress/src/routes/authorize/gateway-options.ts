@@ -1,4 +1,4 @@
-/** What a gateway's configuration asks of us, as query parameters of the address it calls. */
+/** Options of a gateway, as query parameters of the address that it calls. */
 export interface GatewayOptions {
   readonly kind: 'options'
   /** Answer every refusal of the 400 class but 401 with this status, for gateways that know only 401 and 403. */
@@ -7,7 +7,7 @@ export interface GatewayOptions {
   readonly requestId: string | undefined
 }
 
-/** What a gateway that asks for nothing gets. */
+/** The options of a gateway that sets none. */
 export const noOptions: GatewayOptions = { kind: 'options', denyStatus: undefined, requestId: undefined }
 
 interface WrongOptions {
@@ -20,8 +20,8 @@ interface WrongOptions {
 const requestIdPattern = /^[\w.:-]{8,128}$/
 
 /**
- * The options in `query` (without `?`), or what is wrong with them. Some gateways append the client's own query when
- * they call us, which must not be taken for theirs: what the original request ends in is never an option.
+ * Reads the options in `query` (without `?`), or what is wrong with them. Some gateways append the client's own query
+ * when they call Weir, which must not be taken for theirs: the end of the original request is never an option.
  */
 export function readGatewayOptions(query: string, originalUrl: string): GatewayOptions | WrongOptions {
   if (query === '' || originalUrl.endsWith(`?${query}`)) return noOptions

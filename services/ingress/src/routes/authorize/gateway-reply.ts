@@ -6,9 +6,9 @@ import type { Caller } from '../../http/identity/caller.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
 /**
- * Allowed: 200, because Envoy takes 204 for a refusal, with what a gateway may tell the upstream of its caller. Each of
- * those headers is always there, even empty: where one is not, some gateways pass on the client's own. `x-weir-credential`
- * names the header that carried the credential, which is between the client and Weir.
+ * Answers an allowed request: 200, because Envoy reads 204 as a refusal, with what a gateway may tell the upstream
+ * about the caller. Each of those headers is always there, even empty: where one is absent, some gateways forward the
+ * client's own. `x-weir-credential` names the header that carried the credential, which is between the client and Weir.
  */
 export function sendCaller(
   reply: FastifyReply,
@@ -16,9 +16,9 @@ export function sendCaller(
   { decision }: RecordedDecision,
 ): FastifyReply {
   const name = carriedIn?.kind === 'header' ? carriedIn.name : ''
-  // A gateway that names subjects by one of these gives it to its upstream as we say it.
+  // A gateway that names subjects by one of these sends it to its upstream with Weir's value.
   const credential = name.startsWith('x-weir-') ? '' : name
-  // Envoy's own word for what must not go on to the upstream; to other gateways it is nothing.
+  // Envoy removes this header before the upstream; other gateways ignore it.
   if (credential !== '') reply.header('x-envoy-auth-headers-to-remove', credential)
   return reply
     .code(200)
@@ -28,8 +28,8 @@ export function sendCaller(
 }
 
 /**
- * Refused, as the gateway can pass it on. One that asked for `deny_status` hands neither the status nor the body to its
- * client: it finds both in headers.
+ * Answers a refusal in the way that the gateway can forward. One that set `deny_status` hands neither status nor body
+ * to its client: it finds both in headers.
  */
 export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions, problem: Problem): FastifyReply {
   if (denyStatus === undefined) return sendProblem(reply, problem)
@@ -38,11 +38,11 @@ export function sendRefusal(reply: FastifyReply, { denyStatus }: GatewayOptions,
   return sendProblem(reply, isTranslated ? { ...problem, status: denyStatus } : problem)
 }
 
-/** Of a limit that drops: we answer a question, and the gateway alone can leave its client without an answer. */
+/** Marks the denial by a limit that drops: only the gateway can leave its client without an answer. */
 export function setOnExceed(reply: FastifyReply, { decision, limits }: RecordedDecision): void {
   if (onExceedOf(decision, limits)?.kind === 'drop') reply.header('weir-on-exceed', 'drop')
 }
 
-/** For a header: everything beyond ASCII, which a `detail` may quote, is escaped. */
+/** JSON for a header: everything beyond ASCII, which a `detail` may quote, is escaped. */
 const asciiJson = (value: unknown) =>
   JSON.stringify(value).replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isMethod } from '../../http/recorded-method.ts'
 
-/** What the client asked the gateway for, before the gateway asked us. */
+/** The request that the client sent to the gateway, before the gateway called Weir. */
 export type OriginalRequest =
   | {
       readonly kind: 'request'
       readonly method: string /** Path and query, as they were sent. */
       readonly url: string
     }
-  /** This header says what was asked for, but comes from a peer whose word is not taken. */
+  /** This header names the original request, but comes from an untrusted peer. */
   | { readonly kind: 'untrusted'; readonly header: string }
   | { readonly kind: 'unclear'; readonly detail: string }
 
-/** The three ways in which gateways say it, in the order they are looked at. */
+/** The three ways in which gateways name it, in the order in which they are read. */
 const headerPairs = [
   ['x-original-method', 'x-original-uri'],
   ['x-original-method', 'x-original-url'],
@@ -28,9 +28,9 @@ interface Claim {
 const unclear = (detail: string): OriginalRequest => ({ kind: 'unclear', detail })
 
 /**
- * Reads the original request: the headers that gateways set, then what stands in our own request line behind the door's
- * path (`rest`: path and query, empty when there is no more path). Where several say it they must agree: gateways pass
- * on headers of their clients, so that of two that differ one may be the client's, and it is not known which.
+ * Reads the original request: the headers that gateways set, then the rest of Weir's own request line behind the
+ * endpoint's path (`rest`: path and query, empty when there is no more path). Several sources must agree: gateways
+ * forward headers of their clients, so that of two that differ one may be the client's, and it is not known which.
  */
 export function originalRequest(
   asked: { readonly method: string; readonly rest: string; readonly headers: IncomingHttpHeaders },

@@ -28,8 +28,8 @@ export type Checked =
   | { readonly kind: 'problem'; readonly problem: Problem }
 
 /**
- * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers. By a
- * template, in a third of the time of JSON.stringify.
+ * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers.
+ * By a template, in a third of the time of JSON.stringify.
  */
 export function verdictText({ id, decision, limits = [] }: RecordedDecision): string {
   const { allowed, reason, deniedBy, retryAfterMs } = decision
@@ -112,8 +112,8 @@ export function answerCheck(
 }
 
 /**
- * Gives each kind of caller idempotency keys of its own: an admission that a subject got with its own credential must not be
- * repeated for others, who would be charged nothing. `gateway ` begins the keys of `/v1/authorize`.
+ * Gives each kind of caller idempotency keys of its own: an admission that a subject got with its own credential must
+ * not be repeated for others, who would be charged nothing. `gateway ` begins the keys of `/v1/authorize`.
  */
 function idempotencyKeyOf({ kind }: CheckPrincipal, { idempotency_key: key }: CheckBody): string | undefined {
   if (key === undefined) return undefined

@@ -1,7 +1,7 @@
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
-import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
+import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import type { UnauthenticatedRequest } from '../../decide/types.ts'
@@ -37,18 +37,16 @@ declare module 'fastify' {
 const byToken: CheckPrincipal = { kind: 'token' }
 
 const scopeMissing = (name: string): Problem => ({
-  type: problemType('scope-missing'),
-  title: 'Forbidden',
-  status: 403,
+  ...problem('scope-missing', 'Forbidden', 403, `The token ${name} lacks the scope check.`),
   scope: 'check',
-  detail: `The token ${name} lacks the scope check.`,
 })
 
 type Refused = Pick<UnauthenticatedRequest, 'retryAfterMs' | 'isUnverifiable'>
 
 /**
- * Authorizes the caller before the body is read: the body of an unauthenticated check is not even parsed. Tokens come first,
- * because to the authenticator they would be wrong keys. Callers without a credential of their own may not check.
+ * Authorizes the caller before the body is read: the body of an unauthenticated check is not even parsed. Tokens come
+ * first, because to the authenticator they would be wrong keys. Callers without a credential of their own may not
+ * check.
  */
 export function createCallerAuthorizer(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
   const isRoot = createAdminCheck(adminTokenSha256)

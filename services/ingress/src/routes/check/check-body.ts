@@ -100,7 +100,10 @@ export const readBatch = bodyReader<{ readonly checks: readonly unknown[] }>({
   properties: { checks: { ...batchSchema.properties.checks, items: {} } },
 })
 
-/** How a route takes its body: the schema is for readers of /openapi.json, and a `bodyReader` reads it, with its own words. */
+/**
+ * How a route takes its body: the schema is for readers of /openapi.json, and a `bodyReader` reads it, with its own
+ * words.
+ */
 export const checkRoute = (body: object, onRequest: CallerAuthorizer) => ({
   schema: { body },
   onRequest,

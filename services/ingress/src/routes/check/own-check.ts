@@ -1,17 +1,12 @@
 import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import type { Route } from '@weir/policy/policy.ts'
-import { type Problem, problemType } from '@weir/runtime/problem.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { CheckPrincipal } from './authorize-caller.ts'
 import type { CheckBody } from './check-body.ts'
 
 /** The refusal of what a valid credential may not do. */
-export const forbidden = (detail: string): Problem => ({
-  type: problemType('forbidden'),
-  title: 'Forbidden',
-  status: 403,
-  detail,
-})
+export const forbidden = (detail: string): Problem => problem('forbidden', 'Forbidden', 403, detail)
 
 const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
 
@@ -28,9 +23,9 @@ const costShared = needsToken(
 const costTooHigh = needsToken('The cost is above the size of a limit of this check: give a lower one')
 
 /**
- * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at an
- * address or an attribute that is not the caller's, and one large cost must not use up what other subjects share. A peek charges
- * nothing, so that it may have any cost.
+ * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at
+ * an address or an attribute that is not the caller's, and one large cost must not use up what other subjects share. A
+ * peek charges nothing, so that it may have any cost.
  */
 export function whyNotOwn(
   { resolveLimits, resolveWithoutAddress }: PolicyView,

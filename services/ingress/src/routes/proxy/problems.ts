@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
-import { badRequest, headersTooLarge, type Problem, problemType } from '@weir/runtime/problem.ts'
+import { badRequest, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 
 export { badRequest }
 
@@ -9,12 +9,8 @@ export { badRequest }
 export const headerBytesMax = 32_768
 export const tooLarge: Problem = headersTooLarge(headerBytesMax)
 
-export const noUpstream: Problem = {
-  type: problemType('no-upstream'),
-  title: 'No upstream',
-  status: 404,
-  detail: 'No upstream of the policy answers for this host.',
-}
+const noneForHost = 'No upstream of the policy answers for this host.'
+export const noUpstream = problem('no-upstream', 'No upstream', 404, noneForHost)
 
 /** A client is told to come back after this long when too many requests wait for an upstream already. */
 export const busyRetrySeconds = 1
@@ -23,33 +19,26 @@ export const busyRetrySeconds = 1
 export function upstreamFailure(error: Error & { code?: string }, upstream: Upstream): [OutcomeError, Problem] {
   if (/TIMEOUT|ETIMEDOUT/.test(error.code ?? '')) {
     const detail = `The upstream gave no answer within ${upstream.timeoutMs / 1000} s.`
-    return ['timeout', { type: problemType('upstream-timeout'), title: 'Gateway timeout', status: 504, detail }]
+    return ['timeout', problem('upstream-timeout', 'Gateway timeout', 504, detail)]
   }
   const detail = 'The upstream could not be reached or broke off.'
-  return ['unreachable', { type: problemType('upstream-unreachable'), title: 'Bad gateway', status: 502, detail }]
+  return ['unreachable', problem('upstream-unreachable', 'Bad gateway', 502, detail)]
 }
 
-export const upstreamBusy: Problem = {
-  type: problemType('upstream-busy'),
-  title: 'Upstream busy',
-  status: 503,
-  detail: `Too many requests wait for this upstream already. Try again in ${busyRetrySeconds} s.`,
-}
-
-/** Of bodies that say a request's cost: more are being read than there is room for. */
-export const bodiesBusy: Problem = {
-  ...upstreamBusy,
-  detail: `Too many bodies are being read for what they cost. Try again in ${busyRetrySeconds} s.`,
-}
+const busy = (why: string) =>
+  problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
+export const upstreamBusy = busy('Too many requests wait for this upstream already')
+/** The refusal of a body that says the request's cost, while too many of those are being read. */
+export const bodiesBusy = busy('Too many bodies are being read for what they cost')
 
 /** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
-export function writeProblem(response: ServerResponse, problem: Problem, headers: readonly string[]): void {
+export function writeProblem(response: ServerResponse, found: Problem, headers: readonly string[]): void {
   if (response.headersSent) {
     response.destroy()
     return
   }
-  const body = Buffer.from(JSON.stringify(problem))
-  response.writeHead(problem.status, [
+  const body = Buffer.from(JSON.stringify(found))
+  response.writeHead(found.status, [
     ...headers,
     ...['content-type', 'application/problem+json', 'cache-control', 'no-store'],
     ...['content-length', `${body.length}`],

@@ -7,8 +7,8 @@ import { bodiesBusy } from './problems.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
 /**
- * Reads the cost that a JSON body says, with the very bytes that were read: those are sent on. `reading` bounds how many
- * bodies are read at the same time.
+ * Reads the cost that a JSON body says, with the very bytes that were read: those are sent on. `reading` bounds how
+ * many bodies are read at the same time.
  */
 export async function readJsonCost(
   { request, response, mayContinue }: IncomingRequest,

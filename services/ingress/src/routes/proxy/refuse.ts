@@ -16,7 +16,9 @@ export function answerProblem(incoming: IncomingRequest, isClosing: IsClosing, p
   writeProblem(incoming.response, problem, headers)
 }
 
-/** Ends a request that was denied and recorded: it is answered, sent to a page for people, or left without an answer. */
+/**
+ * Ends a request that was denied and recorded: it is answered, sent to a page for people, or left without an answer.
+ */
 export function refuse(
   incoming: IncomingRequest,
   isClosing: IsClosing,
@@ -43,8 +45,8 @@ export function refuse(
 }
 
 /**
- * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may send
- * its body or its next request, and the two cannot be told apart.
+ * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may
+ * send its body or its next request, and the two cannot be told apart.
  */
 export function startHeaders(
   { request, protocol }: IncomingRequest,

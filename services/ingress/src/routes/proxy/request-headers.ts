@@ -13,13 +13,13 @@ type ToldCaller = Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 
 
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
 const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
-/** Answered or made anew here. */
+/** Weir answers or writes these itself. */
 const ours = ['expect', 'proxy-authorization', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', ...words]
 const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
 
 const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
 
-/** Names that are never forwarded: those above, and the ones in which trusted proxies name subjects. */
+/** Names that are never forwarded: those above, and those in which trusted proxies name subjects. */
 function droppedNames(identity: Identity): ReadonlySet<string> {
   const before = droppedBy.get(identity)
   if (before !== undefined) return before
@@ -40,8 +40,8 @@ export function connectionNamed(connection: string | undefined): ReadonlySet<str
 }
 
 /**
- * What the upstream gets: the client's headers without those that are for us or for one connection, and then what we say
- * ourselves, last, so that nothing the client names can remove it. Names and values in turns.
+ * Builds the headers for the upstream: the client's without those that are for Weir or for one connection, and then
+ * Weir's own, last, so that nothing the client names can remove them. Returns names and values in turns.
  */
 export function headersForUpstream(
   request: IncomingMessage,
@@ -74,7 +74,9 @@ export function headersForUpstream(
   return forwarded
 }
 
-/** Where the request came from. What is already there is kept only when a proxy that the policy trusts has said it. */
+/**
+ * Adds where the request came from. Earlier entries are kept only when they come from a proxy that the policy trusts.
+ */
 function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, fromProxy: boolean): void {
   const peer = plainAddress(socket.remoteAddress ?? '') || 'unknown'
   const { host = '' } = headers

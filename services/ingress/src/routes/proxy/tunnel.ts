@@ -6,13 +6,15 @@ import type { ProxiedRequest } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
-/** A client that has ended its side is mostly gone; an upstream that does not notice would keep the place for minutes. */
+/**
+ * A client that has ended its side is mostly gone; an upstream that does not notice would keep the place for minutes.
+ */
 const idleMsAfterEnd = 5_000
 
 /**
- * The protocol that a request asks for; undefined when it is to be served as plain HTTP. Only `websocket` is joined: under
- * most other names (`h2c`, its drafts, `spdy/3`, `TLS/1.2`) requests would reach the upstream that were not decided. Any
- * other `Upgrade` is ignored, as RFC 9110 allows.
+ * The protocol that a request asks for; undefined when it is to be served as plain HTTP. Only `websocket` is joined:
+ * under most other names (`h2c`, its drafts, `spdy/3`, `TLS/1.2`) requests would reach the upstream that were not
+ * decided. Any other `Upgrade` is ignored, as RFC 9110 allows.
  */
 export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): string | undefined {
   // Proxies of HTTP/1.0 in front would not know of the switch, and take what comes for another answer.
@@ -28,9 +30,9 @@ export interface TunnelBytes {
 }
 
 /**
- * Tells the client that protocols are switched and joins both connections: the bytes of one go to the other, at the speed
- * of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both are silent
- * for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
+ * Tells the client that protocols are switched and joins both connections: the bytes of one go to the other, at the
+ * speed of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both
+ * are silent for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
  */
 export function openTunnel(
   { request, ownHeaders }: ProxiedRequest,

@@ -10,8 +10,8 @@ interface Upload {
 }
 
 /**
- * Watches the rate of bodies that are still on their way. All share one timer, which runs only while there are any: a body
- * that came whole with its request costs nothing. There are as many as requests with a connection to an upstream.
+ * Watches the rate of bodies that are still on their way. All share one timer, which runs only while there are any: a
+ * body that came whole with its request costs nothing. There are as many as requests with a connection to an upstream.
  */
 export function createUploadWatch(bytesPerSecondMin: number, everyMs: number = checkEveryMs) {
   const uploads = new Map<ClientBody, Upload>()
@@ -32,7 +32,10 @@ export function createUploadWatch(bytesPerSecondMin: number, everyMs: number = c
   }
 
   return {
-    /** Calls `tooSlow` once, should less than the least rate come between two checks although the upstream would take more. */
+    /**
+     * Calls `tooSlow` once, should less than the least rate come between two checks although the upstream would take
+     * more.
+     */
     add(body: ClientBody, tooSlow: () => void): void {
       if (bytesPerSecondMin === 0 || body.hasAllCome) return
       uploads.set(body, { tooSlow, bytes: -1 })

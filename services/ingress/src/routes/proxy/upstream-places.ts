@@ -1,13 +1,13 @@
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
 
 /**
- * The places of one upstream: requests that have a connection, and behind them those that wait for one. Both are shared fairly by
- * subject, each on its own, because a subject that held all connections would make those that wait for them wait for it.
+ * The places of one upstream: requests that have a connection, and behind them those that wait for one. Each kind is
+ * shared fairly by subject, because a subject with all connections would make all waiting requests wait for it.
  */
 export class UpstreamPlaces {
   readonly #connections: FairPlaces
   readonly #waiting: FairPlaces
-  /** In the order they came. As long as `waitingMax`. */
+  /** In the order in which they came; at most `waitingMax`. */
   readonly #queue = new Set<Place>()
 
   constructor(connectionsMax: number, waitingMax: number, subjectShare: number) {
@@ -25,7 +25,7 @@ export class UpstreamPlaces {
     return this.#connections.hasFor(sharer) || this.#waiting.hasFor(sharer)
   }
 
-  /** A connection, or else a place in the queue; undefined if neither is left for the subject. */
+  /** Takes a connection, or else a place in the queue; undefined if neither is left for the subject. */
   enter(subject: string): Place | undefined {
     const sharer = sharerOf(subject)
     if (this.#connections.hasFor(sharer)) {
@@ -43,7 +43,7 @@ export class UpstreamPlaces {
     if (this.#queue.delete(place)) this.#waiting.giveBack(place.sharer)
     else this.#connections.giveBack(place.sharer)
     if (this.#queue.size === 0) return
-    // Not only the first: it may wait because of what its own subject has.
+    // Not only the first is tried: it may wait because of its own subject's connections.
     for (const next of this.#queue) {
       if (!this.#connections.hasFor(next.sharer)) continue
       this.#queue.delete(next)
@@ -68,7 +68,9 @@ export class Place {
     this.#left = left
   }
 
-  /** Runs `then`: now, or when its turn comes. If that is not within `waitMsMax`, the place is given up and `overdue` runs. */
+  /**
+   * Runs `then` now, or when a connection is free. If none is within `waitMsMax`, the place is left and `overdue` runs.
+   */
   whenConnected(waitMsMax: number, then: () => void, overdue: () => void): void {
     if (this.#state === 'connected') {
       then()
@@ -81,7 +83,7 @@ export class Place {
     }, waitMsMax)
   }
 
-  /** For `UpstreamPlaces`: the turn has come. */
+  /** Called by `UpstreamPlaces` when a connection is free. */
   connect(): void {
     this.#state = 'connected'
     clearTimeout(this.#timer)

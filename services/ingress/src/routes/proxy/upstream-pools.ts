@@ -33,7 +33,10 @@ export interface UpstreamBounds {
   readonly rateEveryMs?: number
 }
 
-/** A byte every few seconds would hold a place for hours; modems of the last century sent ten times as much. IIS asks for the same. */
+/**
+ * A byte every few seconds would hold a place for hours; modems of the last century sent ten times as much. IIS asks
+ * for the same.
+ */
 const bodyRateMin = 240
 
 /** The bounds unless configured otherwise. */
