@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Tests wait for servers and for clocks more than they compute: at any time one worker more than there are cores. */
 const maxWorkers = availableParallelism() + 1
@@ -54,8 +55,32 @@ const alone = [
   'test/servers/redis/sentinel.test.ts', // the same
 ]
 
+/** Files of a minute and more: were they to begin last, each would run alone at the end. */
+const longest = [
+  'test/servers/clickhouse/least-rights.test.ts',
+  'test/servers/kafka/least-rights.test.ts',
+  'test/servers/metering/crash-points.test.ts',
+  'test/servers/secured-pipeline.test.ts',
+  'test/servers/metering/faults.test.ts',
+  'test/servers/client/outbound-limit.test.ts',
+  'test/servers/kafka/local-kafka.test.ts',
+  'test/servers/admin/large-file.test.ts',
+  'test/servers/admin/weir-up.test.ts',
+  'test/servers/proxy/over-tls.test.ts',
+]
+
+/** In a new checkout vitest knows only how large each file is. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => longest.some((path) => moduleId.endsWith(`/${path}`))
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((one) => !isLong(one))]
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       // Unit tests are functions of values, or open what they use: they may share a worker's modules.
       tier('unit', {
