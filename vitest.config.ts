@@ -47,6 +47,7 @@ const all: readonly Server[] = ['redis', 'kafka', 'clickhouse']
 /** Files of the tier `servers` that need the machine for themselves. */
 const alone = [
   'test/servers/admin/keys-in-force.test.ts', // holds the time until a key is in force
+  'test/servers/admin/large-file.test.ts', // holds the time of answers while a core is busy
   'test/servers/floods.test.ts', // sends as much as it can
   'test/servers/gateways/revoked-key.test.ts', // holds the time until a key is refused
   'test/servers/policy/edits-under-load.test.ts', // holds the time until an edit is in force
@@ -64,7 +65,6 @@ const longest = [
   'test/servers/metering/faults.test.ts',
   'test/servers/client/outbound-limit.test.ts',
   'test/servers/kafka/local-kafka.test.ts',
-  'test/servers/admin/large-file.test.ts',
   'test/servers/admin/weir-up.test.ts',
   'test/servers/proxy/over-tls.test.ts',
 ]

@@ -62,7 +62,7 @@ async function changedSteps(base: string, context: CommandContext): Promise<Step
     import('./changed-tests.ts'),
   ])
   const picked = testsTouchedBy(changed, tree)
-  context.report(`${changed.length} files differ from ${base}; beside types, lint and repo these test files run:`)
+  context.report(`files that differ from ${base}: ${changed.length}. Beside types, lint and repo these test files run:`)
   const steps: Step[] = []
   for (const tier of tiers.filter((one) => one !== 'repo')) {
     const isOfTier = (path: string) => path.endsWith('.test.ts') && folderOf(tier).test(path)
