@@ -32,7 +32,7 @@ export interface BlockCut {
 /** Cuts records of one partition, in the order of their offsets, into blocks of at least one record each. */
 export function cutBlocks(records: readonly BlockRecord[], max: BlockSize): BlockCut[] {
   const blocks: BlockCut[] = []
-  let [start, bytes] = [0, 0]
+  let [start, at, bytes] = [0, 0, 0]
   const close = (end: number) => {
     const cut = records.slice(start, end)
     const [from, to] = [cut[0]?.position ?? 0, cut.at(-1)?.position ?? 0]
@@ -40,11 +40,12 @@ export function cutBlocks(records: readonly BlockRecord[], max: BlockSize): Bloc
     start = end
     bytes = 0
   }
-  for (const [at, { valueStart, valueEnd }] of records.entries()) {
+  for (const { valueStart, valueEnd } of records) {
     const length = valueEnd - valueStart
     if (at - start === max.records || (at > start && bytes + length > max.bytes)) close(at)
     bytes += length
+    at += 1
   }
-  close(records.length)
+  close(at)
   return blocks
 }
