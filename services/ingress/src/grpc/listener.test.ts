@@ -157,7 +157,7 @@ it('who is only an address has the plan of anonymous callers; who is nothing is 
   expect(records.map(({ subject }) => subject)).toEqual([...Array(3).fill('ip:192.0.2.7'), '_domain:other'])
 })
 
-it('a key or a subject that is nobody is refused, and touches no limit', async () => {
+it('An unknown key or subject is denied, and touches no limit', async () => {
   const { ask, records } = await open()
   for (const text of ['key=nobody', 'subject=nobody', 'key=acme-key subject=other']) {
     const refused = await ask('any', [descriptor(text)])
@@ -166,7 +166,7 @@ it('a key or a subject that is nobody is refused, and touches no limit', async (
   expect(records).toMatchObject([{ subject: '_unauthenticated', reason: 'unauthorized' }])
 })
 
-it('in a domain with routes each descriptor is held to its route, by its own values', async () => {
+it('In a domain with routes each descriptor is subject to the limits of its route, by its own values', async () => {
   const { codes, records } = await open({}, messagingOnly)
   const one = [descriptor('to_number=1')]
   expect(await codes('messaging', one, 4)).toEqual(['OK', 'OK 1'])
@@ -238,7 +238,7 @@ it('a limit that the descriptor brings along counts by its domain and entries', 
   expect((await codes('messaging', limited))[0]).toBe('OK')
 })
 
-it('a limit in shadow refuses nothing and is not told of', async () => {
+it('A limit in shadow denies nothing and is not in the answer', async () => {
   const { codes, records } = await open({}, messagingOnly)
   for (const _ of [1, 2]) expect(await codes('messaging', [descriptor('quiet=a')])).toEqual(['OK', 'OK 4294967295'])
   expect(records[1]).toMatchObject({ outcome: 'allow', mode: 'shadow', denied_by: 'quiet' })
@@ -361,7 +361,7 @@ it('a token is needed where others can call, and a wrong one is refused everywhe
   })
 })
 
-it('the door tells of its health', async () => {
+it('The listener reports its health', async () => {
   const { call } = await open()
   const health = await call<{ status: string }>('grpc.health.v1.Health', 'check', { service: '' })
   expect(health.status).toBe('SERVING')

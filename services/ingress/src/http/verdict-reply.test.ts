@@ -15,7 +15,7 @@ test('too many markers are a problem of their own, which says when there is room
   expect(crowded).toMatchObject({ type: 'urn:weir:problem:too-many-open', status: 429, retryAfter: 61 })
 })
 
-test('a cost that no waiting admits is 403, or 413 where that is configured, and bids nobody come back', () => {
+test('A cost that no waiting admits is 403, or 413 where that is configured, without Retry-After', () => {
   const decision = { reason: 'cost_exceeds_limit', deniedBy: 'minute' } as const
   const never = { type: 'urn:weir:problem:cost-exceeds-limit', retryAfter: undefined }
   expect(problemOf(decision)).toMatchObject({ ...never, status: 403 })

@@ -119,8 +119,8 @@ it('gives a gateway that asked for deny_status=403 what it cannot read: the stat
   expect(JSON.parse(String(denied.headers['x-weir-problem']))).toMatchObject({ status: 429 })
   const refused = await ask('GET', '/a%2Fb', acme, '?deny_status=403')
   expect([refused.statusCode, refused.headers['x-limit-status']]).toEqual([403, '400'])
-  const stranger = await ask('GET', '/', {}, '?deny_status=403')
-  expect([stranger.statusCode, stranger.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+  const unauthenticated = await ask('GET', '/', {}, '?deny_status=403')
+  expect([unauthenticated.statusCode, unauthenticated.headers['www-authenticate']]).toEqual([401, 'Bearer'])
   decisions.isFull = true
   const unavailable = await ask('GET', '/', acme, '?deny_status=403')
   expect([unavailable.statusCode, unavailable.headers['x-limit-status']]).toEqual([503, '503'])

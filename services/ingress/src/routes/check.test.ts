@@ -59,7 +59,7 @@ async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = 
   }
 }
 
-it('a token needs the scope check; an expired key and an anonymous caller are nobody', async () => {
+it('A token needs the scope check; an expired key and an anonymous caller are unauthenticated', async () => {
   const { api, ask } = await open()
   expect((await ask({ subject: 'acme' })).json()).toMatchObject({ allowed: true })
   const reader = await ask({ subject: 'acme' }, 'read-token')
@@ -249,7 +249,7 @@ it('other methods, types and paths are refused with what there is', async () => 
   expect((await api.inject({ method: 'GET', url: '/constructor' })).json().detail).toContain('/v1/check/batch')
 })
 
-it('the older dialects tell of the limit nearest its end, and of the one that refused', async () => {
+it('The older dialects describe the limit nearest its end, or the one that denied', async () => {
   const drafted = await open('draft6')
   const allowed = (await drafted.ask({ subject: 'acme', cost: 6 })).headers
   expect(allowed).toMatchObject({ 'ratelimit-limit': '6', 'ratelimit-remaining': '0', 'ratelimit-reset': '50' })
