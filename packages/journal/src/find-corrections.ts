@@ -19,15 +19,17 @@ const tailBytes = `${correctsName}00000000-0000-0000-0000-000000000000","adjustm
 const correctionsMax = 100_000
 
 /**
- * The corrections in the journals of a folder, however deep they lie in it; of one journal, where the folder is its directory. A process
- * that is killed after it wrote a record and before Redis knew leaves the record owed. So whoever takes a dead process's journal over
- * reads it before anything of it is sent and removed, and has Redis told.
+ * The corrections in the journals of a folder, however deep they lie in it; of one journal, where the folder is its
+ * directory. A process that is killed after it wrote a record and before Redis knew leaves that record pending in
+ * Redis. The process that adopts the journal therefore reads it before any of it is sent and removed, and reports the
+ * corrections to Redis.
  */
 export async function findWrittenCorrections(folder: string): Promise<readonly WrittenCorrection[]> {
   const found: WrittenCorrection[] = []
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   for (const name of names.filter((one) => one.endsWith('.seg'))) {
-    // One that a living process has sent and deleted meanwhile, or moved to where it takes it over: then that one tells.
+    // One that a living process has sent and deleted meanwhile, or moved to where it takes it over: then that one
+    // tells.
     const bytes = await readFile(join(folder, name)).catch(() => Buffer.alloc(0))
     for (let at = bytes.indexOf(correctsName); at >= 0; at = bytes.indexOf(correctsName, at + tailBytes)) {
       if (found.length >= correctionsMax) return found

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { adoptDead, createDirectory } from './directory/directory.ts'
+import { adoptOrphans, createDirectory } from './directory/directory.ts'
 import { segmentPath } from './format/segment-files.ts'
 import { inspectJournals } from './inspect.ts'
 import { JournalReader } from './read/journal-reader.ts'
@@ -38,7 +38,7 @@ test('says of each journal whose it is and what of it waits, and changes nothing
   expect(found.get(directory.path)).toMatchObject({ state: 'running', waiting: 1, damage: [], holes: [] })
   expect(found.get(dead)?.oldestMs).toBeLessThanOrEqual(Date.now())
   expect(readFileSync(segmentPath(dead, 1))).toEqual(before)
-  const [taken = ''] = await adoptDead(base.path, directory)
+  const [taken = ''] = await adoptOrphans(base.path, directory)
   const again = (await inspectJournals(base.path)).find(({ path }) => path === taken)
   expect(again).toMatchObject({ state: 'adopted', by: directory.journal, waiting: 7 })
 })

@@ -1,8 +1,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
-import { isHeld } from './directory/held-socket.ts'
-import type { Damage } from './read/frame-source.ts'
+import { isLocked } from './directory/socket-lock.ts'
+import type { CorruptRange } from './read/frame-source.ts'
 import { JournalReader } from './read/journal-reader.ts'
 
 /** Numbers that no record bears. */
@@ -18,7 +18,10 @@ export interface Hole {
 export interface JournalReport {
   readonly journal: string
   readonly path: string
-  /** `running`: its process holds it. `dead`: the next process that starts or looks takes it over. `adopted`: `by` that one. */
+  /**
+   * `running`: its process holds it. `dead`: the next process that starts or looks takes it over. `adopted`: `by` that
+   * one.
+   */
   readonly state: 'running' | 'dead' | 'adopted'
   readonly by?: string
   /** Records that Kafka is not known to have. */
@@ -28,7 +31,7 @@ export interface JournalReport {
   /** On disk, with what was taken ahead. */
   readonly bytes: number
   /** Places where nothing could be read. */
-  readonly damage: readonly Damage[]
+  readonly damage: readonly CorruptRange[]
   readonly holes: readonly Hole[]
   /** Why it cannot be read at all. */
   readonly problem?: string
@@ -37,7 +40,10 @@ export interface JournalReport {
 /** Read in one go; nothing of it is kept. */
 const readBytes = 1024 * 1024
 
-/** A directory that is written meanwhile may look damaged or holed where it just changes; twice in the same place it is so. */
+/**
+ * A directory that is written meanwhile may look damaged or holed where it just changes; twice in the same place it is
+ * so.
+ */
 const looksMax = 3
 
 type Contents = Pick<JournalReport, 'waiting' | 'oldestMs' | 'damage' | 'holes'>
@@ -98,12 +104,15 @@ function inspect(path: string, state: JournalReport['state'], by?: string): Jour
   }
 }
 
-/** Every journal under `base`, with those that a process has taken over after it. One that is removed meanwhile is left out. */
+/**
+ * Every journal under `base`, with those that a process has taken over after it. One that is removed meanwhile is left
+ * out.
+ */
 export async function inspectJournals(base: string): Promise<JournalReport[]> {
   const reports: JournalReport[] = []
   for (const journal of journalsIn(base)) {
     const path = join(base, journal)
-    const isRunning = await isHeld(path)
+    const isRunning = await isLocked(path)
     reports.push(inspect(path, isRunning ? 'running' : 'dead'))
     for (const inner of adoptedIn(path)) reports.push(inspect(inner, isRunning ? 'adopted' : 'dead', journal))
   }

@@ -8,8 +8,8 @@ import { createDirectory } from './directory/directory.ts'
 import { refuseEphemeral } from './directory/refuse-ephemeral.ts'
 import type { WrittenCorrection } from './find-corrections.ts'
 import { type JournalTopic, savedPartitions } from './format/topics-copy.ts'
-import { PublisherKeeper } from './publish/publisher-keeper.ts'
 import { PublisherState } from './publish/publisher-state.ts'
+import { PublisherSupervisor } from './publish/publisher-supervisor.ts'
 import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
 import { type RunningJournal, stopJournal } from './stop-journal.ts'
@@ -28,9 +28,12 @@ export interface JournalOptions extends KafkaOptions {
   readonly crash?: CrashPoint
   /** `WEIR_CRASH_AT`, for the publisher's thread. */
   readonly crashAt?: string
-  /** The directory is not ours any more: the process has to start anew. */
+  /** Called when another process has taken the directory over: this process has to restart. */
   readonly onTakenAway: () => void
-  /** Hears of the corrections in journals of dead processes, each before anything of it is sent and removed. */
+  /**
+   * Called with the corrections in journals of dead processes, each before any record of that journal is sent and
+   * removed.
+   */
   readonly onCorrections?: (corrections: readonly WrittenCorrection[]) => void
   /** Given by tests and benches only. */
   readonly segmentBytes?: number
@@ -77,7 +80,10 @@ async function currentTopics(options: JournalOptions): Promise<JournalTopic[]> {
   }))
 }
 
-/** Opens a new journal and starts its publisher. Kafka may be away. Rejects with `JOURNAL_UNUSABLE` where the disk will not do. */
+/**
+ * Opens a new journal and starts its publisher. Kafka may be away. Rejects with `JOURNAL_UNUSABLE` where the disk will
+ * not do.
+ */
 export async function openJournal(options: JournalOptions): Promise<Journal> {
   const { base, crash = noCrash, log } = options
   refuseEphemeral(base, options.isEphemeralAllowed)
@@ -86,7 +92,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const writer = await openWriter(directory, { ...options, topics, crash })
   const state = new PublisherState()
   const kafka = { trouble: '' }
-  const keeper = new PublisherKeeper({
+  const supervisor = new PublisherSupervisor({
     start: {
       brokers: options.brokers,
       clientId: options.clientId,
@@ -111,7 +117,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
     onCorrections: (corrections) => options.onCorrections?.(corrections),
     ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
   })
-  return new Journal({ directory, writer, state, kafka, keeper, log })
+  return new Journal({ directory, writer, state, kafka, supervisor, log })
 }
 
 interface JournalParts extends RunningJournal {
@@ -183,8 +189,9 @@ export class Journal {
   }
 
   /**
-   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not stays in the
-   * directory, for the next process that starts or looks; says how many records, without sums that have no number yet.
+   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not
+   * stays in the directory, for the next process that starts or looks; says how many records, without sums that have no
+   * number yet.
    */
   drain(deadlineMs: number): Promise<{ readonly left: number }> {
     this.#draining ??= stopJournal(this.#parts, deadlineMs).then((isDrained) => ({

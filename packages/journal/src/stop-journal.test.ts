@@ -10,8 +10,13 @@ import type { WriterOptions } from './write/open-writer.ts'
 async function openStopping(base: TemporaryBase, options: Partial<WriterOptions>) {
   const { writer, directory } = await base.open(options)
   const drains: number[] = []
-  const keeper = { drain: async (ms: number) => drains.push(ms) > 0, end: async () => undefined }
-  const parts = { directory: { ...directory, release: async () => undefined }, writer, keeper, log: testOptions.log }
+  const supervisor = { drain: async (ms: number) => drains.push(ms) > 0, end: async () => undefined }
+  const parts = {
+    directory: { ...directory, release: async () => undefined },
+    writer,
+    supervisor,
+    log: testOptions.log,
+  }
   return { writer, path: directory.path, drains, stop: () => stopJournal(parts, 5) }
 }
 
@@ -25,7 +30,7 @@ test('a journal of which Kafka has everything is gone after the stop', async () 
   expect([drains, existsSync(path)]).toEqual([[5], false])
 })
 
-test('a sum that is answered and cannot be closed at the stop is left to whoever takes the journal over', async () => {
+test('a sum that is answered and cannot be closed at the stop is left to the process that adopts the journal', async () => {
   let isFull = false
   const disk: Disk = {
     ...realDisk,
@@ -45,7 +50,7 @@ test('a sum that is answered and cannot be closed at the stop is left to whoever
   expect(found(path)).toEqual([expect.stringMatching(/^\{"count":7,/)])
 })
 
-test('decisions in the gap page of a journal that is still full at the stop are left to whoever takes it over', async () => {
+test('decisions in the gap page of a journal that is still full at the stop are left to the process that adopts it', async () => {
   await using base = new TemporaryBase()
   const { writer, path, drains, stop } = await openStopping(base, {})
   writer.state.adoptedBytes = writer.maxBytes

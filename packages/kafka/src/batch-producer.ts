@@ -58,8 +58,8 @@ function resultOf({ topic, partition, errorCode }: PartitionAnswer, right: strin
 }
 
 /**
- * Sends batches that are made already, each with its own outcome. Connects at the first use; a connection that failed is closed, with
- * whatever may still come of its requests. Never retries and never waits: the caller does.
+ * Sends batches that are made already, each with its own outcome. Connects at the first use; a connection that failed
+ * is closed, with whatever may still come of its requests. Never retries and never waits: the caller does.
  */
 export function openBatchProducer(options: KafkaOptions) {
   const builder: LinkBuilder = Reflect.get(createCluster(options), 'connectionPoolBuilder')
@@ -113,8 +113,8 @@ export function openBatchProducer(options: KafkaOptions) {
       rightFor(name, known.topics.find((topic) => topic.name === name)?.errorCode ?? 0) ??
       'it has no leader, or does not exist',
     /**
-     * Sends at most one batch of each partition to a broker, with acks=all. A batch that `failed` may be stored or not. Rejects when there
-     * is no answer: then all of the batches, some or none may be stored.
+     * Sends at most one batch of each partition to a broker, with acks=all. A batch that `failed` may be stored or not.
+     * Rejects when there is no answer: then all of the batches, some or none may be stored.
      */
     async send(nodeId: number, batches: readonly PartitionBatch[]): Promise<BatchResult[]> {
       const broker = known.brokers.find((one) => one.nodeId === nodeId)

@@ -45,15 +45,16 @@ function writeEntry({ log, onTrouble }: KafkaOptions, { level, namespace, log: e
 }
 
 /**
- * A client of its own for every user: kafkajs keeps the committed offsets of a group in the client, so two consumers of one
- * group must not share one. Nothing is connected yet.
+ * A client of its own for every user: kafkajs keeps the committed offsets of a group in the client, so two consumers of
+ * one group must not share one. Nothing is connected yet.
  */
 export function createClient(options: KafkaOptions, retry: RetryOptions = clientRetry): Kafka {
   const { brokers, clientId, security, purpose } = options
   return new kafkajs.Kafka({
     brokers: [...brokers],
     clientId,
-    // A listening broker accepts within a network round trip; the first handshake of a TLS server takes some, and its processor.
+    // A listening broker accepts within a network round trip; the first handshake of a TLS server takes some, and its
+    // processor.
     connectionTimeout: security?.tls === undefined ? 3_000 : 10_000,
     socketFactory: Object.assign(socketFactory(security), { security, purpose }),
     ...(security?.sasl === undefined ? {} : { sasl: mechanismOf(security.sasl) }),

@@ -16,11 +16,11 @@ export type { AssignedPartition, Start } from './start-partition.ts'
 export interface ConsumeOptions extends KafkaOptions {
   readonly groupId: string
   readonly topics: readonly string[]
-  /** A member that is silent for so long loses its partitions; the broker allows 6 s to 30 min by default. */
+  /** A member that is silent for this long loses its partitions; the broker allows 6 s to 30 min by default. */
   readonly sessionTimeoutMs: number
   /**
-   * How long a fetch waits for `minBytes`, counted from the answer to the one before. Well below the session timeout, since nothing else
-   * happens meanwhile.
+   * How long a fetch waits for `minBytes`, counted from the answer to the one before. Well below the session timeout,
+   * since nothing else happens meanwhile.
    */
   readonly maxWaitMs: number
   readonly minBytes: number
@@ -30,9 +30,10 @@ export interface ConsumeOptions extends KafkaOptions {
   /** Returning means the batch is done with and the next one may come, whatever was committed. See RecordBatch. */
   readonly onBatch: (batch: RecordBatch) => Promise<void>
   /**
-   * Called for every partition at each assignment, before a record of it is handed out, and again until it answers where to begin.
-   * Rejecting with a lost partition or with Kafka being away is fine; any other error ends the consumer. With it, a consumer whose
-   * offset the log does not have begins anew, and asks here; without it, kafkajs jumps to the log's start.
+   * Called for every partition at each assignment, before a record of it is handed out, and again until it answers
+   * where to begin. Rejecting with a lost partition or with Kafka being away is fine; any other error ends the
+   * consumer. With it, a consumer whose offset the log does not have begins again, and asks here; without it, kafkajs
+   * jumps to the log's start.
    */
   readonly onAssigned?: (partition: AssignedPartition) => Promise<Start>
   /** The consumer has ended for good and will not come back: the process should exit. Called at most once. */
@@ -46,8 +47,9 @@ export interface BatchConsumer {
 }
 
 /**
- * How long kafkajs tries by itself, about 30 s, in which the member keeps its place in the group; after that it starts as a new member,
- * which may join only when the session of the lost one has ended. The client needs the same, else its giving up ends the consumer.
+ * How long kafkajs tries by itself, about 30 s, in which the member keeps its place in the group; after that it starts
+ * as a new member, which may join only when the session of the lost one has ended. The client needs the same, else its
+ * giving up ends the consumer.
  */
 const retryInPlace = {
   initialRetryTime: 200,
@@ -136,7 +138,10 @@ class GroupConsumer implements BatchConsumer {
     this.#options.onCrash(error)
   }
 
-  /** A new client and member each time, until a stop or a fault that no retry mends. Kafka being away is none. */
+  /**
+   * A new client and member each time, until a stop or a fault that no retry fixes. A Kafka that is down is no such
+   * fault.
+   */
   async #run(): Promise<void> {
     const { log, groupId } = this.#options
     for (let failures = 1; ; failures += 1) {
@@ -221,8 +226,9 @@ class GroupConsumer implements BatchConsumer {
 }
 
 /**
- * Consumes topics in batches of one partition, each offset committed only when the handler says so. Starts by itself as soon as Kafka and
- * the topics are there, outlives Kafka's absence, and reads a group without offsets from the beginning.
+ * Consumes topics in batches of one partition, each offset committed only when the handler says so. Starts by itself as
+ * soon as Kafka and the topics are there, outlives Kafka's absence, and reads a group without offsets from the
+ * beginning.
  */
 export function consumeBatches(options: ConsumeOptions): BatchConsumer {
   return new GroupConsumer(options)

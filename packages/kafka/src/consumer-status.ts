@@ -7,7 +7,7 @@ export interface PartitionPosition {
   readonly lag: number
 }
 
-/** A partition that nobody reads until a person has looked at it, or it is assigned anew. */
+/** A partition that is not read until a person has looked at it, or it is assigned again. */
 export interface StoppedPartition {
   readonly topic: string
   readonly partition: number

@@ -45,8 +45,8 @@ async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number
 }
 
 /**
- * Whether every partition can be written to: its leader is known, and knows it too. A broker that has not heard of a topic that was just
- * created says so, and learns of it.
+ * Whether every partition can be written to: its leader is known, and knows it too. A broker that has not heard of a
+ * topic that was just created says so, and learns of it.
  */
 async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<boolean> {
   try {
@@ -89,8 +89,8 @@ async function configDifferences(admin: Admin, specs: readonly TopicSpec[], brok
 }
 
 /**
- * Creates the topics that are missing, with explicit partitions and settings, and compares the others with what they should be. Safe to
- * run by several processes at once and at every start.
+ * Creates the topics that are missing, with explicit partitions and settings, and compares the others with what they
+ * should be. Safe to run by several processes at once and at every start.
  */
 export async function ensureTopics(options: KafkaOptions, specs: readonly TopicSpec[]): Promise<TopicsReport> {
   const admin = createClient(options).admin()

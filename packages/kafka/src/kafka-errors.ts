@@ -30,14 +30,19 @@ export function isMissingTopic(error: unknown): boolean {
   return typeOf(rootOf(error)) === 'UNKNOWN_TOPIC_OR_PARTITION'
 }
 
-/** kafkajs's errors that a person has to mend. Many others it calls final too, such as "no coordinator found" of a broker that restarts. */
+/**
+ * kafkajs's errors that a person has to fix. Many others it calls final too, such as "no coordinator found" of a broker
+ * that restarts.
+ */
 const finalNames = new Set([
   'KafkaJSServerDoesNotSupportApiKey',
   'KafkaJSNotImplemented',
   'KafkaJSUnsupportedMagicByteInMessageSet',
 ])
 
-/** Whether a person has to correct a variable, a file or a right: the reason names it. Waiting helps once that is done. */
+/**
+ * Whether a person has to correct a variable, a file or a right: the reason names it. Waiting helps once that is done.
+ */
 export function isDenied(error: unknown): boolean {
   return /WEIR_KAFKA_/.test(reasonOf(error)) || /AUTHORIZATION_FAILED$|SASL/.test(typeOf(rootOf(error)))
 }

@@ -103,7 +103,10 @@ function saslOf(config: KafkaConfig): KafkaSecurity['sasl'] {
   return { mechanism, tokenUrl, clientId, clientSecret, scope: config.kafkaOauthScope }
 }
 
-/** How a process reaches Kafka, made once at its start. Warns where somebody on the network could read what proves who we are. */
+/**
+ * How a process reaches Kafka, made once at its start. Warns where somebody on the network could read what proves who
+ * we are.
+ */
 export function kafkaOptionsFrom(config: KafkaConfig, clientId: string, log: KafkaLog): KafkaOptions {
   const { kafkaBrokers: brokers, kafkaTlsCa: ca, kafkaTlsCert: cert, kafkaTlsKey: key } = config
   const sasl = saslOf(config)

@@ -12,7 +12,10 @@ type Tls = NonNullable<KafkaSecurity['tls']>
 /** As kafkajs has it: longer than any request. */
 const keepAliveMs = 60_000
 
-/** For a server that does not answer a handshake at all: less than what kafkajs gives a connection, which says nothing of TLS. */
+/**
+ * For a server that does not answer a handshake at all: less than what kafkajs gives a connection, which says nothing
+ * of TLS.
+ */
 const handshakeMs = 8_000
 
 /** A broker that wants TLS or a password closes at the first word; one that stops later is another matter. */
@@ -21,7 +24,10 @@ const greetingMs = 2_000
 /** The first byte of an alert, by which TLS answers what is no TLS. */
 const tlsAlert = 0x15
 
-/** Connects as `security` says, by its files as they are now. A fault that a variable ends says which one in its message. */
+/**
+ * Connects as `security` says, by its files as they are now. A fault that a variable ends says which one in its
+ * message.
+ */
 export const socketFactory =
   (security: KafkaSecurity | undefined): ISocketFactory =>
   ({ host, port, onConnect }) => {

@@ -40,8 +40,8 @@ const fetchWaitMs = 1_000
 const named = (topic: string, partition: number) => `partition ${partition} of ${topic}`
 
 /**
- * Questions about the partitions of a group's topics, on connections of their own. Connects at the first question, and again after one
- * that failed. All reject with `KAFKA_…` errors.
+ * Questions about the partitions of a group's topics, on connections of their own. Connects at the first question, and
+ * again after one that failed. All reject with `KAFKA_…` errors.
  */
 export class PartitionAdmin {
   readonly #options: KafkaOptions

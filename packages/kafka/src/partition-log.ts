@@ -2,9 +2,9 @@ import { createCluster, type KafkaOptions } from './connect.ts'
 import { edgeOffset, fetchFrom, findLeader } from './wire/raw-cluster.ts'
 
 /*
- * Whoever wants the whole of one partition for himself, and nobody to divide it with, would pay for a consumer group with
- * seconds at each join, with commits, and with groups left behind by processes that were killed. So this asks for the partition
- * below kafkajs's consumer.
+ * A process that reads the whole of one partition, and shares it with no other, would pay for a consumer group with
+ * seconds at each join, with commits, and with groups left behind by processes that were killed. So this asks for the
+ * partition below kafkajs's consumer.
  */
 
 export interface LogRecord {
@@ -22,16 +22,22 @@ export interface LogPart {
   readonly end: bigint
 }
 
-/** Kafka is asked so often when nothing changes: often enough to know that it is there, and below the time a request may take. */
+/**
+ * The longest time between two requests when nothing changes: short enough to know that Kafka is up, and below the time
+ * a request may take.
+ */
 export const maxWaitMs = 5_000
-/** A fetch is decoded in one go: more would hold up requests for longer than some milliseconds. A larger batch comes whole. */
+/**
+ * A fetch is decoded in one go: more would hold up requests for longer than some milliseconds. A larger batch comes
+ * whole.
+ */
 const fetchBytesMax = 1024 * 1024
 
 const partition = 0
 
 /**
- * Opens one topic's partition 0 on a connection of its own, to its leader. Rejects with kafkajs's error when Kafka is away or has no such
- * topic.
+ * Opens one topic's partition 0 on a connection of its own, to its leader. Rejects with kafkajs's error when Kafka is
+ * away or has no such topic.
  */
 export async function openPartitionLog(options: KafkaOptions, topic: string) {
   const cluster = createCluster({ ...options, purpose: 'Read' })
@@ -46,7 +52,10 @@ export async function openPartitionLog(options: KafkaOptions, topic: string) {
         first: await edgeOffset(cluster, topic, partition, 'first'),
         end: await edgeOffset(cluster, topic, partition, 'end'),
       }),
-      /** Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. Rejects when the log does not reach there. */
+      /**
+       * Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. Rejects when the log does not
+       * reach there.
+       */
       async read(from: bigint): Promise<LogPart> {
         const wanted = { topic, partition, offset: from, waitMs: maxWaitMs, bytesMax: fetchBytesMax }
         // Without a record before the end, all that was there is compacted away.

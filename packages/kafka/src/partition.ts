@@ -2,8 +2,8 @@ const multiplier = 0x5bd1e995
 const seed = 0x9747b28c
 
 /**
- * Java's murmur2 as Kafka's own clients hash keys, over the first `length` bytes of the key. Every producer of a topic must agree on it, or a
- * subject's records lose their order.
+ * Java's murmur2 as Kafka's own clients hash keys, over the first `length` bytes of the key. Every producer of a topic
+ * must agree on it, or a subject's records lose their order.
  */
 function murmur2(key: Buffer, length = key.length): number {
   let hash = seed ^ length

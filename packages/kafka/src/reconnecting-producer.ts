@@ -5,7 +5,9 @@ import { kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** Something that sends to Kafka now and then: whether it may is known only then. */
 export interface Deniable {
-  /** Which variable or right kept the last records of a topic from Kafka; undefined once it has taken some. For /readyz. */
+  /**
+   * Which variable or right kept the last records of a topic from Kafka; undefined once it has taken some. For /readyz.
+   */
   readonly denied: { readonly warning: string } | undefined
 }
 
@@ -18,7 +20,7 @@ export interface ReconnectingProducer extends Deniable {
 /** So many failures in a row and the client is thrown away with all it believes about the cluster. */
 const failuresPerClient = 3
 
-/** Connects at the first use, again after failures, and never by itself: whoever sends decides when to try again. */
+/** Connects at the first use, again after failures, and never by itself: the caller decides when to try again. */
 export function createProducer(options: KafkaOptions): ReconnectingProducer {
   let connecting: Promise<Producer> | undefined
   let failures = 0

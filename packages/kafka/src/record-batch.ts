@@ -25,28 +25,34 @@ export interface ConsumedRecord {
 }
 
 /**
- * Records of one partition in order. A handler that returns is done with all of them; one that throws an error of `heartbeat` or `commit`
- * gets them again if the partition is still ours; one that throws `PARTITION_STOPPED` gets no more of this partition until it is assigned
- * anew; any other error ends the consumer.
+ * Records of one partition in order. A handler that returns is done with all of them; one that throws an error of
+ * `heartbeat` or `commit` gets them again if the partition is still ours; one that throws `PARTITION_STOPPED` gets no
+ * more of this partition until it is assigned again; any other error ends the consumer.
  */
 export interface RecordBatch {
   readonly topic: string
   readonly partition: number
   /** Never empty. */
   readonly records: readonly ConsumedRecord[]
-  /** To be called at least every third of the session timeout while the handler works. Rejects with `PARTITION_LOST` or `KAFKA_UNAVAILABLE`. */
+  /**
+   * To be called at least every third of the session timeout while the handler works. Rejects with `PARTITION_LOST` or
+   * `KAFKA_UNAVAILABLE`.
+   */
   heartbeat(): Promise<void>
   /**
-   * Commits for this partition: the next start reads from `nextOffset`, with at most 4,096 bytes of `metadata` kept beside it. Rejects with
-   * `PARTITION_LOST` when the partition is not ours any more, even if Kafka would have taken it; with `KAFKA_UNAVAILABLE` it may or may not
-   * stand. Does not change what is read next here.
+   * Commits for this partition: the next start reads from `nextOffset`, with at most 4,096 bytes of `metadata` kept
+   * beside it. Rejects with `PARTITION_LOST` when the partition is not ours any more, even if Kafka would have taken
+   * it; with `KAFKA_UNAVAILABLE` it may or may not stand. Does not change what is read next here.
    */
   commit(nextOffset: string, metadata?: string): Promise<void>
-  /** The partition was lost, or the assignment renewed: whatever is kept from before is void, and nothing may be written for it. */
+  /**
+   * The partition was lost, or the assignment renewed: whatever is kept from before is void, and nothing may be written
+   * for it.
+   */
   isFenced(): boolean
 }
 
-/** What the decoder in the place of kafkajs's makes; only brokers of before 2017 send anything else. */
+/** The decoder that replaces kafkajs's makes these; only brokers of before 2017 send anything else. */
 function recordsOf(messages: readonly KafkaMessage[]): FetchedRecord[] {
   const records: FetchedRecord[] = []
   for (const message of messages) {
@@ -114,8 +120,8 @@ function deny({ topic, partition }: RecordBatch, reason: string, { assignment, l
 }
 
 /**
- * A lost membership is given back to kafkajs, which re-joins. Kafka being away becomes an error that makes it wait and fetch the
- * same records again. A fault of the handler ends the consumer.
+ * A lost membership is given back to kafkajs, which re-joins. Kafka being away becomes an error that makes it wait and
+ * fetch the same records again. A fault of the handler ends the consumer.
  */
 function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): void {
   const cause = error instanceof WeirError ? error.cause : error

@@ -1,6 +1,9 @@
 import type { Secret } from '@weir/runtime/secret.ts'
 
-/** How Kafka is to be spoken to. Plain data: a thread is started with it. Files and secrets are read again for each connection. */
+/**
+ * How Kafka is to be spoken to. Plain data: a thread is started with it. Files and secrets are read again for each
+ * connection.
+ */
 export interface KafkaSecurity {
   /** Undefined for plain text. Paths of files; empty for none. */
   readonly tls:

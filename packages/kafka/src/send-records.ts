@@ -11,8 +11,8 @@ export interface RecordToSend {
 
 export interface RecordSender {
   /**
-   * Resolves when every in-sync replica has all records. Rejects with `KAFKA_UNAVAILABLE` (some or all may have been stored: sending
-   * again repeats them) or `KAFKA_REFUSED`; never retries by itself.
+   * Resolves when every in-sync replica has all records. Rejects with `KAFKA_UNAVAILABLE` (some or all may have been
+   * stored: sending again repeats them) or `KAFKA_REFUSED`; never retries by itself.
    */
   send(topic: string, records: readonly RecordToSend[]): Promise<void>
   close(): Promise<void>

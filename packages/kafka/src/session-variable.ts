@@ -1,8 +1,8 @@
 import { wholeNumber } from '@weir/runtime/read-config.ts'
 
 /**
- * The group session of every consumer: how soon a partition passes on from a process that died, against how long one may
- * be stuck without losing it. The bounds are the broker's own defaults.
+ * The group session of every consumer: how soon a partition passes on from a process that died, against how long one
+ * may be stuck without losing it. The bounds are the broker's own defaults.
  */
 export const sessionVariable = wholeNumber({
   name: 'WEIR_KAFKA_SESSION_MS',

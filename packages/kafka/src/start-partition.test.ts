@@ -33,7 +33,7 @@ describe('a partition at its start', () => {
     expect(read).toEqual([])
   })
 
-  it('ends the consumer for what no repetition mends', async () => {
+  it('ends the consumer for a fault that no repetition fixes', async () => {
     const { reason } = start(() => Promise.reject(new TypeError('a fault of ours')))
     await expect(reason).rejects.toThrow('a fault of ours')
   })

@@ -57,8 +57,8 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
 }
 
 /**
- * Asks where a partition begins until there is an answer, or the assignment is over, and lets it be read from there. Gives the reason
- * why it is not read, if so. Rejects with what no repetition mends.
+ * Asks where a partition begins until there is an answer, or the assignment is over, and lets it be read from there.
+ * Gives the reason why it is not read, if so. Rejects with a fault that no repetition fixes.
  */
 export async function startPartition(place: Place, options: StartOptions): Promise<string | undefined> {
   const { consumer, isFenced, log } = options

@@ -1,8 +1,8 @@
 import { encodeChange, encodeEntityChange, type PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { deleteEntity, type EntityChange, type EntityKind, type JsonObject, putEntity } from '@weir/policy/entities.ts'
 import { expect, test } from 'vitest'
+import { TransactionAssembler } from './assemble-transactions.ts'
 import { CatchUp } from './catch-up.ts'
-import { ChangeGatherer } from './gather-changes.ts'
 
 const put = (kind: EntityKind, name: string, body: JsonObject) =>
   putEntity({ kind, name, origin: 'file', position: undefined, body })
@@ -13,13 +13,13 @@ const subject = (id: string) => put('subject', id, { plan: 'free' })
 /** The topic of these changes, gathered from its beginning. */
 function catchUpOn(...changes: readonly (readonly EntityChange[])[]) {
   const unreadable: string[] = []
-  const gatherer = new ChangeGatherer((_, reason) => unreadable.push(reason))
+  const assembler = new TransactionAssembler((_, reason) => unreadable.push(reason))
   const catchUp = new CatchUp()
   let offset = -1n
   const add = ({ key, value }: PolicyMessage) => {
     offset += 1n
     const bytes = value === null ? null : Buffer.from(value)
-    const whole = gatherer.add({ offset, key: Buffer.from(key), value: bytes })
+    const whole = assembler.add({ offset, key: Buffer.from(key), value: bytes })
     if (whole !== undefined) catchUp.add(whole)
   }
   for (const [at, entities] of changes.entries()) {
@@ -64,16 +64,19 @@ test('an empty topic is an empty policy without a mark, and one of which nothing
   expect(catchUpOn([plan])).toMatchObject({ kind: 'unusable' })
 })
 
-/** The topic of these batches, each with the number of the batch that its writer knew as the last; `gone` are compacted away. */
+/**
+ * The topic of these batches, each with the number of the batch that its writer knew as the last; `gone` are compacted
+ * away.
+ */
 function raceOf(
   batches: readonly { readonly change: EntityChange; readonly after: number }[],
   gone: readonly number[],
 ) {
-  const gatherer = new ChangeGatherer((_, reason) => expect.fail(reason))
+  const assembler = new TransactionAssembler((_, reason) => expect.fail(reason))
   const catchUp = new CatchUp()
   const audited: string[] = []
   const feed = (offset: number, { key, value }: PolicyMessage) =>
-    gatherer.add({ offset: BigInt(offset), key: Buffer.from(key), value: value === null ? null : Buffer.from(value) })
+    assembler.add({ offset: BigInt(offset), key: Buffer.from(key), value: value === null ? null : Buffer.from(value) })
   for (const [at, { change, after }] of batches.entries()) {
     if (gone.includes(at)) continue
     feed(2 * at, encodeEntityChange(change))

@@ -1,12 +1,18 @@
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import type { Entity, EntityChange, PolicyFault } from '@weir/policy/entities.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
-import { type AuditRecord, entityKey, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
+import {
+  type AuditRecord,
+  entityKey,
+  isOvertaken,
+  type PolicyCheckpoint,
+  type PolicyTransaction,
+} from './assemble-transactions.ts'
 
 export type EntityName = Pick<EntityChange, 'kind' | 'name'>
 
 export interface TriedChange {
-  readonly change: WholeChange
+  readonly change: PolicyTransaction
   /** None for one that was taken over. */
   readonly problems: readonly PolicyFault[]
 }
@@ -16,7 +22,7 @@ export type CaughtUp =
       readonly kind: 'caught-up'
       readonly state: PolicyState
       /** Of the last change; undefined for a topic without any. */
-      readonly mark: Mark | undefined
+      readonly mark: PolicyCheckpoint | undefined
       readonly leftOut: readonly PolicyFault[]
       /** The changes at the end, if they were tried one by one. */
       readonly tried: readonly TriedChange[]
@@ -30,13 +36,13 @@ export type CaughtUp =
 const recentMax = 20
 
 /**
- * The whole topic, gathered before any of it is taken over: what was compacted may refer to what comes much later. Kept as
- * text, because a million subjects with their keys would be gigabytes as objects, if only for seconds.
+ * The whole topic, gathered before any of it is taken over: what was compacted may refer to what comes much later. Kept
+ * as text, because a million subjects with their keys would be gigabytes as objects, if only for seconds.
  */
 export class CatchUp {
   readonly #settled = new Map<string, string>()
-  readonly #recent: WholeChange[] = []
-  #mark: Mark | undefined
+  readonly #recent: PolicyTransaction[] = []
+  #mark: PolicyCheckpoint | undefined
   /** Of all changes, in their order; filled where somebody wants them. */
   readonly audits: AuditRecord[] = []
   readonly #overtaken = new Map<string, EntityName>()
@@ -44,7 +50,7 @@ export class CatchUp {
   isChanged = true
 
   /** Gives whether the change counts. */
-  add(change: WholeChange): boolean {
+  add(change: PolicyTransaction): boolean {
     this.isChanged = true
     const counts = !isOvertaken(change, this.#mark)
     this.#mark = change.mark
@@ -56,7 +62,7 @@ export class CatchUp {
     return counts
   }
 
-  #settle(change: WholeChange): void {
+  #settle(change: PolicyTransaction): void {
     this.#recent.push(change)
     const oldest = this.#recent.length > recentMax ? this.#recent.shift() : undefined
     for (const one of oldest?.changes ?? []) {

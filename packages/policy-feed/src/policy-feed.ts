@@ -3,40 +3,46 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
+import {
+  type AuditRecord,
+  isOvertaken,
+  type PolicyCheckpoint,
+  type PolicyTransaction,
+  TransactionAssembler,
+} from './assemble-transactions.ts'
 import { CatchUp, type EntityName } from './catch-up.ts'
-import { type AuditRecord, ChangeGatherer, isOvertaken, type Mark, type WholeChange } from './gather-changes.ts'
-import { KeptSnapshot } from './kept-snapshot.ts'
-import { RefusedParts } from './refused-parts.ts'
-import { TopicFollower } from './topic-follower.ts'
-import { Waiters } from './waiters.ts'
+import { OffsetWaiters } from './offset-waiters.ts'
+import { RejectedChanges } from './rejected-changes.ts'
+import { SnapshotWriter } from './snapshot-writer.ts'
+import { TopicTailer } from './topic-tailer.ts'
 
+export type { AuditRecord, PolicyCheckpoint } from './assemble-transactions.ts'
 export type { EntityName } from './catch-up.ts'
-export type { AuditRecord, Mark } from './gather-changes.ts'
 
 export interface PolicyFeedOptions extends KafkaOptions {
   /** Path of the copy on disk that a start without Kafka takes; empty for none. Each process has its own. */
   readonly snapshotPath: string
   /**
-   * The policy of the file, for as long as the topic holds none; undefined where there is no file. Asked only when it is
-   * needed: what it throws then fails `firstPolicy`.
+   * The policy of the file, for as long as the topic holds none; undefined where there is no file. Asked only when it
+   * is needed: what it throws then fails `firstPolicy`.
    */
   readonly seed: () => Policy | undefined
   /** Gets every audit record of the topic in its order, but for those of overtaken changes. */
   readonly onAudit?: (record: AuditRecord) => void
-  /** The topic was read anew, and may be another one: all of its audit records are told in one go after this. */
+  /** Called when the topic was read from its beginning, and may be another one: all of its audit records follow. */
   readonly onAuditAnew?: () => void
   /** Given by tests only. */
   readonly topic?: string
   /** How long a start waits for Kafka; given by tests only. */
-  readonly patienceMs?: number
+  readonly startTimeoutMs?: number
 }
 
 /** What has just come into force. */
-export interface PolicyNews {
+export interface PolicyUpdate {
   readonly policy: Policy
   /** `policy` is not the object that it was before. Otherwise only subjects and keys have changed. */
   readonly isReplaced: boolean
-  /** Empty when the whole policy was read anew. */
+  /** Empty when the whole policy was read from the beginning. */
   readonly changes: readonly EntityChange[]
   /** Subjects whose refusals are to be forgotten. */
   readonly resets: readonly string[]
@@ -53,39 +59,43 @@ export interface PolicyFeedStatus {
   readonly refused: string | undefined
 }
 
-/** A start waits so long for Kafka to answer, and then so long for the rest of the topic: a million subjects take seconds. */
-const answerPatienceMs = 5_000
-const readPatienceMs = 60_000
+/**
+ * A start waits so long for Kafka to answer, and then so long for the rest of the topic: a million subjects take
+ * seconds.
+ */
+const answerTimeoutMs = 5_000
+const readTimeoutMs = 60_000
 
 /**
- * A deletion can be read in the topic for a day (delete.retention.ms): whoever heard nothing for longer than this could miss
- * one, and reads everything anew.
+ * A deletion can be read in the topic for a day (delete.retention.ms): a process that heard nothing for longer than
+ * this could miss one, and reads everything from the beginning.
  */
 const resumableMs = 12 * 3_600_000
 
 type Source = PolicyFeedStatus['source']
 
 /**
- * The policy of weir.policy.v1, held in memory and followed for as long as the process lives. Kafka may be away at the start, and may go away
- * and come back at any time.
+ * The policy of weir.policy.v1, held in memory and followed for as long as the process lives. Kafka may be away at the
+ * start, and may go away and come back at any time.
  *
- * Reading from the beginning, everything is gathered and then taken over as a whole (`#catchUp`); after that, and after a snapshot,
- * change by change. Nothing is in force before the end of the topic was reached once, or Kafka was waited for in vain.
+ * Reading from the beginning, everything is gathered and then taken over as a whole (`#catchUp`); after that, and after
+ * a snapshot, change by change. Nothing is in force before the end of the topic was reached once, or Kafka was waited
+ * for in vain.
  */
 export class PolicyFeed {
   readonly #options: PolicyFeedOptions
   readonly #topic: string
-  readonly #gatherer: ChangeGatherer
-  readonly #snapshot: KeptSnapshot
-  readonly #refused: RefusedParts
-  readonly #waiters = new Waiters()
-  readonly #listeners: ((news: PolicyNews) => void)[] = []
+  readonly #assembler: TransactionAssembler
+  readonly #snapshot: SnapshotWriter
+  readonly #rejected: RejectedChanges
+  readonly #waiters = new OffsetWaiters()
+  readonly #listeners: ((news: PolicyUpdate) => void)[] = []
   readonly #first = Promise.withResolvers<Policy>()
-  #follower: TopicFollower | undefined
-  #patience: NodeJS.Timeout | undefined
+  #tailer: TopicTailer | undefined
+  #startTimer: NodeJS.Timeout | undefined
   #catchUp: CatchUp | undefined
   #state: PolicyState | undefined
-  #mark: Mark | undefined
+  #mark: PolicyCheckpoint | undefined
   #policy: Policy | undefined
   #source: Source = 'none'
   #heardMs = 0
@@ -100,9 +110,9 @@ export class PolicyFeed {
     this.#options = options
     this.#topic = options.topic ?? topics.policy
     this.#isAuditTold = options.onAudit === undefined
-    this.#refused = new RefusedParts(options.log)
-    this.#gatherer = new ChangeGatherer((offset, reason) => this.#skip(offset, reason))
-    this.#snapshot = new KeptSnapshot(options.snapshotPath, options.log, () =>
+    this.#rejected = new RejectedChanges(options.log)
+    this.#assembler = new TransactionAssembler((offset, reason) => this.#skip(offset, reason))
+    this.#snapshot = new SnapshotWriter(options.snapshotPath, options.log, () =>
       this.#state === undefined || this.#mark === undefined
         ? undefined
         : { state: this.#state, mark: this.#mark, heardMs: this.#heardMs },
@@ -116,7 +126,10 @@ export class PolicyFeed {
     return this.#policy
   }
 
-  /** What the topic or the snapshot holds, the seed never; undefined while neither was read. Another object once it was read anew. */
+  /**
+   * What the topic or the snapshot holds, the seed never; undefined while neither was read. Another object once the
+   * topic was read from its beginning.
+   */
   get state(): PolicyState | undefined {
     return this.#state
   }
@@ -124,20 +137,20 @@ export class PolicyFeed {
   get status(): PolicyFeedStatus {
     return {
       source: this.#source,
-      waitingFor: this.#follower === undefined ? 'the snapshot to be read' : this.#follower.waitingFor,
+      waitingFor: this.#tailer === undefined ? 'the snapshot to be read' : this.#tailer.waitingFor,
       ageMs: this.#heardMs === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - this.#heardMs),
-      refused: this.#refused.summary,
+      refused: this.#rejected.summary,
     }
   }
 
-  /** Told of everything that comes into force after `firstPolicy`, in order. Listeners do not throw. */
-  onChange(listener: (news: PolicyNews) => void): void {
+  /** Calls `listener` with every update that comes into force after `firstPolicy`, in order. Listeners do not throw. */
+  onChange(listener: (news: PolicyUpdate) => void): void {
     this.#listeners.push(listener)
   }
 
   /**
-   * The topic's policy if Kafka answers within seconds, else the snapshot's, else the seed; otherwise it waits for the topic
-   * as long as it takes. Rejects when the feed is closed, or the seed was needed and is wrong.
+   * The topic's policy if Kafka answers within seconds, else the snapshot's, else the seed; otherwise it waits for the
+   * topic as long as it takes. Rejects when the feed is closed, or the seed was needed and is wrong.
    */
   firstPolicy(): Promise<Policy> {
     return this.#first.promise
@@ -149,44 +162,47 @@ export class PolicyFeed {
   }
 
   /** The last change that is in `state`, or was left out of it: what is planned on this state goes after it. */
-  get mark(): Mark | undefined {
+  get mark(): PolicyCheckpoint | undefined {
     return this.#mark
   }
 
   /** What changes that were left out have written last: the next change writes them again as they are in `state`. */
   get stale(): Iterable<EntityName> {
-    return this.#refused.stale
+    return this.#rejected.stale
   }
 
-  /** Why a change that was reached was left out: others came before it. By its id in the audit; undefined for one in force. */
+  /**
+   * Why a change that was reached was left out: others came before it. By its id in the audit; undefined for one in
+   * force.
+   */
   problemsOf(change: string): readonly PolicyFault[] | undefined {
-    return this.#refused.problemsOf(change)
+    return this.#rejected.problemsOf(change)
   }
 
   /** Writes the snapshot if it is behind. */
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#patience)
+    clearTimeout(this.#startTimer)
     this.#first.reject(new Error('the policy feed was closed'))
     this.#waiters.close()
-    this.#follower?.close()
+    this.#tailer?.close()
     await this.#snapshot.close()
   }
 
   async #start(): Promise<void> {
-    const { patienceMs = answerPatienceMs } = this.#options
+    const { startTimeoutMs = answerTimeoutMs } = this.#options
     await this.#loadSnapshot()
     if (this.#isClosed) return
-    this.#patience = setTimeout(() => this.#goWithout(), patienceMs)
-    this.#follower = new TopicFollower({
+    this.#startTimer = setTimeout(() => this.#goWithout(), startTimeoutMs)
+    this.#tailer = new TopicTailer({
       ...this.#options,
       topic: this.#topic,
-      resumeAt: () => this.#resumeAt(),
+      resumeFrom: () => this.#resumeFrom(),
       onBeginning: () => this.#begin(new CatchUp()),
       onResumed: () => this.#begin(undefined),
       onRecords: (records) => {
         for (const record of records) {
-          const change = this.#gatherer.add(record)
+          const change = this.#assembler.add(record)
           if (change !== undefined) this.#take(change)
         }
       },
@@ -200,28 +216,28 @@ export class PolicyFeed {
   async #loadSnapshot(): Promise<void> {
     const loaded = await this.#snapshot.load()
     if (loaded === undefined) return
-    this.#refused.leftOut(loaded.leftOut)
+    this.#rejected.leftOut(loaded.leftOut)
     this.#state = loaded.state
     this.#mark = loaded.mark
     this.#heardMs = loaded.heardMs
   }
 
-  #resumeAt(): Mark | undefined {
+  #resumeFrom(): PolicyCheckpoint | undefined {
     // A clock that was wrong then, or is now, tells nothing.
     const isFresh = Math.abs(Date.now() - this.#heardMs) < resumableMs
     return isFresh && this.#isAuditTold && this.#catchUp === undefined ? this.#mark : undefined
   }
 
   #begin(catchUp: CatchUp | undefined): void {
-    this.#gatherer.forget()
+    this.#assembler.forget()
     this.#waiters.restart()
     this.#catchUp = catchUp
-    if (this.#policy !== undefined || this.#patience === undefined) return
-    clearTimeout(this.#patience)
-    this.#patience = setTimeout(() => this.#goWithout(), readPatienceMs)
+    if (this.#policy !== undefined || this.#startTimer === undefined) return
+    clearTimeout(this.#startTimer)
+    this.#startTimer = setTimeout(() => this.#goWithout(), readTimeoutMs)
   }
 
-  #take(change: WholeChange): void {
+  #take(change: PolicyTransaction): void {
     if (this.#catchUp !== undefined) {
       const counts = this.#catchUp.add(change)
       if (counts && this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
@@ -229,7 +245,7 @@ export class PolicyFeed {
     }
     if (isOvertaken(change, this.#mark)) {
       this.#options.log.info({ change: change.audit.id }, 'policy change left out: another came first')
-      this.#refused.overtake(change.changes)
+      this.#rejected.overtake(change.changes)
       this.#passed(change.mark, [])
       return
     }
@@ -237,13 +253,13 @@ export class PolicyFeed {
     this.#takeOver(change, this.#state ?? new PolicyState())
   }
 
-  #passed(mark: Mark, taken: readonly EntityChange[]): void {
+  #passed(mark: PolicyCheckpoint, taken: readonly EntityChange[]): void {
     this.#mark = mark
     this.#snapshot.changed(taken)
     this.#waiters.moveTo(mark.offset + 1n)
   }
 
-  #takeOver(change: WholeChange, state: PolicyState): void {
+  #takeOver(change: PolicyTransaction, state: PolicyState): void {
     this.#state = state
     const applied = state.apply(change.changes)
     // Before listeners run: the mark and the state belong together.
@@ -251,7 +267,7 @@ export class PolicyFeed {
     if (applied.kind === 'problems') this.#refuse(change, applied.problems)
     else {
       this.counters.changes += 1
-      this.#refused.mended(change.changes)
+      this.#rejected.fixed(change.changes)
       // Before the first end it is not known yet whether there is more.
       if (this.#policy !== undefined) this.#enforce(applied.policy, 'topic', change)
     }
@@ -274,18 +290,18 @@ export class PolicyFeed {
     this.#options.onAuditAnew?.()
     for (const audit of catchUp.audits) this.#options.onAudit?.(audit)
     if (result.kind === 'unusable') {
-      this.#refused.unusable(this.#topic, result.problems)
+      this.#rejected.unusable(this.#topic, result.problems)
       return
     }
     this.#catchUp = undefined
     this.#isAuditTold = true
     if (result.mark === undefined && this.#policy === undefined) this.#goWithoutTopic()
-    this.#refused.clear()
-    this.#refused.overtake(result.overtaken)
-    this.#refused.leftOut(result.leftOut)
+    this.#rejected.clear()
+    this.#rejected.overtake(result.overtaken)
+    this.#rejected.leftOut(result.leftOut)
     for (const { change, problems } of result.tried) {
       if (problems.length > 0) this.#refuse(change, problems)
-      else this.#refused.mended(change.changes)
+      else this.#rejected.fixed(change.changes)
     }
     this.#state = result.state
     this.#mark = result.mark
@@ -298,13 +314,13 @@ export class PolicyFeed {
     }
   }
 
-  #enforce(policy: Policy, source: Source, change?: Pick<WholeChange, 'changes' | 'resets'>): void {
+  #enforce(policy: Policy, source: Source, change?: Pick<PolicyTransaction, 'changes' | 'resets'>): void {
     const isFirst = this.#policy === undefined
     const isReplaced = policy !== this.#policy
     this.#policy = policy
     this.#source = source
-    clearTimeout(this.#patience)
-    this.#patience = undefined
+    clearTimeout(this.#startTimer)
+    this.#startTimer = undefined
     const { changes = [], resets = [] } = change ?? {}
     if (isFirst) this.#first.resolve(policy)
     else if (isReplaced || change !== undefined) {
@@ -312,9 +328,9 @@ export class PolicyFeed {
     }
   }
 
-  #refuse(change: WholeChange, problems: readonly PolicyFault[]): void {
+  #refuse(change: PolicyTransaction, problems: readonly PolicyFault[]): void {
     this.counters.refusedChanges += 1
-    this.#refused.refuse(change, problems)
+    this.#rejected.refuse(change, problems)
   }
 
   #skip(offset: bigint, reason: string): void {

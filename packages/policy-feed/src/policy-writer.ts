@@ -14,9 +14,9 @@ export interface PolicyWriterOptions extends KafkaOptions {
 
 export interface PolicyWriter {
   /**
-   * Appends one change as one batch, which Kafka stores whole or not at all; the last message is its audit record. Resolves
-   * with that record's offset when every in-sync replica has it. Rejects with `KAFKA_UNAVAILABLE` (it may be stored all the
-   * same; the same messages again do no harm) or `KAFKA_REFUSED`.
+   * Appends one change as one batch, which Kafka stores whole or not at all; the last message is its audit record.
+   * Resolves with that record's offset when every in-sync replica has it. Rejects with `KAFKA_UNAVAILABLE` (it may be
+   * stored all the same; the same messages again do no harm) or `KAFKA_REFUSED`.
    */
   publish(messages: readonly PolicyMessage[]): Promise<bigint>
   close(): Promise<void>

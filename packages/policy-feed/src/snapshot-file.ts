@@ -2,13 +2,13 @@ import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { encodeEntityChange, parsePolicyRecord } from '@weir/contracts/policy.v1.ts'
 import { type Entity, type EntityChange, entityKinds, isJsonObject, putEntity } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { Mark } from './gather-changes.ts'
+import type { PolicyCheckpoint } from './assemble-transactions.ts'
 
 /*
- * First line: `{"v":1,"heardMs":…}`, always of the same length, so that it can be renewed in place. Then a line per entity,
- * its record's key as JSON, a tab and the record's value. The same for entities that changed while these were written: the
- * last line of a name counts, and without a value it is deleted. Last line: how many lines there are, how many of them later
- * ones, and where in the topic that is. A file without its last line is none.
+ * First line: `{"v":1,"heardMs":…}`, always of the same length, so that it can be renewed in place. Then a line per
+ * entity, its record's key as JSON, a tab and the record's value. The same for entities that changed while these were
+ * written: the last line of a name counts, and without a value it is deleted. Last line: how many lines there are, how
+ * many of them later ones, and where in the topic that is. A file without its last line is none.
  */
 
 /** Digits of the time, until the year 2286. */
@@ -19,7 +19,7 @@ const headLine = (heardMs: number) =>
 const chunkCharacters = 64 * 1024
 
 export interface Snapshot {
-  readonly mark: Mark
+  readonly mark: PolicyCheckpoint
   /** When Kafka last said that this is all, in milliseconds since the epoch. */
   readonly heardMs: number
   /** Each is made when it is asked for. */
@@ -111,14 +111,14 @@ function lineOf(change: EntityChange): string {
 
 /** What ends a snapshot. */
 export interface SnapshotEnd {
-  readonly mark: Mark
+  readonly mark: PolicyCheckpoint
   /** What was taken over since the write began. */
   readonly later: readonly EntityChange[]
 }
 
 /**
- * Replaces the snapshot, so that a reader sees the old or the new one whatever happens. Requests go on meanwhile, and changes
- * too: `end` is asked when all else is written, and undefined leaves the old snapshot in its place.
+ * Replaces the snapshot, so that a reader sees the old or the new one whatever happens. Requests go on meanwhile, and
+ * changes too: `end` is asked when all else is written, and undefined leaves the old snapshot in its place.
  */
 export async function writeSnapshot(
   path: string,

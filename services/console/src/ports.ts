@@ -14,7 +14,7 @@ import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { OutcomeQuestion, UsageQuestion } from '@weir/core/usage/question.ts'
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { EntityName, Mark } from '@weir/policy-feed/policy-feed.ts'
+import type { EntityName, PolicyCheckpoint } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -26,7 +26,7 @@ export interface PolicyReplica {
   /**
    * The last change that `state` has or has left out, read at the same moment as `state`; undefined before the first.
    */
-  readonly mark: Mark | undefined
+  readonly mark: PolicyCheckpoint | undefined
   /** What changes that were left out have written last: the topic is to have it again as `state` has it. */
   readonly stale: Iterable<EntityName>
   /** Whether `state` has taken over everything up to the offset before the deadline. */

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDirectory } from '@weir/journal/directory/directory.ts'
-import { PublisherKeeper } from '@weir/journal/publish/publisher-keeper.ts'
 import { PublisherState } from '@weir/journal/publish/publisher-state.ts'
+import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -29,7 +29,7 @@ function start() {
   const state = new PublisherState()
   const { journal, path } = directory
   const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
-  const keeper = new PublisherKeeper({
+  const keeper = new PublisherSupervisor({
     start: { brokers: [task.broker], clientId: 'bench', base, journal, path, topics, ...shared },
     log,
     onPartitions: () => undefined,

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { createDirectory } from '@weir/journal/directory/directory.ts'
 import type { Journal } from '@weir/journal/open-journal.ts'
-import { PublisherKeeper } from '@weir/journal/publish/publisher-keeper.ts'
 import { PublisherState } from '@weir/journal/publish/publisher-state.ts'
+import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -147,7 +147,7 @@ test('while the wall clock is behind what marks have said, records go on and mar
   const state = new PublisherState()
   const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
   const start = { brokers: options.brokers, clientId: options.clientId, base, journal, path, topics, ...shared }
-  const keeper = new PublisherKeeper({ start, log, onPartitions: () => undefined, onCorrections: () => undefined })
+  const keeper = new PublisherSupervisor({ start, log, onPartitions: () => undefined, onCorrections: () => undefined })
   onTestFinished(() => keeper.end())
   for (const n of [1, 2]) {
     writer.log(0).append('a', `{"n":${n}`, true)

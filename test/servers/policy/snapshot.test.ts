@@ -47,7 +47,7 @@ async function leaveSnapshot(subjects = 0) {
 test('without Kafka the snapshot is in force, whatever the file says', async () => {
   const { topic, snapshotPath } = await leaveSnapshot(100)
   const seed = () => requirePolicy(policyOfSize(1), 'test.yaml')
-  const feed = openFeed(away, topic, { snapshotPath, seed, patienceMs: 300 })
+  const feed = openFeed(away, topic, { snapshotPath, seed, startTimeoutMs: 300 })
   const policy = await feed.firstPolicy()
   expect([policy.limits.get('minute')?.size, policy.subjects.size]).toEqual([5, 101])
   expect(feed.status).toMatchObject({ source: 'snapshot', waitingFor: expect.stringContaining('127.0.0.1:1') })
@@ -56,7 +56,7 @@ test('without Kafka the snapshot is in force, whatever the file says', async () 
 
 test('without Kafka and a snapshot the file is in force, of unknown age', async () => {
   const seed = () => requirePolicy(policyOfSize(1), 'test.yaml')
-  const feed = openFeed(away, 'test', { seed, patienceMs: 300 })
+  const feed = openFeed(away, 'test', { seed, startTimeoutMs: 300 })
   expect((await feed.firstPolicy()).limits.get('minute')?.size).toBe(1)
   expect(feed.status).toMatchObject({ source: 'seed', ageMs: Number.POSITIVE_INFINITY })
 })
@@ -114,7 +114,7 @@ test('a snapshot that is torn or foreign is left out', async () => {
   for (const text of broken) {
     await writeFile(snapshotPath, text)
     const seed = () => requirePolicy(policyOfSize(1), 'test.yaml')
-    const feed = openFeed(away, topic, { snapshotPath, seed, patienceMs: 100 })
+    const feed = openFeed(away, topic, { snapshotPath, seed, startTimeoutMs: 100 })
     expect((await feed.firstPolicy()).limits.get('minute')?.size).toBe(1)
   }
 })
@@ -135,7 +135,7 @@ test('a snapshot written while changes come is exact at its end', async () => {
   })
   await until(() => sizeInForce(feed) === size)
   await feed.close()
-  const again = openFeed(away, topic, { snapshotPath, patienceMs: 100 })
+  const again = openFeed(away, topic, { snapshotPath, startTimeoutMs: 100 })
   await again.firstPolicy()
   expect(sizeInForce(again)).toBe(size)
   const anchors = (one: PolicyFeed) => [...(one.policy?.subjects.values() ?? [])].map(({ id, anchor }) => [id, anchor])

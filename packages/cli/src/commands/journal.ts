@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
-import { drainDead } from '@weir/journal/drain-dead.ts'
+import { drainOrphans } from '@weir/journal/drain-orphans.ts'
 import { inspectJournals, type JournalReport } from '@weir/journal/inspect.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findKafka } from '../open-servers.ts'
@@ -81,7 +81,7 @@ export async function drainJournals(
   context: CommandContext,
 ): Promise<boolean> {
   const base = findBase(options, context)
-  const { left, sent, why } = await drainDead({
+  const { left, sent, why } = await drainOrphans({
     ...findKafka(context, options.data),
     base,
     clientId: 'weir-journal',

@@ -5,8 +5,8 @@ import { expect, test, vi } from 'vitest'
 import { savedPartitions } from '../format/topics-copy.ts'
 import { readDead, TemporaryBase, testOptions, testTopics } from '../testing/temporary-journal.ts'
 import { openWriter } from '../write/open-writer.ts'
-import { adoptDead, adoptedIn, createDirectory, journalsIn, removeDirectory } from './directory.ts'
-import { isHeld } from './held-socket.ts'
+import { adoptedIn, adoptOrphans, createDirectory, journalsIn, removeDirectory } from './directory.ts'
+import { isLocked } from './socket-lock.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -26,9 +26,9 @@ test('a directory is held from its making to its release, also deep down in the 
   for (const path of [base.path, join(base.path, 'x'.repeat(90), 'y'.repeat(90))]) {
     mkdirSync(path, { recursive: true })
     const directory = await createDirectory(path, testTopics)
-    expect(await isHeld(directory.path)).toBe(true)
+    expect(await isLocked(directory.path)).toBe(true)
     await directory.release()
-    expect(await isHeld(directory.path)).toBe(false)
+    expect(await isLocked(directory.path)).toBe(false)
   }
 })
 
@@ -36,7 +36,7 @@ test('of many who find the same dead directories each is taken by one', async ()
   await using base = new TemporaryBase()
   const dead = await Promise.all(Array.from({ length: 6 }, () => leaveDead(base.path)))
   const adopters = await Promise.all([base.open(), base.open(), base.open(), base.open()])
-  const taken = await Promise.all(adopters.map(({ directory }) => adoptDead(base.path, directory)))
+  const taken = await Promise.all(adopters.map(({ directory }) => adoptOrphans(base.path, directory)))
   expect(
     taken
       .flat()
@@ -51,7 +51,7 @@ test('what is taken over gives back the space that was taken ahead', async () =>
   await using base = new TemporaryBase()
   await leaveDead(base.path)
   const { directory } = await base.open()
-  const [path = ''] = await adoptDead(base.path, directory)
+  const [path = ''] = await adoptOrphans(base.path, directory)
   expect(readdirSync(path)).not.toContain('spare')
   expect(statSync(join(path, '00000001.seg')).size).toBeLessThan(1_000)
   expect(readDead(path)).toHaveLength(1)
@@ -61,7 +61,7 @@ test('a directory that still holds adopted ones is not removed', async () => {
   await using base = new TemporaryBase()
   await leaveDead(base.path)
   const { directory } = await base.open()
-  const [path = ''] = await adoptDead(base.path, directory)
+  const [path = ''] = await adoptOrphans(base.path, directory)
   expect(() => removeDirectory(directory.path)).toThrow(/ENOTEMPTY/)
   removeDirectory(path)
   expect(adoptedIn(directory.path)).toEqual([])
@@ -71,10 +71,10 @@ test('a socket that somebody removed is put back, and nobody takes the directory
   await using base = new TemporaryBase()
   const { directory } = await base.open()
   unlinkSync(join(directory.path, 'live.sock'))
-  expect(await isHeld(directory.path)).toBe(true)
+  expect(await isLocked(directory.path)).toBe(true)
   const isBack = () => existsSync(join(directory.path, 'live.sock'))
   expect(await waitUntil(isBack, { deadlineMs: 20_000 })).toBe(true)
-  expect(await isHeld(directory.path)).toBe(true)
+  expect(await isLocked(directory.path)).toBe(true)
 })
 
 test('a directory without a socket that nobody has written for long is dead, whichever way a clock was set', async () => {
@@ -84,7 +84,7 @@ test('a directory without a socket that nobody has written for long is dead, whi
     mkdirSync(path)
     const seconds = Date.now() / 1_000 + hours * 3_600
     utimesSync(path, seconds, seconds)
-    expect(await isHeld(path)).toBe(false)
+    expect(await isLocked(path)).toBe(false)
   }
 })
 
@@ -94,7 +94,7 @@ test('what a process left that died while it started is cleared away later, and 
   const seconds = Date.now() / 1_000 - 3_600
   utimesSync(join(base.path, 'old.starting'), seconds, seconds)
   const { directory } = await base.open()
-  await adoptDead(base.path, directory)
+  await adoptOrphans(base.path, directory)
   expect(readdirSync(base.path).toSorted()).toEqual([directory.journal, 'new.starting', 'topics.json'].toSorted())
 })
 

@@ -7,19 +7,19 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { gapName } from '../format/gap-page.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
 import { type JournalTopic, writeTopics } from '../format/topics-copy.ts'
-import { trimDead } from '../read/trim-dead.ts'
-import { hasSocket, holdSocket, isHeld } from './held-socket.ts'
+import { trimOrphan } from '../read/trim-orphan.ts'
+import { hasSocket, isLocked, lockWithSocket } from './socket-lock.ts'
 
 /** A journal's directory that this process holds: its socket listens until `release`. */
-export interface HeldDirectory {
+export interface DirectoryLock {
   /** A UUID; `journal` in every record. */
   readonly journal: string
   readonly path: string
   /**
-   * Whether it still stands where it was made; a socket that somebody removed is put back. False means that another process took it
-   * for dead: what is written from now on may never be read.
+   * Whether it still stands where it was made; a socket that somebody removed is put back. False means that another
+   * process took it for dead: what is written from now on may never be read.
    */
-  isOurs(): Promise<boolean>
+  isStillOwner(): Promise<boolean>
   /** Stops listening: from now on any process may adopt it. What is in it stays. */
   release(): Promise<void>
 }
@@ -54,14 +54,14 @@ function syncDirectory(path: string): void {
 }
 
 /**
- * Makes and holds a directory of a new journal under `base`. Others see it from the moment that it is held; a death before leaves
- * an empty `.starting` directory, which a later process clears away.
+ * Makes and holds a directory of a new journal under `base`. Others see it from the moment that it is held; a death
+ * before leaves an empty `.starting` directory, which a later process clears away.
  */
 export async function createDirectory(
   base: string,
   topics: readonly JournalTopic[],
   crash: CrashPoint = noCrash,
-): Promise<HeldDirectory> {
+): Promise<DirectoryLock> {
   const journal = randomUUID()
   const path = join(base, journal)
   const starting = `${path}${unheldEnding}`
@@ -70,7 +70,7 @@ export async function createDirectory(
     crash('journal_made')
     writeTopics(starting, topics)
     writeTopics(base, topics)
-    let stop = await holdSocket(starting)
+    let stop = await lockWithSocket(starting)
     crash('journal_listening')
     await rename(starting, path)
     crash('journal_shown')
@@ -79,12 +79,12 @@ export async function createDirectory(
     return {
       journal,
       path,
-      async isOurs() {
+      async isStillOwner() {
         const found = await stat(path).catch(() => undefined)
         if (found?.ino !== ino) return false
         if (hasSocket(path)) return true
         const before = stop
-        stop = await holdSocket(path)
+        stop = await lockWithSocket(path)
         await before()
         return true
       },
@@ -109,7 +109,7 @@ async function clearStarts(base: string): Promise<void> {
   for (const name of readdirSync(base).filter((one) => one.endsWith(unheldEnding))) {
     const path = join(base, name)
     const age = Math.abs(Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()))
-    if (age > startingMsMax && !(await isHeld(path))) await rm(path, { recursive: true, force: true })
+    if (age > startingMsMax && !(await isLocked(path))) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -125,24 +125,24 @@ async function moved(from: string, to: string): Promise<boolean> {
 }
 
 /**
- * Takes every dead directory under `base` over into `into`, each by one rename, which one of several adopters wins; also what they had
- * adopted themselves. A process killed between two renames leaves them nested, for whoever adopts it in turn. Says the paths of
- * those new to it.
+ * Takes every dead directory under `base` over into `into`, each by one rename, which one of several adopters wins;
+ * also what they had adopted themselves. A process killed between two renames leaves them nested, for the process that
+ * adopts it next. Returns the paths of those new to it.
  */
-export async function adoptDead(
+export async function adoptOrphans(
   base: string,
-  into: Pick<HeldDirectory, 'journal' | 'path'>,
+  into: Pick<DirectoryLock, 'journal' | 'path'>,
   crash: CrashPoint = noCrash,
 ): Promise<string[]> {
   await clearStarts(base)
   const taken: string[] = []
   for (const journal of journalsIn(base)) {
     const from = join(base, journal)
-    if (journal === into.journal || (await isHeld(from))) continue
+    if (journal === into.journal || (await isLocked(from))) continue
     const to = join(into.path, adoptedName, journal)
     if (!(await moved(from, to))) continue
     crash('journal_adopted')
-    trimDead(to)
+    trimOrphan(to)
     taken.push(to)
   }
   // What comes out of one may hold others in turn, as deep as processes died one after the other.
@@ -152,7 +152,7 @@ export async function adoptDead(
       const to = join(into.path, adoptedName, basename(inner))
       if (!(await moved(inner, to))) continue
       crash('journal_unnested')
-      trimDead(to)
+      trimOrphan(to)
       taken.push(to)
       outers.push(to)
     }
@@ -161,8 +161,8 @@ export async function adoptDead(
 }
 
 /**
- * Removes a directory of which Kafka has everything; throws while it holds adopted ones. What says how far Kafka is goes after the
- * segments, so that a death in between leaves nothing that would be sent again.
+ * Removes a directory of which Kafka has everything; throws while it holds adopted ones. What says how far Kafka is
+ * goes after the segments, so that a death in between leaves nothing that would be sent again.
  */
 export function removeDirectory(path: string, crash: CrashPoint = noCrash): void {
   const nested = join(path, adoptedName)

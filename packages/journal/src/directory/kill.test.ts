@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test, vi } from 'vitest'
 import { readDead, TemporaryBase } from '../testing/temporary-journal.ts'
-import { adoptDead, adoptedIn, journalsIn, removeDirectory } from './directory.ts'
-import { isHeld } from './held-socket.ts'
+import { adoptedIn, adoptOrphans, journalsIn, removeDirectory } from './directory.ts'
+import { isLocked } from './socket-lock.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -58,7 +58,9 @@ class JournalProcess {
   }
 }
 
-/** What a dead journal holds, with numbers without holes in every partition: records in all, and how much sums counted. */
+/**
+ * What a dead journal holds, with numbers without holes in every partition: records in all, and how much sums counted.
+ */
 function holdings(path: string): { readonly records: Set<number>; readonly added: number } {
   const next = new Map<number, number>()
   const records = new Set<number>()
@@ -100,12 +102,12 @@ for (const step of [
   'journal_listening',
   'journal_made',
 ]) {
-  test(`killed at ${step}, what was answered is there and whoever comes next goes on`, async () => {
+  test(`killed at ${step}, what was answered is there and the next process goes on`, async () => {
     await using base = new TemporaryBase()
     const one = new JournalProcess(base.path, 2_000, `ingress.${step}`)
     expect(await one.ended()).toBe('SIGKILL')
     const { directory } = await base.open()
-    const adopted = await adoptDead(base.path, directory)
+    const adopted = await adoptOrphans(base.path, directory)
     const { records, added } = adopted[0] === undefined ? { records: new Set(), added: 0 } : holdings(adopted[0])
     for (let n = 0; n < one.written.records; n += 1) expect(records.has(n)).toBe(true)
     expect(added).toBeGreaterThanOrEqual(one.written.added)
@@ -123,10 +125,10 @@ test('a process that is stopped is alive: nobody takes its directory, and it goe
     one.signal('SIGSTOP')
     const path = join(base.path, one.journal)
     // More questions than its queue holds, and nobody takes them.
-    const answers = await Promise.all(Array.from({ length: 700 }, () => isHeld(path)))
+    const answers = await Promise.all(Array.from({ length: 700 }, () => isLocked(path)))
     expect(answers.every((isAlive) => isAlive)).toBe(true)
     const { directory } = await base.open()
-    expect(await adoptDead(base.path, directory)).toEqual([])
+    expect(await adoptOrphans(base.path, directory)).toEqual([])
     one.signal('SIGCONT')
     await one.untilSaid('done')
   } finally {
@@ -147,7 +149,7 @@ test('journals of a process that dies while it takes them over, again and again,
     } else expect(await one.ended()).toBe('SIGKILL')
   }
   const { directory } = await base.open()
-  await adoptDead(base.path, directory)
+  await adoptOrphans(base.path, directory)
   const names = adoptedIn(directory.path).map((path) => path.slice(-36))
   expect(names).toHaveLength(5)
   expect(names).toContain(journals[0])

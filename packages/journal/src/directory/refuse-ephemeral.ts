@@ -1,14 +1,20 @@
 import { mkdirSync, statfsSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 
-/** File systems, by their magic numbers, that are gone with the machine or the container; what a process wrote there was not kept. */
+/**
+ * File systems, by their magic numbers, that are gone with the machine or the container; what a process wrote there was
+ * not kept.
+ */
 const ephemeral: ReadonlyMap<number, string> = new Map([
   [0x01021994, 'tmpfs'],
   [0x858458f6, 'ramfs'],
   [0x794c7630, 'overlay'],
 ])
 
-/** Refuses a base directory whose disk does not outlive what happens to processes, unless it `isAllowed`; makes it if it is missing. */
+/**
+ * Refuses a base directory whose disk does not outlive what happens to processes, unless it `isAllowed`; makes it if it
+ * is missing.
+ */
 export function refuseEphemeral(
   base: string,
   isAllowed: boolean,

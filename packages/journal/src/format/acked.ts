@@ -5,12 +5,12 @@ import { replaceFile } from './replace-file.ts'
 const fileName = 'acked'
 
 /** What Kafka is known to have. It may have more: what it is sent twice, metering drops by its number. */
-export interface Acked {
+export interface AckedSequences {
   /** Per topic, by its place in the list, and partition: the number that follows the last one acknowledged. */
   readonly next: readonly (readonly number[])[]
   /**
-   * The same of the last one that a frame gives a number to, of those read by then. It differs in a dead directory, where sums left
-   * open are numbered by whoever sends them, alike each time.
+   * The same of the last one that a frame gives a number to, of those read by then. It differs in a dead directory,
+   * where sums left open are numbered by the process that sends them, alike each time.
    */
   readonly numbered: readonly (readonly number[])[]
   /** The last generation of the gap page that has become a record. */
@@ -23,7 +23,7 @@ const isCounts = (value: unknown): value is number[] => Array.isArray(value) && 
 const isTable = (value: unknown): value is number[][] => Array.isArray(value) && value.every(isCounts)
 
 /** None are known when the file is missing or damaged; then all that is in the directory is sent. */
-export function readAcked(directory: string): Acked {
+export function readAcked(directory: string): AckedSequences {
   try {
     const whole: unknown = JSON.parse(readFileSync(join(directory, fileName), 'utf8'))
     const { next, numbered, gapGeneration }: Partial<Record<string, unknown>> =
@@ -36,7 +36,7 @@ export function readAcked(directory: string): Acked {
 }
 
 /** Before segments are deleted: without them it is the only memory of the numbers given. */
-export function writeAcked(directory: string, { next, numbered, gapGeneration }: Acked): void {
+export function writeAcked(directory: string, { next, numbered, gapGeneration }: AckedSequences): void {
   const text = JSON.stringify({ next: next.map(withoutHoles), numbered: numbered.map(withoutHoles), gapGeneration })
   replaceFile(join(directory, fileName), text)
 }

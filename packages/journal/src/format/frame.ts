@@ -1,15 +1,15 @@
 import { crc32c } from '@node-rs/crc32'
 
 /**
- * What stands in a journal. A sum is opened, added to once a turn, and closed: from its close on it is a record with all that was
- * added as its count. A dropped sum counted nothing.
+ * What stands in a journal. A sum is opened, added to once a turn, and closed: from its close on it is a record with
+ * all that was added as its count. A dropped sum counted nothing.
  */
 export const frameKinds = { record: 1, sumOpen: 2, sumAdd: 3, sumClose: 4, sumDrop: 5, gap: 6 } as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 
 /**
- * Little-endian: u32 length of what follows the checksum, u32 CRC32C of it, u8 kind, u8 topic, u16 partition, u64 number, f64 time of
- * the turn, u32 epoch, u16 length of the key; then key and value.
+ * Little-endian: u32 length of what follows the checksum, u32 CRC32C of it, u8 kind, u8 topic, u16 partition, u64
+ * number, f64 time of the turn, u32 epoch, u16 length of the key; then key and value.
  */
 export interface Frame {
   readonly kind: FrameKind
@@ -18,7 +18,10 @@ export interface Frame {
   /** Of a record, its number in its partition; of a sum's frames but the close, the number of the sum. */
   readonly seq: number
   readonly appendedMs: number
-  /** Raised whenever the writer takes back what a failing disk may have kept: a lower one after a higher one is such a remainder. */
+  /**
+   * Raised whenever the writer takes back what a failing disk may have kept: a lower one after a higher one is such a
+   * remainder.
+   */
   readonly epoch: number
   readonly key: Buffer
   readonly value: Buffer
@@ -56,8 +59,8 @@ export class FrameBuffer {
   }
 
   /**
-   * The caller has made sure of the room. `textBytes` are those of key and value together; where that is their length they are plain
-   * ASCII, as nearly all are, and a third of the time of UTF-8 is enough.
+   * The caller has made sure of the room. `textBytes` are those of key and value together; where that is their length
+   * they are plain ASCII, as nearly all are, and a third of the time of UTF-8 is enough.
    */
   put(
     head: FrameHead,

@@ -50,7 +50,10 @@ export function readGap(directory: string): Gap {
   }
 }
 
-/** The gap's record, open for journal and number. The detail is the same whoever writes it, so that a repeat is the same record. */
+/**
+ * The gap's record, open for journal and number. Every process writes the same detail, so that a repeat is the same
+ * record.
+ */
 export function gapOpenLine({ count, fromMs, toMs }: Gap): string {
   return encodeGapOpen({
     cause: 'journal_full',
@@ -105,7 +108,9 @@ export class GapPage {
     this.#isWritten = false
   }
 
-  /** Writes what was counted; throws what the disk says. Not while `writeLater` is at it: the older one might come last. */
+  /**
+   * Writes what was counted; throws what the disk says. Not while `writeLater` is at it: the older one might come last.
+   */
   write(): void {
     if (this.#isWritten || this.#writing !== undefined) return
     this.#version += 1

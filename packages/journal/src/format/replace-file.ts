@@ -1,6 +1,8 @@
 import { closeSync, fdatasyncSync, openSync, renameSync, writeFileSync } from 'node:fs'
 
-/** Puts a small file in place of another: whoever reads it meets the old text or the new one, also after a kill between any two steps. */
+/**
+ * Replaces a small file atomically: a reader sees the old text or the new one, also after a kill between any two steps.
+ */
 export function replaceFile(path: string, text: string, sync = false): void {
   const next = `${path}.new`
   const fd = openSync(next, 'w', 0o600)

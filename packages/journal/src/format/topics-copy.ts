@@ -19,7 +19,10 @@ const isTopic = (value: unknown): value is JournalTopic => {
   )
 }
 
-/** Writes down beside the frames, or beside all journals, what a topic's place in the list means and over how many partitions it is spread. */
+/**
+ * Writes down beside the frames, or beside all journals, what a topic's place in the list means and over how many
+ * partitions it is spread.
+ */
 export function writeTopics(directory: string, topics: readonly JournalTopic[]): void {
   replaceFile(
     join(directory, fileName),

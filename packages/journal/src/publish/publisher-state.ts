@@ -2,8 +2,8 @@ const fields = ['sent', 'failedAttempts', 'quarantined', 'adopted', 'oldestMs', 
 type Field = (typeof fields)[number]
 
 /**
- * What the publisher's thread tells the main thread, in shared memory: reading it costs nothing, and it outlives the thread. Counts are
- * since the process started, of all threads that it had.
+ * What the publisher's thread tells the main thread, in shared memory: reading it costs nothing, and it outlives the
+ * thread. Counts are since the process started, of all threads that it had.
  */
 export class PublisherState {
   readonly shared: SharedArrayBuffer

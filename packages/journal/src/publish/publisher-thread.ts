@@ -2,33 +2,34 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { createCrashPoint } from '@weir/runtime/crash-point.ts'
-import { JournalState } from '../format/journal-state.ts'
-import { Adopted } from './adopted.ts'
-import { Outbox } from './outbox.ts'
+import { SharedJournalPosition } from '../format/journal-position.ts'
+import { JournalSender } from './journal-sender.ts'
+import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
 import { PublisherState } from './publisher-state.ts'
 import type { Sink } from './sink.ts'
 
 /*
- * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it dies the main thread
- * starts another one, which begins where the files say.
+ * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it
+ * dies the main thread starts another one, which begins where the files say.
  *
  * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there:
  *  1. `send`: a batch is about to be sent. Nothing has happened.
- *  2. `answer`: Kafka has answered, and nobody knows. The batch is sent again by whoever reads the directory next.
+ *  2. `answer`: Kafka has answered, and no process knows. The next reader of the directory sends the batch again.
  *  3. `quarantine`: a refused record is in its file, its gap record not yet sent. The same file is written again.
  *  4. `save`: what Kafka has is written down and segments are deleted; before it, they would only be sent again.
- *  5. `adopted_sent`: all of a dead process's journal is in Kafka, with its end marks, and the directory is still there: end marks again.
+ *  5. `adopted_sent`: all of an orphaned journal is in Kafka, with its end watermarks, and the directory is still there:
+ *     end watermarks again.
  */
 
 const start: PublisherStart = workerData
 
 /** Read ahead and kept until it is acknowledged: two batches for each of a dozen partitions. */
-const windowBytes = 24 * 1024 * 1024
+const inFlightBytesMax = 24 * 1024 * 1024
 
-/** Marks are written, and what Kafka has is written down, so often. */
-const markEveryMs = 1_000
+/** How often watermarks and the acknowledged position are written. */
+const watermarkEveryMs = 1_000
 
 const post = (message: FromPublisher) => parentPort?.postMessage(message)
 
@@ -39,18 +40,18 @@ const logAs =
 const log: KafkaLog = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
 
 const crash = createCrashPoint('ingress', start.crashAt)
-const journalState = new JournalState(start.journalState)
+const journalState = new SharedJournalPosition(start.journalState)
 const state = new PublisherState(start.publisherState)
-// kafkajs tells of every attempt to connect; what matters is said here.
+// kafkajs logs every attempt to connect; the publisher logs those that matter.
 const sink: Sink = openBatchProducer({ ...start, log: { ...log, info: log.debug } })
-const own = new Outbox({ path: start.path, state: journalState, windowBytes, log, crash })
+const own = new JournalSender({ path: start.path, state: journalState, inFlightBytesMax, log, crash })
 
 let isDraining = false
 let isDrained = false
-let nextMarkMs = Number.NEGATIVE_INFINITY
+let nextWatermarkMs = Number.NEGATIVE_INFINITY
 const counts = start.topics.map(({ partitions }) => partitions)
 
-/** Tells of topics that have more partitions than they had, or have been made anew with fewer. */
+/** Reports topics that have more partitions than they had, or were deleted and created with fewer. */
 function comparePartitions(): void {
   for (const [topic, { name }] of start.topics.entries()) {
     const found = sink.topic(name)?.partitions
@@ -64,7 +65,7 @@ function comparePartitions(): void {
 }
 
 function everySecond(nowMs: number): void {
-  nextMarkMs = nowMs + markEveryMs
+  nextWatermarkMs = nowMs + watermarkEveryMs
   own.save()
   adopted.save()
   crash('save')
@@ -74,7 +75,7 @@ function everySecond(nowMs: number): void {
 function finish(): void {
   if (isDrained || !own.isEmpty) return
   if (!own.isEnding) {
-    own.queueMarks(Date.now(), true)
+    own.queueWatermarks(Date.now(), true)
     return
   }
   own.save()
@@ -90,11 +91,12 @@ function onTick(nowMs: number): boolean {
   state.set('oldestMs', Math.round(own.oldestMs ?? 0))
   adopted.tick(nowMs)
   state.set('adopted', adopted.count)
-  if (nowMs >= nextMarkMs) {
+  if (nowMs >= nextWatermarkMs) {
     everySecond(nowMs)
-    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a time to come.
+    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a
+    // time to come.
     const isPast = watermarkMs > 0 && watermarkMs <= Date.now()
-    if (isAllRead && !isDraining && isPast) own.queueMarks(watermarkMs, false)
+    if (isAllRead && !isDraining && isPast) own.queueWatermarks(watermarkMs, false)
   }
   if (isDraining && isAllRead) finish()
   return isDraining
@@ -102,7 +104,7 @@ function onTick(nowMs: number): boolean {
 
 const onTrouble = (reason: string) => post({ kind: 'trouble', reason })
 const publisher = new Publisher({ sink, log, state, base: start.base, crash, onTick, onTrouble })
-const adopted = new Adopted({
+const adopted = new OrphanJournals({
   ...{ base: start.base, into: start, publisher, log, crash },
   onCorrections: (corrections) => post({ kind: 'corrections', corrections }),
 })

@@ -6,8 +6,8 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
-import { Adopted } from './adopted.ts'
-import { Outbox } from './outbox.ts'
+import { JournalSender } from './journal-sender.ts'
+import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
 import { PublisherState } from './publisher-state.ts'
 import type { Sink, SinkBatch, SinkResult } from './sink.ts'
@@ -48,19 +48,19 @@ class Broker implements Sink {
 /** A publisher of the journal of a living process. */
 async function publish(base: TemporaryBase, broker: Broker) {
   const { writer, directory } = await base.open()
-  const outbox = new Outbox({
+  const sender = new JournalSender({
     path: directory.path,
     state: writer.state,
-    windowBytes: 1e6,
+    inFlightBytesMax: 1e6,
     log: silent,
     crash: noCrash,
   })
   const state = new PublisherState()
-  const onTick = (nowMs: number) => !outbox.fill(nowMs)
+  const onTick = (nowMs: number) => !sender.fill(nowMs)
   const publisher = new Publisher({ sink: broker, log: silent, state, base: base.path, onTick })
-  publisher.add(outbox)
+  publisher.add(sender)
   onTestFinished(() => publisher.end())
-  return { outbox, state, log: writer.log(0) }
+  return { sender, state, log: writer.log(0) }
 }
 
 test('a refused record that the disk does not take either is kept and tried again, and holds up no other partition', async () => {
@@ -69,14 +69,14 @@ test('a refused record that the disk does not take either is kept and tried agai
   writeFileSync(inTheWay, '')
   const broker = new Broker()
   broker.outcome = ({ records }) => (records.some(({ value }) => value.includes('"bad"')) ? 'rejected' : 'stored')
-  const { outbox, state, log } = await publish(base, broker)
+  const { sender, state, log } = await publish(base, broker)
   log.append('a', '{"x":"bad"', true)
   await until(() => state.get('failedAttempts') >= 2)
   for (let n = 0; n < 20; n += 1) log.append(`k${n}`, `{"n":${n}`, true)
   await until(() => broker.values.length > 5)
-  expect(outbox.isEmpty).toBe(false)
+  expect(sender.isEmpty).toBe(false)
   rmSync(inTheWay)
-  await until(() => outbox.isEmpty)
+  await until(() => sender.isEmpty)
   expect(state.get('quarantined')).toBe(1)
   expect(broker.values.filter((value) => value.includes('"gap":"refused"'))).toHaveLength(1)
 })
@@ -85,7 +85,7 @@ test('a wall clock that is set back by an hour keeps no partition from being tri
   await using base = new TemporaryBase()
   const broker = new Broker()
   broker.outcome = () => 'failed'
-  const { outbox, state, log } = await publish(base, broker)
+  const { sender, state, log } = await publish(base, broker)
   log.append('a', '{"n":1', true)
   await until(() => state.get('failedAttempts') >= 2)
   const wallMs = Date.now.bind(Date)
@@ -95,7 +95,7 @@ test('a wall clock that is set back by an hour keeps no partition from being tri
   const attempts = state.get('failedAttempts')
   await until(() => state.get('failedAttempts') > attempts + 1 && broker.learnt > learnt + 1)
   broker.outcome = () => 'stored'
-  await until(() => outbox.isEmpty)
+  await until(() => sender.isEmpty)
   expect(broker.values).toHaveLength(1)
 })
 
@@ -113,7 +113,13 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     return true
   }
   const publisher = new Publisher({ ...rest, sink: broker, state: new PublisherState(), onTick })
-  const adopted = new Adopted({ ...rest, into: directory, publisher, crash: noCrash, onCorrections: () => undefined })
+  const adopted = new OrphanJournals({
+    ...rest,
+    into: directory,
+    publisher,
+    crash: noCrash,
+    onCorrections: () => undefined,
+  })
   onTestFinished(() => publisher.end())
   const beforeMs = Date.now()
   publisher.wake(0)

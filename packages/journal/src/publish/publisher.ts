@@ -2,13 +2,16 @@ import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import type { Outbox } from './outbox.ts'
-import type { PublishLane } from './publish-lane.ts'
+import type { JournalSender } from './journal-sender.ts'
+import type { PartitionQueue } from './partition-queue.ts'
 import type { PublisherState } from './publisher-state.ts'
-import { replaceRefused } from './replace-refused.ts'
+import { quarantineRejected } from './quarantine-rejected.ts'
 import type { Sink, SinkResult } from './sink.ts'
 
-/** Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much as many records. */
+/**
+ * Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much
+ * as many records.
+ */
 const lingerMs = 50
 
 /** Looks less often while there is nothing: the first record after a pause waits so long at most. */
@@ -23,16 +26,16 @@ const metadataMaxAgeMs = 30_000
 /** After a fault of a partition leaders are asked for at most this often. */
 const metadataMinAgeMs = 500
 
-/** A fault that lasts is told so often. */
+/** How often a fault that lasts is logged. */
 const logEveryMs = 30_000
 
 /** A new leader is named meanwhile, in less than a second. */
 const failuresToSay = 3
 
 interface Sending {
-  readonly outbox: Outbox
+  readonly sender: JournalSender
   readonly nodeId: number
-  readonly lanes: readonly PublishLane[]
+  readonly queues: readonly PartitionQueue[]
 }
 
 interface PublisherOptions {
@@ -42,20 +45,24 @@ interface PublisherOptions {
   /** Where all journals are. */
   readonly base: string
   readonly crash?: CrashPoint
-  /** At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should not wait. */
+  /**
+   * At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should
+   * not wait.
+   */
   readonly onTick: (nowMs: number) => boolean
   /** Why Kafka takes nothing, or not all; empty once it does. */
   readonly onTrouble?: (reason: string) => void
 }
 
 /**
- * Brings outboxes to Kafka: each partition of each journal in order, one request of it at a time. What is not acknowledged is sent
- * again from the first such record on, whether Kafka has it or not; readers of the topic drop what they see twice, by its number. It goes
- * by a clock that nobody sets back (`performance.now()`): deadlines of the wall clock would hold everything up for as long as it was set back.
+ * Brings senders to Kafka: each partition of each journal in order, one request of it at a time. What is not
+ * acknowledged is sent again from the first such record on, whether Kafka has it or not; readers of the topic drop what
+ * they see twice, by its number. It goes by a clock that nobody sets back (`performance.now()`): deadlines of the wall
+ * clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
   readonly #options: Required<PublisherOptions>
-  readonly #outboxes = new Set<Outbox>()
+  readonly #senders = new Set<JournalSender>()
   readonly #complaints = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
   #pauseMs = lingerMs
@@ -71,13 +78,13 @@ export class Publisher {
     this.#options = { crash: noCrash, onTrouble: () => undefined, ...options }
   }
 
-  add(outbox: Outbox): void {
-    this.#outboxes.add(outbox)
+  add(sender: JournalSender): void {
+    this.#senders.add(sender)
     this.wake(0)
   }
 
-  remove(outbox: Outbox): void {
-    this.#outboxes.delete(outbox)
+  remove(sender: JournalSender): void {
+    this.#senders.delete(sender)
   }
 
   wake(inMs: number): void {
@@ -106,7 +113,7 @@ export class Publisher {
     this.#learning = true
     this.#learnNotBeforeMs = nowMs + metadataMinAgeMs
     try {
-      const topics = new Set([...this.#outboxes].flatMap(({ reader }) => reader.topics.map(({ name }) => name)))
+      const topics = new Set([...this.#senders].flatMap(({ reader }) => reader.topics.map(({ name }) => name)))
       await this.#options.sink.learn([...topics])
       this.#learntMs = nowMs
       this.#learnFailures = 0
@@ -142,93 +149,96 @@ export class Publisher {
     this.#options.log.warn(fields, event)
   }
 
-  /** Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up nobody else. */
+  /**
+   * Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up nobody
+   * else.
+   */
   #dispatch(nowMs: number): boolean {
     if (this.#learntMs === Number.NEGATIVE_INFINITY) return false
     const requests: Sending[] = []
-    for (const outbox of this.#outboxes) {
-      const together = new Map<number, { lanes: PublishLane[]; bytes: number }>()
-      for (const lane of outbox.lanes) {
-        if (!lane.canSend(nowMs)) continue
-        const topic = outbox.topicName(lane)
-        const nodeId = this.#options.sink.leaderOf(topic, lane.partition)
-        if (nodeId === undefined) this.#fail(outbox, lane, nowMs, this.#options.sink.whyNoLeader(topic))
-        else if (lane.failures > 0) requests.push({ outbox, nodeId, lanes: [lane] })
+    for (const sender of this.#senders) {
+      const together = new Map<number, { queues: PartitionQueue[]; bytes: number }>()
+      for (const queue of sender.queues) {
+        if (!queue.canSend(nowMs)) continue
+        const topic = sender.topicName(queue)
+        const nodeId = this.#options.sink.leaderOf(topic, queue.partition)
+        if (nodeId === undefined) this.#fail(sender, queue, nowMs, this.#options.sink.whyNoLeader(topic))
+        else if (queue.failures > 0) requests.push({ sender, nodeId, queues: [queue] })
         else {
-          const group = together.get(nodeId) ?? { lanes: [], bytes: 0 }
-          group.lanes.push(lane)
-          group.bytes += lane.memoryBytes
+          const group = together.get(nodeId) ?? { queues: [], bytes: 0 }
+          group.queues.push(queue)
+          group.bytes += queue.memoryBytes
           if (group.bytes > requestBytesMax) {
-            requests.push({ outbox, nodeId, lanes: group.lanes })
+            requests.push({ sender, nodeId, queues: group.queues })
             together.delete(nodeId)
           } else together.set(nodeId, group)
         }
       }
-      for (const [nodeId, { lanes }] of together) requests.push({ outbox, nodeId, lanes })
+      for (const [nodeId, { queues }] of together) requests.push({ sender, nodeId, queues })
     }
     for (const request of requests) void this.#send(request)
     return requests.length > 0
   }
 
-  async #send({ outbox, nodeId, lanes }: Sending): Promise<void> {
+  async #send({ sender, nodeId, queues }: Sending): Promise<void> {
     this.#options.crash('send')
-    const batches = lanes.map((lane) => ({
-      topic: outbox.topicName(lane),
-      partition: lane.partition,
-      records: lane.take(),
+    const batches = queues.map((queue) => ({
+      topic: sender.topicName(queue),
+      partition: queue.partition,
+      records: queue.nextBatch(),
     }))
     const results = await this.#options.sink.send(nodeId, batches).catch((error: unknown) => reasonOf(error))
     this.#options.crash('answer')
     if (this.#isEnded) return
     const nowMs = performance.now()
-    for (const lane of lanes) {
-      if (typeof results === 'string') this.#fail(outbox, lane, nowMs, results)
-      else this.#settle(outbox, lane, results, nowMs)
+    for (const queue of queues) {
+      if (typeof results === 'string') this.#fail(sender, queue, nowMs, results)
+      else this.#settle(sender, queue, results, nowMs)
     }
-    const mayGoOn = lanes.some((lane) => lane.failures === 0 && lane.isRipe)
+    const mayGoOn = queues.some((queue) => queue.failures === 0 && queue.isRipe)
     if (mayGoOn) this.wake(0)
   }
 
-  #settle(outbox: Outbox, lane: PublishLane, results: readonly SinkResult[], nowMs: number): void {
-    const name = outbox.topicName(lane)
-    const result = results.find(({ topic, partition }) => topic === name && partition === lane.partition)
+  #settle(sender: JournalSender, queue: PartitionQueue, results: readonly SinkResult[], nowMs: number): void {
+    const name = sender.topicName(queue)
+    const result = results.find(({ topic, partition }) => topic === name && partition === queue.partition)
     if (result?.outcome === 'stored') {
-      outbox.acknowledge(lane, nowMs)
-      this.#complain(`${name}:${lane.partition}`, undefined)
-    } else if (result?.outcome === 'rejected') this.#refuse(outbox, lane, result.reason, nowMs)
-    else this.#fail(outbox, lane, nowMs, result?.reason ?? 'no answer for it')
+      sender.acknowledge(queue, nowMs)
+      this.#complain(`${name}:${queue.partition}`, undefined)
+    } else if (result?.outcome === 'rejected') this.#refuse(sender, queue, result.reason, nowMs)
+    else this.#fail(sender, queue, nowMs, result?.reason ?? 'no answer for it')
   }
 
-  #refuse(outbox: Outbox, lane: PublishLane, reason: string, nowMs: number): void {
-    const culprit = lane.narrow()
+  #refuse(sender: JournalSender, queue: PartitionQueue, reason: string, nowMs: number): void {
+    const culprit = queue.bisect()
     this.wake(0)
     if (culprit === undefined) return
-    const topic = outbox.topicName(lane)
-    const where = { base: this.#options.base, journal: outbox.reader.journal, topicName: topic }
-    let substitute: ReturnType<typeof replaceRefused>
+    const topic = sender.topicName(queue)
+    const where = { base: this.#options.base, journal: sender.reader.journal, topicName: topic }
+    let substitute: ReturnType<typeof quarantineRejected>
     try {
-      substitute = replaceRefused(culprit, where, reason)
+      substitute = quarantineRejected(culprit, where, reason)
     } catch (error) {
-      this.#fail(outbox, lane, nowMs, `${reason}, and the disk does not take what it refused: ${String(error)}`)
+      this.#fail(sender, queue, nowMs, `${reason}, and the disk does not take what it refused: ${String(error)}`)
       return
     }
     this.#options.crash('quarantine')
     if (substitute === undefined) {
-      this.#fail(outbox, lane, nowMs, `${reason} for a mark or a gap record`)
+      this.#fail(sender, queue, nowMs, `${reason} for a mark or a gap record`)
       return
     }
-    lane.replaceFirst(substitute.record)
+    queue.replaceFirst(substitute.record)
     this.#options.state.add('quarantined', 1)
     const { partition, seq } = culprit
     this.#options.log.error({ topic, partition, seq, reason, file: substitute.path }, 'Kafka refuses a record for good')
   }
 
-  #fail(outbox: Outbox, lane: PublishLane, nowMs: number, reason: string): void {
-    lane.fail(nowMs)
+  #fail(sender: JournalSender, queue: PartitionQueue, nowMs: number, reason: string): void {
+    queue.fail(nowMs)
     this.#isStale = true
     this.#options.state.add('failedAttempts', 1)
-    const fields = { topic: outbox.topicName(lane), partition: lane.partition, failures: lane.failures, reason }
+    const fields = { topic: sender.topicName(queue), partition: queue.partition, failures: queue.failures, reason }
     this.#tell(nowMs, fields, 'records not acknowledged, sending again')
-    if (lane.failures >= failuresToSay) this.#complain(`${fields.topic}:${lane.partition}`, reason)
+    if (queue.failures >= failuresToSay) this.#complain(`${fields.topic}:${queue.partition}`, reason)
   }
 }

@@ -19,8 +19,8 @@ interface QuarantineFile {
 }
 
 /**
- * Keeps a record that Kafka refused for good in `base`/quarantine, synced to disk, before its gap record is sent. The same record
- * goes to the same file. Returns the file's path.
+ * Keeps a record that Kafka refused for good in `base`/quarantine, synced to disk, before its gap record is sent. The
+ * same record goes to the same file. Returns the file's path.
  */
 export function quarantine(
   base: string,

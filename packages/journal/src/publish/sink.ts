@@ -9,13 +9,18 @@ export interface SinkBatch {
 export interface SinkResult {
   readonly topic: string
   readonly partition: number
-  /** `rejected`: it holds a record that will never be stored. `failed`: it may be stored or not, and may be sent again. */
+  /**
+   * `rejected`: it holds a record that will never be stored. `failed`: it may be stored or not, and may be sent again.
+   */
   readonly outcome: 'stored' | 'rejected' | 'failed'
   /** Empty for a stored batch. */
   readonly reason: string
 }
 
-/** Where the publisher sends the records of journals: `openBatchProducer` of packages/kafka, or a test's own. It never retries. */
+/**
+ * Where the publisher sends the records of journals: `openBatchProducer` of packages/kafka, or a test's own. It never
+ * retries.
+ */
 export interface Sink {
   /** Asks where the topics are. Rejects when no server answers. */
   learn(topics: readonly string[]): Promise<void>

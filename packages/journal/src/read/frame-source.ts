@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { type Frame, frameAt } from '../format/frame.ts'
-import type { Position } from '../format/journal-state.ts'
+import type { Position } from '../format/journal-position.ts'
 import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn } from '../format/segment-files.ts'
 
 /** Read at once; a frame that is longer gets a buffer of its own. */
@@ -10,8 +10,11 @@ const chunkBytes = 256 * 1024
 /** A frame may begin with so many zeros, less one. */
 const lengthBytes = 4
 
-/** A place at which neither a frame nor the end of what was written stands: a machine's death, or a disk that lost something. */
-export interface Damage {
+/**
+ * A place at which neither a frame nor the end of what was written stands: a machine's death, or a disk that lost
+ * something.
+ */
+export interface CorruptRange {
   readonly segment: number
   readonly offset: number
   /** Up to the next whole frame, or the end. */
@@ -25,12 +28,13 @@ export interface PlacedFrame {
 }
 
 /**
- * Frames of a directory in order. Up to a committed place, or, of a dead one, to the end. What cannot be read is passed over up to the next
- * whole frame and reported, except at the very end, where a write was cut off that nobody was told of.
+ * Frames of a directory in order. Up to a committed place, or, of a dead one, to the end. What cannot be read is passed
+ * over up to the next whole frame and reported, except at the very end, where a write was cut off before its records
+ * were answered.
  */
 export class FrameSource {
   readonly #directory: string
-  readonly damage: Damage[] = []
+  readonly damage: CorruptRange[] = []
   #segment: number
   #offset = segmentHeadBytes
   #fd: number | undefined
@@ -106,10 +110,10 @@ export class FrameSource {
   }
 
   /** Of the segment that is read: what follows its last whole frame and is not zeros. */
-  #cutOff: Damage | undefined
+  #cutOff: CorruptRange | undefined
 
   /** What follows the last whole frame of all: a write that was cut off. Nobody was answered for what was in it. */
-  get tornTail(): Damage | undefined {
+  get tornTail(): CorruptRange | undefined {
     return this.#cutOff
   }
 
@@ -123,7 +127,10 @@ export class FrameSource {
     return found.kind === 'frame' ? { ...found, next: found.next - (offset - this.#bytesAt) } : found
   }
 
-  /** Makes sure that something at `offset` is at hand; in a buffer that is never written again, for frames are views of it. */
+  /**
+   * Makes sure that something at `offset` is at hand; in a buffer that is never written again, for frames are views of
+   * it.
+   */
   #fill(offset: number, size: number, end: number, isAnew = false): void {
     const has = offset >= this.#bytesAt && offset < this.#bytesAt + this.#bytes.length
     if ((has && !isAnew) || this.#fd === undefined) return
@@ -180,7 +187,10 @@ export class FrameSource {
   }
 }
 
-/** A head of zeros, or a damaged one, is none: its process died before a frame could be written, or the frames speak for themselves. */
+/**
+ * A head of zeros, or a damaged one, is none: its process died before a frame could be written, or the frames speak for
+ * themselves.
+ */
 function refuseOtherLayout(head: Buffer, directory: string): void {
   const version = segmentMagic.length - 1
   const isOurs = head[version] === segmentMagic[version] || head.compare(segmentMagic, 0, version, 0, version) !== 0

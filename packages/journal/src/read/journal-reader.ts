@@ -6,11 +6,11 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { readAcked, writeAcked } from '../format/acked.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
 import { gapOpenLine, readGap } from '../format/gap-page.ts'
-import type { JournalState } from '../format/journal-state.ts'
+import type { SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentPath } from '../format/segment-files.ts'
 import { type JournalTopic, readTopicsCopy } from '../format/topics-copy.ts'
-import { type Damage, FrameSource, type PlacedFrame } from './frame-source.ts'
-import { SegmentHolds } from './segment-holds.ts'
+import { type CorruptRange, FrameSource, type PlacedFrame } from './frame-source.ts'
+import { SegmentRefs } from './segment-refs.ts'
 
 /** A sum whose opening was read. */
 interface ReadSum {
@@ -35,18 +35,18 @@ export interface JournalRecord {
 }
 
 /**
- * Reads one directory from what Kafka is not known to have on, in order. Not safe for two at once. Files are read synchronously, so it
- * belongs on a thread of its own.
+ * Reads one directory from what Kafka is not known to have on, in order. Not safe for two at once. Files are read
+ * synchronously, so it belongs on a thread of its own.
  */
 export class JournalReader {
   readonly journal: string
   readonly topics: readonly JournalTopic[]
   readonly #directory: string
-  readonly #state: JournalState | undefined
+  readonly #state: SharedJournalPosition | undefined
   readonly #crash: CrashPoint
   readonly #source: FrameSource
   readonly #sums = new Map<number, ReadSum>()
-  readonly #holds: SegmentHolds
+  readonly #holds: SegmentRefs
   /** Of each topic and partition, the number after the last one read, and after the last one acknowledged. */
   readonly #next: number[][]
   readonly #acked: number[][]
@@ -62,10 +62,10 @@ export class JournalReader {
   #isEnded = false
 
   /**
-   * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last whole frame, which
-   * nobody may write any more.
+   * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last
+   * whole frame, which nobody may write any more.
    */
-  constructor(directory: string, state?: JournalState, crash: CrashPoint = noCrash) {
+  constructor(directory: string, state?: SharedJournalPosition, crash: CrashPoint = noCrash) {
     const topics = readTopicsCopy(directory)
     if (topics === undefined)
       throw new WeirError(
@@ -79,7 +79,7 @@ export class JournalReader {
     this.#state = state
     this.#crash = crash
     this.#source = new FrameSource(directory)
-    this.#holds = new SegmentHolds(directory)
+    this.#holds = new SegmentRefs(directory)
     const later = (topic: number) => (seq: number, partition: number) =>
       Math.max(seq, acked.next[topic]?.[partition] ?? 0)
     this.#numbered = topics.map((_, topic) => [...(acked.numbered[topic] ?? [])])
@@ -90,13 +90,14 @@ export class JournalReader {
   }
 
   /** Places passed over because nothing could be read there; metering sees what is missing by the numbers. */
-  get damage(): readonly Damage[] {
+  get damage(): readonly CorruptRange[] {
     return this.#source.damage
   }
 
   /**
-   * The next records, of about so many bytes; none when nothing more is committed at present. Of a dead directory, the sums left
-   * open and the gap page come as its last records, under the next numbers; two readers of it number them alike.
+   * The next records, of about so many bytes; none when nothing more is committed at present. Of a dead directory, the
+   * sums left open and the gap page come as its last records, under the next numbers; two readers of it number them
+   * alike.
    */
   read(bytesMax: number): JournalRecord[] {
     const records: JournalRecord[] = []
@@ -201,8 +202,8 @@ export class JournalReader {
   }
 
   /**
-   * What a dead process left open, always in the same order and under the same numbers, so that whoever sends it again sends the same.
-   * The segments from the first one needed stay until all of it is acknowledged.
+   * What a dead process left open, always in the same order and under the same numbers, so that every process that
+   * sends them sends the same. The segments from the first one needed stay until all of it is acknowledged.
    */
   #end(): JournalRecord[] {
     this.#isEnded = true
@@ -234,7 +235,10 @@ export class JournalReader {
     return records.filter((record) => record !== undefined)
   }
 
-  /** Kafka has them, or they are in quarantine and Kafka has a gap record in their place. In order within each partition. */
+  /**
+   * Kafka has them, or they are in quarantine and Kafka has a gap record in their place. In order within each
+   * partition.
+   */
   acknowledge(records: readonly JournalRecord[]): void {
     for (const { topic, partition, seq, segment } of records) {
       const acked = this.#acked[topic]
@@ -260,7 +264,10 @@ export class JournalReader {
     this.#gaps = this.#gaps.filter((gap) => !isAcked(gap))
   }
 
-  /** Writes down what Kafka has and deletes the segments that nobody needs any more. To be called now and then, and at the end. */
+  /**
+   * Writes down what Kafka has and deletes the segments that nobody needs any more. To be called now and then, and at
+   * the end.
+   */
   save(): void {
     const gapGeneration = this.#ackedGapGeneration
     writeAcked(this.#directory, { next: this.#acked, numbered: this.#numbered, gapGeneration })

@@ -1,16 +1,17 @@
 import { createCrashPoint } from '@weir/runtime/crash-point.ts'
-import { adoptDead, createDirectory } from '../directory/directory.ts'
+import { adoptOrphans, createDirectory } from '../directory/directory.ts'
 import { openWriter } from '../write/open-writer.ts'
 import { testOptions, testTopics } from './temporary-journal.ts'
 
 /**
- * For tests: a process of its own that writes records and sums to a journal without end, and says on stdout what has been written, so that
- * a test can kill it at any moment and count. Arguments: the base directory, how many records to write (0 for no end), WEIR_CRASH_AT.
+ * For tests: a process of its own that writes records and sums to a journal without end, and says on stdout what has
+ * been written, so that a test can kill it at any moment and count. Arguments: the base directory, how many records to
+ * write (0 for no end), WEIR_CRASH_AT.
  */
 const [base = '', count = '0', crashAt] = process.argv.slice(2)
 const crash = createCrashPoint('ingress', crashAt)
 const directory = await createDirectory(base, testTopics, crash)
-await adoptDead(base, directory, crash)
+await adoptOrphans(base, directory, crash)
 const writer = await openWriter(directory, { ...testOptions, crash })
 const log = writer.log(0)
 process.stdout.write(`journal ${directory.journal}\n`)

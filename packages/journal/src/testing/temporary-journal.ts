@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogger } from '@weir/runtime/logger.ts'
-import { createDirectory, type HeldDirectory } from '../directory/directory.ts'
+import { createDirectory, type DirectoryLock } from '../directory/directory.ts'
 import { JournalReader, type JournalRecord } from '../read/journal-reader.ts'
 import { type JournalWriter, openWriter, type WriterOptions } from '../write/open-writer.ts'
 
@@ -25,9 +25,9 @@ export const testOptions: WriterOptions = {
 /** For tests: a base directory that goes with the test. */
 export class TemporaryBase implements AsyncDisposable {
   readonly path = mkdtempSync(join(tmpdir(), 'weir-journal-'))
-  readonly #open: { readonly writer: JournalWriter; readonly directory: HeldDirectory }[] = []
+  readonly #open: { readonly writer: JournalWriter; readonly directory: DirectoryLock }[] = []
 
-  async open(options: Partial<WriterOptions> = {}): Promise<{ writer: JournalWriter; directory: HeldDirectory }> {
+  async open(options: Partial<WriterOptions> = {}): Promise<{ writer: JournalWriter; directory: DirectoryLock }> {
     const directory = await createDirectory(this.path, testTopics)
     const writer = await openWriter(directory, { ...testOptions, ...options })
     const opened = { writer, directory }

@@ -4,7 +4,7 @@ import type { Disk } from './disk.ts'
 import type { OpenSegment } from './segment-store.ts'
 
 /** All who wait for what one turn of the event loop appended. */
-export class Turn {
+export class CommitGroup {
   readonly #promise = Promise.withResolvers<boolean>()
 
   get written(): Promise<boolean> {
@@ -16,41 +16,48 @@ export class Turn {
   }
 }
 
-/** Frames with their place, and the turns that end when they are written. */
+/** Frames with their place, and the groups that end when they are written. */
 export interface Chunk {
   readonly frames: FrameBuffer
   readonly segment: OpenSegment
   readonly offset: number
-  readonly turns: Turn[]
-  /** For who asked what becomes of the frames. */
+  readonly groups: CommitGroup[]
+  /** Resolves with the final outcome of the frames, for callers of `landed`. */
   readonly landed?: PromiseWithResolvers<boolean> | undefined
 }
 
-/** A write from the main thread that takes longer has held up every request; the next ones go through the thread pool. */
+/**
+ * A write from the main thread that takes longer has held up every request; the next ones go through the thread pool.
+ */
 const slowMs = 20
 
 /**
- * A write that so many looks in a row find under way is stalled, after 250 ms: what was decided meanwhile is answered as if the journal were
- * full. Looks, because a process that was stopped or busy finds its timers due before it hears of a write that is done: that is one look.
+ * A write that so many polls in a row find under way is stalled, after 250 ms: what was decided meanwhile is answered
+ * as if the journal were full. Polls, because a process that was stopped or busy runs its due timers before it learns
+ * of a write that is done: that is one poll.
  */
-const stalledLooks = 5
-const lookMs = 50
+const stalledPolls = 5
+const pollMs = 50
 
-/** Waiting for the disk at most, of a megabyte each: what comes in 250 ms at ten times the rate that one process decides at. */
+/**
+ * Waiting for the disk at most, of a megabyte each: what comes in 250 ms at ten times the rate that one process decides
+ * at.
+ */
 const chunksMax = 8
 
 export interface DiskQueueOptions {
   readonly disk: Disk
   /** In order. */
   readonly onCommitted: (chunk: Chunk) => void
-  /** Chunks that are not in the file and never will be, in order; their turns have ended with false. */
+  /** Chunks that are not in the file and never will be, in order; their groups have ended with false. */
   readonly onDropped: (chunks: readonly Chunk[], cause: 'stalled' | 'disk-error', error?: unknown) => void
 }
 
 /**
- * Writes chunks in order. Quick: at once, on this thread. Slow, after a write that took too long: one at a time through the thread
- * pool, until one is quick again. Stalled: the one under way is overdue; what waits behind it is dropped and nothing is taken.
- * Failed: the disk refused; all is dropped and nothing is taken until a write of zeros there succeeds.
+ * Writes chunks in order. Quick: at once, on this thread. Slow, after a write that took too long: one at a time through
+ * the thread pool, until one is quick again. Stalled: the one under way is overdue; what waits behind it is dropped and
+ * nothing is taken. Failed: the disk refused; all is dropped and nothing is taken until a write of zeros there
+ * succeeds.
  */
 export class DiskQueue {
   readonly #options: DiskQueueOptions
@@ -69,7 +76,7 @@ export class DiskQueue {
     return this.#waiting.length === 0
   }
 
-  /** While it is not quick, small turns had better gather. */
+  /** While it is not quick, small groups had better gather. */
   get isQuick(): boolean {
     return this.#isQuick
   }
@@ -79,15 +86,15 @@ export class DiskQueue {
   }
 
   /** A turn that has nothing of its own to write ends with what is under way, or at once. */
-  endWithLast(turn: Turn): void {
+  endWithLast(group: CommitGroup): void {
     const last = this.#waiting.at(-1)
-    if (last === undefined || this.trouble !== undefined) turn.end(this.trouble === undefined)
-    else last.turns.push(turn)
+    if (last === undefined || this.trouble !== undefined) group.end(this.trouble === undefined)
+    else last.groups.push(group)
   }
 
   push(chunk: Chunk): void {
     this.#waiting.push(chunk)
-    // Whoever is writing takes it in its turn: no two write at a time, for a buffer is used again once it is written.
+    // The write under way takes it next: no two write at a time, because a buffer is used again once it is written.
     if (!this.#isUnderWay) this.#write()
   }
 
@@ -122,18 +129,18 @@ export class DiskQueue {
     this.#isUnderWay = true
     for (let chunk = this.#waiting[0]; chunk !== undefined && !this.#isQuick; chunk = this.#waiting[0]) {
       const startMs = performance.now()
-      let looks = 0
-      const looking = setInterval(() => {
-        looks += 1
-        if (looks === stalledLooks) this.#stall()
-      }, lookMs)
+      let polls = 0
+      const polling = setInterval(() => {
+        polls += 1
+        if (polls === stalledPolls) this.#stall()
+      }, pollMs)
       try {
         await this.#writeAll(chunk)
       } catch (error) {
         this.#fail(error)
         break
       } finally {
-        clearInterval(looking)
+        clearInterval(polling)
       }
       this.trouble = undefined
       this.#measure(performance.now() - startMs)
@@ -161,13 +168,13 @@ export class DiskQueue {
     const chunk = this.#waiting.shift()
     if (chunk === undefined) return
     this.#options.onCommitted(chunk)
-    for (const turn of chunk.turns) turn.end(true)
+    for (const group of chunk.groups) group.end(true)
   }
 
   #stall(): void {
     this.trouble = 'stalled'
     const [underWay] = this.#waiting
-    for (const turn of underWay?.turns ?? []) turn.end(false)
+    for (const group of underWay?.groups ?? []) group.end(false)
     this.#drop(this.#waiting.splice(1), 'stalled')
   }
 
@@ -179,11 +186,14 @@ export class DiskQueue {
   }
 
   #drop(chunks: readonly Chunk[], cause: 'stalled' | 'disk-error', error?: unknown): void {
-    for (const { turns } of chunks) for (const turn of turns) turn.end(false)
+    for (const { groups } of chunks) for (const group of groups) group.end(false)
     this.#options.onDropped(chunks, cause, error)
   }
 
-  /** After a failure, writes zeros where the next frame will stand; they also wipe out what a failed write may have left there. */
+  /**
+   * After a failure, writes zeros where the next frame will stand; they also wipe out what a failed write may have left
+   * there.
+   */
   async probe(segment: OpenSegment, offset: number, length: number): Promise<void> {
     if (this.trouble !== 'disk-error' || this.#isProbing || this.#isUnderWay) return
     this.#isProbing = true

@@ -3,10 +3,10 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
-import type { JournalState } from '../format/journal-state.ts'
+import type { SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentHeadBytes } from '../format/segment-files.ts'
 import type { Disk } from './disk.ts'
-import { type Chunk, DiskQueue, Turn } from './disk-queue.ts'
+import { type Chunk, CommitGroup, DiskQueue } from './disk-queue.ts'
 import { type OpenSegment, SegmentStore } from './segment-store.ts'
 
 /** Holds the largest record; a turn that needs more is written in parts. */
@@ -19,14 +19,15 @@ const reservedShare = 0.2
 const closingBytes = 1024 * 1024
 
 /**
- * What may use up how much of the bound. Nobody waits for what is `unawaited`: it is written with the next that somebody waits for, or
- * when the event loop has been round, because such records come one by one and a write for each costs more than they do.
+ * What may use up how much of the bound. Nobody waits for what is `unawaited`: it is written with the next that
+ * somebody waits for, or when the event loop has been round, because such records come one by one and a write for each
+ * costs more than they do.
  */
-export type Share = 'unawaited' | 'others' | 'reserved' | 'closing'
+export type SpaceClass = 'background' | 'normal' | 'reserved' | 'closing'
 
 export interface FrameLogOptions {
   readonly directory: string
-  readonly state: JournalState
+  readonly state: SharedJournalPosition
   readonly maxBytes: number
   readonly segmentBytes: number
   readonly disk: Disk
@@ -38,9 +39,9 @@ export interface FrameLogOptions {
 
 export interface FrameLogHooks {
   /** Before a turn is written, to add frames to it. */
-  readonly onTurnEnds: () => void
+  readonly beforeGroupCommit: () => void
   readonly onCommitted: () => void
-  /** Frames of failed turns, in order: they are not in the file. */
+  /** Frames of failed groups, in order: they are not in the file. */
   readonly onDropped: (frames: readonly Frame[]) => void
 }
 
@@ -64,25 +65,27 @@ export async function openFirstSegment(options: FrameLogOptions): Promise<FirstS
   return { store, segment }
 }
 
-/** Frames in order through segments, within a bound; those of one turn of the event loop in one write. Knows no numbers. */
+/**
+ * Frames in order through segments, within a bound; those of one turn of the event loop in one write. Knows no numbers.
+ */
 export class FrameLog {
   readonly #options: FrameLogOptions
   readonly #hooks: FrameLogHooks
   readonly #store: SegmentStore
   readonly #queue: DiskQueue
   readonly #free: FrameBuffer[] = []
-  readonly #keep: Readonly<Record<Share, number>>
+  readonly #keep: Readonly<Record<SpaceClass, number>>
   readonly #limitBytes: number
   #segment: OpenSegment
   /** Where the next chunk begins. */
   #offset = segmentHeadBytes
   #frames = new FrameBuffer(bufferBytes)
-  /** Of earlier turns, whose frames wait in `#frames` for a slow disk. */
-  #turns: Turn[] = []
+  /** Of earlier groups, whose frames wait in `#frames` for a slow disk. */
+  #groups: CommitGroup[] = []
   /** What is appended now belongs to it. */
-  #turn = new Turn()
+  #group = new CommitGroup()
   /** The one before. */
-  #lastTurn = new Turn()
+  #lastGroup = new CommitGroup()
   /** Of what is in `#frames`, if anybody asked. */
   #landed: PromiseWithResolvers<boolean> | undefined
   /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
@@ -91,7 +94,7 @@ export class FrameLog {
   #isScheduledLater = false
   #leftBytes = 0
   #epoch = 1
-  #turnMs = 0
+  #groupMs = 0
 
   constructor(options: FrameLogOptions, hooks: FrameLogHooks, { store, segment }: FirstSegment) {
     this.#options = options
@@ -101,14 +104,14 @@ export class FrameLog {
     // One segment more is filled ahead, and one may be cut short by a record that did not fit.
     this.#limitBytes = options.maxBytes - 2 * options.segmentBytes
     const closing = Math.min(closingBytes, this.#limitBytes / 16)
-    const others = this.#limitBytes * reservedShare
-    this.#keep = { unawaited: others, others, reserved: closing, closing: 0 }
+    const normal = this.#limitBytes * reservedShare
+    this.#keep = { background: normal, normal, reserved: closing, closing: 0 }
     this.#queue = new DiskQueue({
       disk: options.disk,
       onCommitted: (chunk) => this.#committed(chunk),
       onDropped: (chunks, cause, error) => this.#dropped(chunks, cause, error),
     })
-    this.#lastTurn.end(true)
+    this.#lastGroup.end(true)
     this.measure()
   }
 
@@ -139,13 +142,16 @@ export class FrameLog {
   }
 
   /** Whether `share` has room for a small frame. */
-  hasRoom(share: Share): boolean {
+  hasRoom(share: SpaceClass): boolean {
     return this.trouble === undefined && this.#leftBytes - bufferBytes / 256 >= this.#keep[share]
   }
 
-  /** At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody hears that it is there. */
-  dropTurn(): void {
-    this.#turn.end(false)
+  /**
+   * At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody
+   * hears that it is there.
+   */
+  abortGroup(): void {
+    this.#group.end(false)
     this.#dropped([], 'full', undefined)
   }
 
@@ -157,14 +163,14 @@ export class FrameLog {
   }
 
   /** False when nothing was taken: the share is used up, or the disk does not write. */
-  put(head: FrameHead, key: string, keyBytes: number, value: string, textBytes: number, share: Share): boolean {
+  put(head: FrameHead, key: string, keyBytes: number, value: string, textBytes: number, share: SpaceClass): boolean {
     const size = headerBytes + textBytes
     if (this.#leftBytes - size < this.#keep[share] || this.#queue.trouble !== undefined) return false
     if (!this.#makeRoom(size)) return false
-    if (this.#frames.length === 0) this.#turnMs = Date.now()
-    this.#frames.put(head, this.#turnMs, this.#epoch, key, keyBytes, value, textBytes)
+    if (this.#frames.length === 0) this.#groupMs = Date.now()
+    this.#frames.put(head, this.#groupMs, this.#epoch, key, keyBytes, value, textBytes)
     this.#leftBytes -= size
-    if (share === 'unawaited') this.#scheduleLater()
+    if (share === 'background') this.#scheduleLater()
     else this.schedule()
     return true
   }
@@ -194,24 +200,24 @@ export class FrameLog {
     return true
   }
 
-  /** Hands the frames gathered so far to the disk. The turns of all but a last part end with that part. */
+  /** Hands the frames gathered so far to the disk. The groups of all but a last part end with that part. */
   #seal(): void {
     const frames = this.#frames
     if (frames.length === 0) return
     const landed = this.#landed
-    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, turns: this.#turns, landed }
+    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, groups: this.#groups, landed }
     this.#offset += frames.length
-    this.#turns = []
+    this.#groups = []
     this.#landed = undefined
     this.#frames = this.#free.pop() ?? new FrameBuffer(bufferBytes)
     this.#queue.push(chunk)
   }
 
-  /** Once a turn; runs after all the promise callbacks that append. */
+  /** Once a group; runs after all the promise callbacks that append. */
   schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    process.nextTick(this.#endTurn)
+    process.nextTick(this.#endGroup)
   }
 
   #scheduleLater(): void {
@@ -222,19 +228,19 @@ export class FrameLog {
     })
   }
 
-  readonly #endTurn = (): void => {
+  readonly #endGroup = (): void => {
     this.#isScheduled = false
     this.#isScheduledLater = false
-    this.#hooks.onTurnEnds()
-    const turn = this.#turn
-    this.#turn = new Turn()
-    this.#lastTurn = turn
+    this.#hooks.beforeGroupCommit()
+    const group = this.#group
+    this.#group = new CommitGroup()
+    this.#lastGroup = group
     if (this.#frames.length === 0) {
       // What the turn appended went with an earlier part, or was dropped, which has ended the turn.
-      this.#queue.endWithLast(turn)
+      this.#queue.endWithLast(group)
       return
     }
-    this.#turns.push(turn)
+    this.#groups.push(group)
     // To a slow disk goes what has gathered, once it has taken what was before.
     if (this.#queue.isIdle) this.#seal()
   }
@@ -242,7 +248,7 @@ export class FrameLog {
   /** See `RecordLog.written`. */
   written(): Promise<boolean> {
     if (this.#isScheduledLater) this.schedule()
-    return (this.#isScheduled ? this.#turn : this.#lastTurn).written
+    return (this.#isScheduled ? this.#group : this.#lastGroup).written
   }
 
   /** See `RecordLog.landed`. What was put last is always among the frames that gather. */
@@ -274,8 +280,8 @@ export class FrameLog {
       this.#offset = first.offset
     }
     this.#epoch += 1
-    for (const turn of this.#turns.splice(0)) turn.end(false)
-    if (this.#isScheduled) this.#turn.end(false)
+    for (const group of this.#groups.splice(0)) group.end(false)
+    if (this.#isScheduled) this.#group.end(false)
     this.#hooks.onDropped(dropped)
     this.#frames.length = 0
     for (const { landed } of chunks) landed?.resolve(false)
@@ -289,7 +295,7 @@ export class FrameLog {
   }
 
   /** Every now and then: asks a disk that failed again, and for room for the next segment. */
-  look(): void {
+  poll(): void {
     this.measure()
     void this.#store.fillSpare()
     const length = Math.min(4_096, this.#options.segmentBytes - this.#offset)

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { type Frame, frameKinds } from '../format/frame.ts'
 import type { OpenSum } from '../record-log.ts'
 import type { FrameLog } from './frame-log.ts'
-import { bytesOf, type Numbering } from './numbering.ts'
+import { bytesOf, type SequenceAllocator } from './sequence-allocator.ts'
 
 /** Sums open at once at most; more different denials in a second are turned away as when the journal is full. */
 const openSumsMax = 4_096
@@ -22,19 +22,19 @@ interface Sum {
   /** By the clock that is never set. */
   readonly openedTick: number
   /** Counted in this turn and not yet in a frame. */
-  turnCount: number
+  groupCount: number
   /** In frames. */
   count: number
   isOpen: boolean
 }
 
 /**
- * Sums on their way: opened by a frame that bears the line, added to by at most one small frame a turn, closed after a second by one
- * that gives the number. Every step is in the file before anything counted in it is answered.
+ * Sums on their way: opened by a frame that bears the line, added to by at most one small frame a group, closed after a
+ * second by one that gives the number. Every step is in the file before anything counted in it is answered.
  */
 export class OpenSums {
   readonly #frames: FrameLog
-  readonly #numbering: Numbering
+  readonly #sequences: SequenceAllocator
   #open = new Map<number, Sum>()
   /** Closed by frames that may not be in the file yet. */
   readonly #closing = new Map<number, Sum>()
@@ -43,9 +43,9 @@ export class OpenSums {
   /** Sums that have become records. */
   closed = 0
 
-  constructor(frames: FrameLog, numbering: Numbering) {
+  constructor(frames: FrameLog, sequences: SequenceAllocator) {
     this.#frames = frames
-    this.#numbering = numbering
+    this.#sequences = sequences
   }
 
   /** See `RecordLog.openSum`. */
@@ -55,29 +55,32 @@ export class OpenSums {
     const value = `${before}\0${after}`
     const keyBytes = bytesOf(key)
     const head = { kind: frameKinds.sumOpen, topic, partition: 0, seq: number }
-    if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), 'others')) return undefined
+    if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), 'normal')) return undefined
     this.#last = number
     const opened = { openedMs: Date.now(), openedTick: performance.now() }
-    const sum: Sum = { number, topic, key, ...opened, turnCount: 0, count: 0, isOpen: true }
+    const sum: Sum = { number, topic, key, ...opened, groupCount: 0, count: 0, isOpen: true }
     this.#open.set(number, sum)
     return { add: () => this.#add(sum) }
   }
 
   #add(sum: Sum): boolean {
     if (!sum.isOpen || !this.#frames.hasRoom('reserved')) return false
-    if (sum.turnCount === 0) this.#touched.push(sum)
-    sum.turnCount += 1
+    if (sum.groupCount === 0) this.#touched.push(sum)
+    sum.groupCount += 1
     this.#frames.schedule()
     return true
   }
 
-  /** At a turn's end: a frame for each sum that was added to. False when one did not find room: then the turn must be dropped. */
+  /**
+   * At a turn's end: a frame for each sum that was added to. False when one did not find room: then the turn must be
+   * dropped.
+   */
   putCounts(): boolean {
     if (this.#touched.length === 0) return true
     const sums = this.#takeTouched()
     if (sums.every((sum) => this.#putCount(sum))) return true
-    // For `takeBack`, which comes next.
-    this.#touched = sums.filter(({ turnCount }) => turnCount > 0)
+    // For `rollBack`, which comes next.
+    this.#touched = sums.filter(({ groupCount }) => groupCount > 0)
     return false
   }
 
@@ -86,12 +89,12 @@ export class OpenSums {
   }
 
   #putCount(sum: Sum): boolean {
-    if (sum.turnCount === 0) return true
-    const value = String(sum.turnCount)
+    if (sum.groupCount === 0) return true
+    const value = String(sum.groupCount)
     const head = { kind: frameKinds.sumAdd, topic: sum.topic, partition: 0, seq: sum.number }
     if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
-    sum.count += sum.turnCount
-    sum.turnCount = 0
+    sum.count += sum.groupCount
+    sum.groupCount = 0
     return true
   }
 
@@ -114,7 +117,7 @@ export class OpenSums {
       const head = { kind: frameKinds.sumDrop, topic, partition: 0, seq: number }
       return this.#frames.put(head, '', 0, value, value.length, 'closing')
     }
-    if (!this.#numbering.putClose(topic, key, number)) return false
+    if (!this.#sequences.putClose(topic, key, number)) return false
     this.closed += 1
     return true
   }
@@ -125,19 +128,19 @@ export class OpenSums {
   }
 
   /** What did not reach the file never was; how many decisions of `topic` that takes back from sums. */
-  takeBack(frames: readonly Frame[], topic: number): number {
+  rollBack(frames: readonly Frame[], topic: number): number {
     const touched = this.#takeTouched()
     let missed = 0
     for (const sum of touched) {
-      if (sum.topic === topic) missed += sum.turnCount
-      sum.turnCount = 0
+      if (sum.topic === topic) missed += sum.groupCount
+      sum.groupCount = 0
     }
-    for (const frame of frames) if (this.#takeBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
+    for (const frame of frames) if (this.#rollBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
     return missed
   }
 
   /** True for an addition. */
-  #takeBackFrame(frame: Frame): boolean {
+  #rollBackFrame(frame: Frame): boolean {
     const number = frame.kind === frameKinds.sumClose ? numberIn(frame) : frame.seq
     const sum = this.#open.get(number) ?? this.#closing.get(number)
     switch (frame.kind) {

@@ -13,7 +13,7 @@ const line = (n: number, bytes = 0) => `{"n":${n},"x":"${'x'.repeat(bytes)}"`
 const until = async (what: () => boolean) =>
   expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
 
-test('records of a turn reach the file in one write, before anybody hears of it, under contiguous numbers', async () => {
+test('records of a tick reach the file in one write, before any promise resolves, under contiguous numbers', async () => {
   let writes = 0
   const disk: Disk = { ...realDisk, writeSync: (...all) => ++writes && realDisk.writeSync(...all) }
   await using base = new TemporaryBase()

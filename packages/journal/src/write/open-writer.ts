@@ -1,16 +1,16 @@
 import { dirname } from 'node:path'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { HeldDirectory } from '../directory/directory.ts'
+import type { DirectoryLock } from '../directory/directory.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
-import { JournalState } from '../format/journal-state.ts'
+import { SharedJournalPosition } from '../format/journal-position.ts'
 import { type JournalTopic, writeTopics } from '../format/topics-copy.ts'
 import type { RecordLog } from '../record-log.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
-import { GapCounter } from './gap-counter.ts'
-import { Numbering } from './numbering.ts'
 import { OpenSums } from './open-sums.ts'
+import { SequenceAllocator } from './sequence-allocator.ts'
+import { UnrecordedCounter } from './unrecorded-counter.ts'
 
 /** Why the journal takes nothing at present. */
 export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 'closed'
@@ -18,7 +18,9 @@ export type JournalTrouble = 'full' | 'stalled' | 'disk-error' | 'taken-away' | 
 /** Of all topics together, since the process started. */
 export interface JournalCounters {
   readonly appended: number
-  /** Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end. */
+  /**
+   * Records, closed sums and gap records that stand in the journal, or are about to: what Kafka is to have in the end.
+   */
   readonly numbered: number
   readonly refused: number
   /** Decisions that the journal was given and does not have: counted in its gap page. */
@@ -34,22 +36,27 @@ export interface WriterOptions {
   readonly topics: readonly JournalTopic[]
   /** Of all segments, and of directories adopted. */
   readonly maxBytes: number
-  /** Milliseconds between syncs to the disk; undefined leaves it to the kernel: then only the machine's death loses anything. */
+  /**
+   * Milliseconds between syncs to the disk; undefined leaves it to the kernel: then only the machine's death loses
+   * anything.
+   */
   readonly fsyncMs?: number | undefined
   readonly log: Logger
   readonly crash?: CrashPoint
-  /** The directory is not ours any more: nothing that is appended will be found. The process has to start anew. */
+  /**
+   * Called when another process has taken the directory over: what is appended now is lost. The process has to restart.
+   */
   readonly onTakenAway?: () => void
   /** Given by tests and benches only. */
   readonly segmentBytes?: number
   readonly disk?: Disk
 }
 
-/** Sums close, the watermark rises and a disk in trouble is asked again so often. */
+/** How often coalesced records close, the watermark rises, and a disk in trouble is tried again. */
 const tickMs = 250
 
-/** Every so many ticks the directory is looked for. */
-const ticksPerLook = 4
+/** The number of ticks between two checks that the directory is still there. */
+const ticksPerPoll = 4
 
 /** Preallocated in a few milliseconds, and at 10,000 records a second full after three seconds. */
 const segmentBytesMax = 16 * 1024 * 1024
@@ -69,14 +76,14 @@ const decisionsIn = (line: string): number => Number(countIn.exec(line)?.[1] ?? 
 export class JournalWriter {
   readonly journal: string
   /** To be handed to the publisher's thread: `state.shared`. */
-  readonly state: JournalState
+  readonly state: SharedJournalPosition
   readonly maxBytes: number
-  readonly #directory: HeldDirectory
+  readonly #directory: DirectoryLock
   readonly #options: WriterOptions
   readonly #frames: FrameLog
-  readonly #numbering: Numbering
+  readonly #sequences: SequenceAllocator
   readonly #sums: OpenSums
-  readonly #gap: GapCounter
+  readonly #gap: UnrecordedCounter
   readonly #timers: NodeJS.Timeout[] = []
   #ticks = 0
   #isSyncing = false
@@ -85,7 +92,7 @@ export class JournalWriter {
   #appended = 0
   #refused = 0
 
-  constructor(directory: HeldDirectory, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
+  constructor(directory: DirectoryLock, options: WriterOptions, frameOptions: FrameLogOptions, first: FirstSegment) {
     const { journal, path } = directory
     const { log, crash = noCrash } = options
     this.journal = journal
@@ -94,15 +101,15 @@ export class JournalWriter {
     this.#directory = directory
     this.#options = options
     const hooks = {
-      onTurnEnds: () => this.#endTurn(),
+      beforeGroupCommit: () => this.#endGroup(),
       onCommitted: () => this.#committed(),
-      onDropped: (frames: readonly Frame[]) => this.#takeBack(frames),
+      onDropped: (frames: readonly Frame[]) => this.#rollBack(frames),
     }
     this.#frames = new FrameLog(frameOptions, hooks, first)
-    this.#numbering = new Numbering(journal, options.topics, this.#frames)
-    this.#sums = new OpenSums(this.#frames, this.#numbering)
-    const parts = { frames: this.#frames, numbering: this.#numbering }
-    this.#gap = new GapCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
+    this.#sequences = new SequenceAllocator(journal, options.topics, this.#frames)
+    this.#sums = new OpenSums(this.#frames, this.#sequences)
+    const parts = { frames: this.#frames, sequences: this.#sequences }
+    this.#gap = new UnrecordedCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
     this.#every(tickMs, () => this.#onTick())
     if (options.fsyncMs !== undefined) this.#every(options.fsyncMs, () => void this.#sync())
   }
@@ -113,7 +120,7 @@ export class JournalWriter {
 
   get counters(): JournalCounters {
     const rest = { refused: this.#refused, gaps: this.#gap.counted, ...this.#frames.counters }
-    return { appended: this.#appended + this.#sums.closed, numbered: this.#numbering.given, ...rest }
+    return { appended: this.#appended + this.#sums.closed, numbered: this.#sequences.given, ...rest }
   }
 
   /** What keeps it from taking records now; undefined when nothing does. */
@@ -128,7 +135,7 @@ export class JournalWriter {
 
   /** By its place in the list of topics. */
   log(topic: number): RecordLog {
-    if (this.#numbering.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
+    if (this.#sequences.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
       openSum: (key, before, after) =>
@@ -139,8 +146,8 @@ export class JournalWriter {
   }
 
   #append(topic: number, key: string, openLine: string, isReserved: boolean): boolean {
-    const share = topic !== decisions ? 'unawaited' : isReserved ? 'reserved' : 'others'
-    const isPut = this.#ended === undefined && this.#numbering.putRecord(frameKinds.record, topic, key, openLine, share)
+    const share = topic !== decisions ? 'background' : isReserved ? 'reserved' : 'normal'
+    const isPut = this.#ended === undefined && this.#sequences.putRecord(frameKinds.record, topic, key, openLine, share)
     if (isPut) this.#appended += 1
     else {
       this.#refused += 1
@@ -154,8 +161,8 @@ export class JournalWriter {
     if (missed > 0 && this.#ended === undefined) this.#gap.count(missed)
   }
 
-  #endTurn(): void {
-    if (!this.#sums.putCounts()) this.#frames.dropTurn()
+  #endGroup(): void {
+    if (!this.#sums.putCounts()) this.#frames.abortGroup()
     this.#gap.write()
   }
 
@@ -170,11 +177,11 @@ export class JournalWriter {
     this.state.raiseWatermark(Math.floor(Math.min(Date.now(), this.#sums.oldestMs)))
   }
 
-  #takeBack(frames: readonly Frame[]): void {
-    this.#numbering.takeBack(frames)
+  #rollBack(frames: readonly Frame[]): void {
+    this.#sequences.rollBack(frames)
     // One that is not among them is on its way to the file, and must not become another.
-    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.takeBack()
-    let missed = this.#sums.takeBack(frames, decisions)
+    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.rollBack()
+    let missed = this.#sums.rollBack(frames, decisions)
     for (const { kind, topic, value } of frames) {
       if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
     }
@@ -182,19 +189,19 @@ export class JournalWriter {
   }
 
   #onTick(): void {
-    this.#frames.look()
+    this.#frames.poll()
     this.#sums.close(false)
     this.#gap.record()
     this.#gap.writeLater()
     if (this.#frames.isIdle) this.#raiseWatermark()
     this.#ticks += 1
-    if (this.#ticks % ticksPerLook === 0) void this.#lookForDirectory()
+    if (this.#ticks % ticksPerPoll === 0) void this.#lookForDirectory()
   }
 
   async #lookForDirectory(): Promise<void> {
     // Whatever else keeps it from being looked at does not say that it is gone.
-    const isOurs = await this.#directory.isOurs().catch(() => true)
-    if (isOurs || this.#ended !== undefined) return
+    const isStillOwner = await this.#directory.isStillOwner().catch(() => true)
+    if (isStillOwner || this.#ended !== undefined) return
     this.#ended = 'taken-away'
     this.#stopTimers()
     const fields = { journal: this.journal }
@@ -215,11 +222,14 @@ export class JournalWriter {
     for (const timer of this.#timers) clearInterval(timer)
   }
 
-  /** Spreads new records of a topic over another number of partitions, and writes that down for whoever reads the directory. */
+  /**
+   * Spreads new records of a topic over another number of partitions, and writes that down for the reader of the
+   * directory.
+   */
   setPartitions(topic: number, partitions: number): void {
-    if (!this.#numbering.setPartitions(topic, partitions)) return
-    writeTopics(this.#directory.path, this.#numbering.topics)
-    writeTopics(dirname(this.#directory.path), this.#numbering.topics)
+    if (!this.#sequences.setPartitions(topic, partitions)) return
+    writeTopics(this.#directory.path, this.#sequences.topics)
+    writeTopics(dirname(this.#directory.path), this.#sequences.topics)
   }
 
   /**
@@ -245,11 +255,11 @@ export class JournalWriter {
 }
 
 /** Begins to write in a directory that is held and empty. */
-export async function openWriter(directory: HeldDirectory, options: WriterOptions): Promise<JournalWriter> {
+export async function openWriter(directory: DirectoryLock, options: WriterOptions): Promise<JournalWriter> {
   const { maxBytes, log, crash = noCrash, disk = realDisk } = options
   const sixteenth = Math.floor(maxBytes / 16)
   const segmentBytes = options.segmentBytes ?? Math.min(segmentBytesMax, Math.max(segmentBytesMin, sixteenth))
-  const state = new JournalState()
+  const state = new SharedJournalPosition()
   const isSynced = options.fsyncMs !== undefined
   const frameOptions = { directory: directory.path, state, maxBytes, segmentBytes, disk, log, crash, isSynced }
   const first = await openFirstSegment(frameOptions)

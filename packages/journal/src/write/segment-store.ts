@@ -24,8 +24,8 @@ interface SegmentStoreOptions {
 }
 
 /**
- * The segments of the directory that is written. The next one is filled with zeros ahead of time, off the main thread: so the
- * space is there before a record needs it, and what was never written reads as zeros.
+ * The segments of the directory that is written. The next one is filled with zeros ahead of time, off the main thread:
+ * so the space is there before a record needs it, and what was never written reads as zeros.
  */
 export class SegmentStore {
   readonly #options: SegmentStoreOptions
@@ -52,7 +52,8 @@ export class SegmentStore {
       this.#spare = 'ready'
     } catch (error) {
       this.#hasNoRoom(error)
-      // It may hold the last free block, which the publisher needs before it can delete segments. A disk that keeps it is asked again.
+      // It may hold the last free block, which the publisher needs before it can delete segments. A disk that keeps it
+      // is asked again.
       await rm(path, { force: true }).catch(() => undefined)
     } finally {
       this.#isFilling = false
@@ -78,7 +79,7 @@ export class SegmentStore {
     }
   }
 
-  /** Fills no more; what is under way goes on, and its file is nobody's segment. */
+  /** Fills no more. A file that is being filled is finished, and becomes no segment. */
   close(): void {
     this.#isClosed = true
   }
@@ -90,8 +91,9 @@ export class SegmentStore {
   }
 
   /**
-   * Opens the segment of this number. Without a spare yet, because records came faster than zeros, it is made without reserved space.
-   * Undefined when the disk has no room for it; another call for the same number goes on where this one failed.
+   * Opens the segment of this number. Without a spare yet, because records came faster than zeros, it is made without
+   * reserved space. Undefined when the disk has no room for it; another call for the same number goes on where this one
+   * failed.
    */
   next(number: number): OpenSegment | undefined {
     if (this.isOutOfSpace) return undefined

@@ -34,8 +34,9 @@ interface Codec {
 const noHeaders: Readonly<Record<string, string>> = {}
 
 /**
- * One record as a place in the answer to a fetch: kafkajs makes a dozen objects of each, which costs more than all that metering
- * does with it. Key, value and headers are made when they are asked for. The bytes are shared with the whole fetch.
+ * One record as a place in the answer to a fetch: kafkajs makes a dozen objects of each, which costs more than all that
+ * metering does with it. Key, value and headers are made when they are asked for. The bytes are shared with the whole
+ * fetch.
  */
 export class FetchedRecord {
   readonly bytes: Buffer
@@ -109,7 +110,7 @@ const isControlBatch = 0x20
 /** Of a batch's head, from after its length; as Kafka's documentation of the record batch lists them. */
 const at = { attributes: 9, lastOffsetDelta: 11, firstMs: 15, appendMs: 23, count: 45, records: 49 } as const
 
-/** In the place of kafkajs's decoder of record batches: the same answer, in about a tenth of the time. */
+/** Replaces kafkajs's decoder of record batches: the same answer, in about a tenth of the time. */
 export async function decodeRecordBatch(decoder: Decoder): Promise<{ records: FetchedRecord[] }> {
   const { buffer, offset } = decoder
   const firstOffset = Number(buffer.readBigInt64BE(offset))
@@ -159,8 +160,8 @@ interface BatchClass {
 const isNotPlain = (record: FetchedRecord) => record.isControlRecord || !(record instanceof FetchedRecord)
 
 /**
- * In the place of kafkajs's Batch, which works with every record's offset as a text. Transactions go the old way: nobody here
- * writes any, and reading them right is not for us to write again.
+ * Replaces kafkajs's Batch, which works with every record's offset as a text. Transactions go the old way: no program
+ * here writes any, and reading them right is not for us to write again.
  */
 export function lightBatch(Original: BatchClass & (new (...all: never) => object)): unknown {
   function LightBatch(topic: string, fetchedOffset: string, data: PartitionData): object {

@@ -3,8 +3,8 @@ import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
 import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
 /*
- * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are mended here, on its own classes, before its main module is
- * loaded; whoever needs kafkajs takes it from this file. Everything is checked by test/servers/kafka.
+ * kafkajs 2.2.4 is unmaintained. Its faults that matter to us are fixed here, on its own classes, before its main
+ * module is loaded; every user of kafkajs imports it from this file. Everything is checked by test/servers/kafka.
  */
 
 const requireCjs = createRequire(import.meta.url)
@@ -30,7 +30,7 @@ interface ConsumerGroup {
   fetch(nodeId: string): Promise<object[]>
 }
 
-/** Puts `replacement` in the place of an internal module's only export, for those that require it later. */
+/** Replaces an internal module's only export by `replacement`, for modules that require it later. */
 function replaceModule(path: string, replacement: unknown): void {
   requireCjs(path)
   const loaded = requireCjs.cache[requireCjs.resolve(path)]
@@ -38,7 +38,10 @@ function replaceModule(path: string, replacement: unknown): void {
   loaded.exports = replacement
 }
 
-/** From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per connection. */
+/**
+ * From the first response on, the original re-arms a timer with a negative delay for ever: a loop of 1 ms per
+ * connection.
+ */
 function stopBusyTimer(queue: { prototype: RequestQueue }): void {
   const schedule = queue.prototype.scheduleCheckPendingRequests
   queue.prototype.scheduleCheckPendingRequests = function () {
@@ -48,8 +51,9 @@ function stopBusyTimer(queue: { prototype: RequestQueue }): void {
 }
 
 /**
- * The original forgets a broker whose connection closed. Forgetting the last one ends a consumer with "no broker available", and its
- * successor has to wait until the group has given up the lost member. The last broker is kept, and connected to again.
+ * The original forgets a broker whose connection closed. Forgetting the last one ends a consumer with "no broker
+ * available", and its successor has to wait until the group has given up the lost member. The last broker is kept, and
+ * connected to again.
  */
 function keepLastBroker(pool: { prototype: BrokerPool }): void {
   const remove = pool.prototype.removeBroker
@@ -62,14 +66,15 @@ function keepLastBroker(pool: { prototype: BrokerPool }): void {
 /** How often a group has begun or finished joining: an odd step means its assignment is in doubt. */
 const joins = new WeakMap<object, number>()
 const fences = new WeakMap<object, () => boolean>()
-/** The same by member, for whoever knows no more of a group than its events tell. */
+/** The same by member id, for callers that know of a group only its events. */
 const memberFences = new Map<string, () => boolean>()
 /** A process has a few consumers, each with a new member id after a lost connection; those long gone are forgotten. */
 const memberFencesMax = 100
 
 /**
- * Kafka fences members, not owners: a commit made for an old assignment is sent with the new generation and accepted. So every batch
- * remembers under which assignment it was fetched. Batches that were fetched while the group re-joined are dropped here.
+ * Kafka fences members, not owners: a commit made for an old assignment is sent with the new generation and accepted.
+ * So every batch remembers under which assignment it was fetched. Batches that were fetched while the group re-joined
+ * are dropped here.
  */
 function fenceBatches(group: { prototype: ConsumerGroup }): void {
   const { joinAndSync, fetch } = group.prototype
@@ -96,8 +101,8 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
 }
 
 /**
- * The original has every fetch wait for the whole of its time, after the batches of the fetch before were worked off: a record waits
- * for both. Here the time counts from the answer to the fetch before, of the same broker.
+ * The original has every fetch wait for the whole of its time, after the batches of the fetch before were worked off: a
+ * record waits for both. Here the time counts from the answer to the fetch before, of the same broker.
  */
 function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
   const { fetch } = group.prototype
@@ -119,8 +124,8 @@ function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
 const strictGroups = new Set<string>()
 
 /**
- * Where the log does not reach to a group's offset, the original commits the log's start over it and reads on as if nothing had
- * happened. A strict group ends instead, and looks at where it stands when it begins anew.
+ * Where the log does not reach to a group's offset, the original commits the log's start over it and reads on as if
+ * nothing had happened. A strict group ends instead, and compares its offset with the log when it begins again.
  */
 function refuseToJump(group: { prototype: ConsumerGroup }): void {
   const recover = group.prototype.recoverFromOffsetOutOfRange
@@ -137,8 +142,8 @@ function refuseToJump(group: { prototype: ConsumerGroup }): void {
 const reauthenticateMs = 10_000
 
 /**
- * The original logs in again 10 s before a session ends. One of 10 s or less it begins with every request, and Kafka takes one login a
- * second of a connection at most: here it is then the last fifth of the session.
+ * The original logs in again 10 s before a session ends. One of 10 s or less it begins with every request, and Kafka
+ * takes one login a second of a connection at most: here it is then the last fifth of the session.
  */
 function reauthenticateInTime(connection: { readonly prototype: object }): void {
   const lifetimes = new WeakMap<object, { toNumber(): number }>()

@@ -1,8 +1,8 @@
 import type { KafkaSecurity } from '../security.ts'
 
 /*
- * Kafka says by a number that a right is missing. kafkajs makes a general sentence of it, and drops the number where it looks for a
- * group's coordinator. Here the error says which right of whom on what.
+ * Kafka says by a number that a right is missing. kafkajs makes a general sentence of it, and drops the number where it
+ * looks for a group's coordinator. Here the error says which right of whom on what.
  */
 
 /** What the rights are on, by Kafka's numbers for a missing one. */
@@ -25,7 +25,9 @@ const operations: Readonly<Record<string, string>> = {
   ...{ CreateTopics: 'Create', DescribeConfigs: 'DescribeConfigs' },
 }
 
-/** Whose client it is, and the right it cannot do without: Read and Write include Describe, which is asked for first. */
+/**
+ * Whose client it is, and the right it cannot do without: Read and Write include Describe, which is asked for first.
+ */
 export interface Client {
   readonly security?: KafkaSecurity | undefined
   readonly purpose?: 'Read' | 'Write' | undefined

@@ -3,8 +3,8 @@ import type { FetchedRecord } from './fetched-record.ts'
 import type { RawRequest } from './raw-requests.ts'
 
 /*
- * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no topic's id.
- * What needs that goes by kafkajs's own requests, below its consumer and its admin client.
+ * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no
+ * topic's id. What needs that goes by kafkajs's own requests, below its consumer and its admin client.
  */
 
 /** A partition's part of an answer. */

@@ -2,11 +2,13 @@ import { ByteReader } from './byte-reader.ts'
 import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.ts'
 
 /*
- * The two requests that a publisher makes, in the form that kafkajs's connections send. kafkajs's own would fail as a whole when one
- * topic or partition is in trouble, and say of which only in a message.
+ * The two requests that a publisher makes, in the form that kafkajs's connections send. kafkajs's own would fail as a
+ * whole when one topic or partition is in trouble, and say of which only in a message.
  */
 
-/** A request as kafkajs's connections take them. `parse` of the answer that `decode` gave is what `send` resolves to. */
+/**
+ * A request as kafkajs's connections take them. `parse` of the answer that `decode` gave is what `send` resolves to.
+ */
 export interface RawRequest<Answer> {
   readonly request: {
     readonly apiKey: number
@@ -64,7 +66,9 @@ const bytesOfText = (text: string) => 2 + Buffer.byteLength(text)
 
 const allInSyncReplicas = -1
 
-/** Stores batches with acks=all, at most one of a partition. `timeoutMs` is how long the broker may wait for replicas. */
+/**
+ * Stores batches with acks=all, at most one of a partition. `timeoutMs` is how long the broker may wait for replicas.
+ */
 export function produceRequest(batches: readonly PartitionBatch[], timeoutMs: number): RawRequest<PartitionAnswer[]> {
   const sized = batches.map((batch) => ({ ...batch, size: batchBytes(batch.records) }))
   const body = Buffer.allocUnsafe(12 + sized.reduce((sum, one) => sum + bytesOfText(one.topic) + 12 + one.size, 0))

@@ -33,7 +33,9 @@ const headerBytes = 61
 const checkedFrom = 21
 const checksumAt = 17
 
-/** Attributes before the key and the count of headers behind the value, both none; and the time's distance, which is 0. */
+/**
+ * Attributes before the key and the count of headers behind the value, both none; and the time's distance, which is 0.
+ */
 const fixedBytes = 3
 
 function bodyBytes({ key, value }: RecordBytes, index: number): number {
@@ -53,8 +55,9 @@ export function batchBytes(records: readonly RecordBytes[]): number {
 }
 
 /**
- * One batch as Kafka stores it, all of one time; without compression, for gzip costs more processor time than it saves (bench publish). Straight from the journal's bytes into the request's: kafkajs makes
- * objects, lists and buffers for each record, ten times the work. Gives the place behind it.
+ * One batch as Kafka stores it, all of one time; without compression, for gzip costs more processor time than it saves
+ * (bench publish). Straight from the journal's bytes into the request's: kafkajs makes objects, lists and buffers for
+ * each record, ten times the work. Gives the place behind it.
  */
 export function writeBatch(target: Buffer, start: number, records: readonly RecordBytes[], nowMs: number): number {
   let at = start + headerBytes

@@ -3,8 +3,8 @@ import type { Broker } from './raw-cluster.ts'
 import { rawRequest } from './raw-requests.ts'
 
 /*
- * Kafka gives every topic an id at its creation: a topic that is deleted and made again has another. kafkajs knows Metadata to
- * version 6; the id came with 10. This is version 12, by hand, read as far as the id.
+ * Kafka gives every topic an id at its creation: a topic that is deleted and made again has another. kafkajs knows
+ * Metadata to version 6; the id came with 10. This is version 12, by hand, read as far as the id.
  */
 
 function encodeRequest(topic: string): Buffer {

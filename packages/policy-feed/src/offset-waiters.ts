@@ -4,7 +4,7 @@ interface Waiter {
 }
 
 /** Those who wait until a reader is beyond an offset. */
-export class Waiters {
+export class OffsetWaiters {
   #next = 0n
   readonly #waiting = new Set<Waiter>()
 

@@ -7,14 +7,14 @@ import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-mes
 
 const program = new URL('./publisher-thread.ts', import.meta.url)
 
-/** A thread that ran for so long did not die of what killed the one before. */
+/** A thread that ran for this long did not die of the fault that killed the one before. */
 const soundMs = 60_000
 
 /** Closing files takes milliseconds. */
 const endDeadlineMs = 2_000
 
 /** What it runs and whom it tells. */
-export interface KeeperOptions {
+export interface SupervisorOptions {
   readonly start: PublisherStart
   readonly log: KafkaLog
   /** Kafka has another partition count for a topic, by its place in the list. */
@@ -28,8 +28,8 @@ export interface KeeperOptions {
 }
 
 /** Keeps a publisher's thread running: another one takes the place of one that died. */
-export class PublisherKeeper {
-  readonly #options: KeeperOptions
+export class PublisherSupervisor {
+  readonly #options: SupervisorOptions
   readonly #drained = Promise.withResolvers<true>()
   #thread: Worker | undefined
   #restart: NodeJS.Timeout | undefined
@@ -38,7 +38,7 @@ export class PublisherKeeper {
   #isDraining = false
   #isEnding = false
 
-  constructor(options: KeeperOptions) {
+  constructor(options: SupervisorOptions) {
     this.#options = options
     this.#launch()
   }

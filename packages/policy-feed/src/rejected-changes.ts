@@ -1,17 +1,17 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
+import { entityKey, type PolicyTransaction } from './assemble-transactions.ts'
 import type { EntityName } from './catch-up.ts'
-import { entityKey, type WholeChange } from './gather-changes.ts'
 
 /** Of the problems of one change so many are logged: the first ones explain the others. */
 const problemsLogged = 5
-/** What is told of names at most these: the readiness line is for people. */
+/** The most parts that are remembered: the readiness line, for people, names the first. */
 const partsMax = 1_000
-/** Whoever made a change asks at once what became of it. */
+/** The most changes whose problems are remembered: the author of a change asks for them immediately. */
 const changesMax = 100
 
 /** What the topic holds and the policy in force does not, until somebody changes the same entities again. */
-export class RefusedParts {
+export class RejectedChanges {
   readonly #log: KafkaLog
   /** Reason by entity, or by a fault's path. */
   readonly #parts = new Map<string, string>()
@@ -59,7 +59,7 @@ export class RefusedParts {
     this.#whole = undefined
   }
 
-  refuse({ audit, changes }: WholeChange, problems: readonly PolicyFault[]): void {
+  refuse({ audit, changes }: PolicyTransaction, problems: readonly PolicyFault[]): void {
     const reason = problems[0] === undefined ? 'it does not fit' : `${problems[0].path}: ${problems[0].message}`
     this.#log.error(
       { change: audit.id, by: audit.by, entities: changes.length, problems: problems.slice(0, problemsLogged) },
@@ -85,7 +85,7 @@ export class RefusedParts {
   }
 
   /** These are in force now. */
-  mended(changes: readonly EntityChange[]): void {
+  fixed(changes: readonly EntityChange[]): void {
     if (this.#parts.size + this.#stale.size === 0) return
     for (const change of changes) {
       this.#parts.delete(entityKey(change))

@@ -8,7 +8,7 @@ const batchBytesMax = 900_000
 const batchRecordsMax = 2_000
 
 /** Of a partition that holds up the others; few, as a whole topic may be missing. */
-const keptWhenLetGo = 50
+const keptWhenEvicted = 50
 
 /** The most that a record takes in a batch besides its bytes: its numbers and lengths. */
 const numbersBytesMax = 24
@@ -17,20 +17,21 @@ const numbersBytesMax = 24
 const overheadBytes = 300
 
 /** Records and marks for one partition; a mark has the number -1, as it takes none. */
-export type LaneRecord = Omit<JournalRecord, 'segment'> & { readonly segment?: number }
+export type QueuedRecord = Omit<JournalRecord, 'segment'> & { readonly segment?: number }
 
-export const isNumbered = (record: LaneRecord): record is JournalRecord => record.segment !== undefined
+export const isNumbered = (record: QueuedRecord): record is JournalRecord => record.segment !== undefined
 
-const memoryOf = (record: LaneRecord) => record.key.length + record.value.length + overheadBytes
+const memoryOf = (record: QueuedRecord) => record.key.length + record.value.length + overheadBytes
 
 /**
- * What of one journal goes to one partition, in order. The records at its head are under way or next, and leave only when Kafka has
- * acknowledged them or something stands in their place: whatever goes wrong, the same ones are sent again.
+ * What of one journal goes to one partition, in order. The records at its head are under way or next, and leave only
+ * when Kafka has acknowledged them or something stands in their place: whatever goes wrong, the same ones are sent
+ * again.
  */
-export class PublishLane {
+export class PartitionQueue {
   readonly topic: number
   readonly partition: number
-  #records: LaneRecord[] = []
+  #records: QueuedRecord[] = []
   /** Of records held here. */
   memoryBytes = 0
   /** Number of those at the head that are under way; 0 when none are. */
@@ -42,8 +43,8 @@ export class PublishLane {
   acknowledgedMs = Number.NEGATIVE_INFINITY
   /** Shrinks to find a record that Kafka refuses among those that it takes. */
   #recordsMax = batchRecordsMax
-  /** The first number that was read and then let go for want of room; it has to be read again. */
-  letGoFrom: number | undefined
+  /** The first sequence number that was read and then evicted for want of memory; it has to be read again. */
+  evictedFromSeq: number | undefined
   /** The number after the last one that was read for the first time. */
   #readUpTo = 0
 
@@ -74,26 +75,26 @@ export class PublishLane {
     return this.#underWay === 0 && this.#records.length > 0 && nowMs >= this.#notBeforeMs
   }
 
-  /** Read for the first time. What follows on something that was let go stays on disk with it. */
+  /** Adds a record that is read for the first time. A record that follows an evicted one stays on disk with it. */
   pushRead(record: JournalRecord): void {
     this.#readUpTo = record.seq + 1
-    if (this.letGoFrom === undefined) this.#push(record)
+    if (this.evictedFromSeq === undefined) this.#push(record)
   }
 
-  /** Read again, in order. Takes what was let go, and nothing that has not been read for the first time: that is still to come. */
-  pushAgain(record: JournalRecord): void {
-    if (this.letGoFrom === undefined || record.seq < this.letGoFrom || record.seq >= this.#readUpTo) return
+  /** Adds a record that is read again, in order, if it was evicted. A record that was never read is still to come. */
+  pushReread(record: JournalRecord): void {
+    if (this.evictedFromSeq === undefined || record.seq < this.evictedFromSeq || record.seq >= this.#readUpTo) return
     this.#push(record)
-    this.letGoFrom = record.seq + 1 < this.#readUpTo ? record.seq + 1 : undefined
+    this.evictedFromSeq = record.seq + 1 < this.#readUpTo ? record.seq + 1 : undefined
   }
 
-  #push(record: LaneRecord): void {
+  #push(record: QueuedRecord): void {
     this.#records.push(record)
     this.memoryBytes += memoryOf(record)
   }
 
   /** A later mark says all that an earlier one says. */
-  pushMark(mark: LaneRecord): void {
+  pushWatermark(mark: QueuedRecord): void {
     const at = this.#records.length - 1
     const last = this.#records[at]
     if (last !== undefined && !isNumbered(last) && at >= this.#underWay) {
@@ -104,7 +105,7 @@ export class PublishLane {
   }
 
   /** The batch at the head, now under way. */
-  take(): readonly LaneRecord[] {
+  nextBatch(): readonly QueuedRecord[] {
     let bytes = 0
     let count = 0
     for (const record of this.#records) {
@@ -117,7 +118,7 @@ export class PublishLane {
   }
 
   /** Kafka has what was under way. */
-  acknowledge(nowMs: number): readonly LaneRecord[] {
+  acknowledge(nowMs: number): readonly QueuedRecord[] {
     const done = this.#records.slice(0, this.#underWay)
     this.#records = this.#records.slice(this.#underWay)
     for (const record of done) this.memoryBytes -= memoryOf(record)
@@ -135,8 +136,10 @@ export class PublishLane {
     this.#notBeforeMs = nowMs + retryDelayMs(this.failures)
   }
 
-  /** Kafka refuses something of the batch for good. Gives the culprit once it is alone; until then the batch is halved. */
-  narrow(): LaneRecord | undefined {
+  /**
+   * Kafka refuses something of the batch for good. Gives the culprit once it is alone; until then the batch is halved.
+   */
+  bisect(): QueuedRecord | undefined {
     const count = this.#underWay
     this.#underWay = 0
     if (count === 1) return this.#records[0]
@@ -144,21 +147,21 @@ export class PublishLane {
     return undefined
   }
 
-  replaceFirst(record: LaneRecord): void {
+  replaceFirst(record: QueuedRecord): void {
     const first = this.#records[0]
     if (first === undefined) return
     this.memoryBytes += memoryOf(record) - memoryOf(first)
     this.#records[0] = record
   }
 
-  /** Lets go of all but the batch at the head, which goes on being tried. They are on disk. */
-  letGo(): void {
-    const keep = Math.max(this.#underWay, Math.min(this.#records.length, this.#recordsMax, keptWhenLetGo))
+  /** Evicts all records but the batch at the head, which is still tried. They are on disk. */
+  evict(): void {
+    const keep = Math.max(this.#underWay, Math.min(this.#records.length, this.#recordsMax, keptWhenEvicted))
     const gone = this.#records.slice(keep)
     const first = gone.find(isNumbered)
     if (first === undefined) return
     this.#records = this.#records.slice(0, keep)
     for (const record of gone) this.memoryBytes -= memoryOf(record)
-    this.letGoFrom = first.seq
+    this.evictedFromSeq = first.seq
   }
 }

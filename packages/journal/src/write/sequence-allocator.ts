@@ -1,7 +1,7 @@
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
 import type { JournalTopic } from '../format/topics-copy.ts'
-import type { FrameLog, Share } from './frame-log.ts'
+import type { FrameLog, SpaceClass } from './frame-log.ts'
 
 /** A topic of the journal that is written. */
 interface NumberedTopic {
@@ -18,7 +18,7 @@ export function bytesOf(key: string): number {
 }
 
 /** Gives every record its partition and its number, contiguous there, in the moment that it is put into the journal. */
-export class Numbering {
+export class SequenceAllocator {
   readonly #frames: FrameLog
   readonly #beforeSeq: string
   readonly #topics: readonly NumberedTopic[]
@@ -46,8 +46,11 @@ export class Numbering {
     return topic
   }
 
-  /** Puts a line, open for journal and number, under the next number of its key's partition. False when the journal did not take it. */
-  putRecord(kind: 1 | 6, index: number, key: string, text: string, share: Share): boolean {
+  /**
+   * Puts a line, open for journal and number, under the next number of its key's partition. False when the journal did
+   * not take it.
+   */
+  putRecord(kind: 1 | 6, index: number, key: string, text: string, share: SpaceClass): boolean {
     const topic = this.#topic(index)
     const partition = partitionOf(key, topic.partitions)
     const seq = topic.next[partition] ?? 0
@@ -72,8 +75,8 @@ export class Numbering {
     return true
   }
 
-  /** What did not reach the file never was: its numbers are given anew. */
-  takeBack(frames: readonly Frame[]): void {
+  /** Frames that did not reach the file never existed: their sequence numbers are assigned again. */
+  rollBack(frames: readonly Frame[]): void {
     for (const { kind, topic, partition, seq } of frames) {
       const isNumbered = kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
       const { next } = this.#topic(topic)

@@ -1,7 +1,7 @@
 import { encodeGapOpen, kindOf } from '@weir/contracts/journal.v1.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
 import type { JournalRecord } from '../read/journal-reader.ts'
-import { isNumbered, type LaneRecord } from './publish-lane.ts'
+import { isNumbered, type QueuedRecord } from './partition-queue.ts'
 import { quarantine } from './quarantine.ts'
 
 const countPattern = /"count":(\d{1,15})/
@@ -15,14 +15,14 @@ function summaryOf({ value, appendedMs }: JournalRecord): { readonly count: numb
 }
 
 /**
- * Keeps a record that Kafka refused for good in a file, and gives the gap record that takes its number. Undefined for what cannot be
- * replaced: a mark, or a gap record.
+ * Keeps a record that Kafka refused for good in a file, and gives the gap record that takes its number. Undefined for
+ * what cannot be replaced: a mark, or a gap record.
  */
-export function replaceRefused(
-  refused: LaneRecord,
+export function quarantineRejected(
+  refused: QueuedRecord,
   where: { readonly base: string; readonly journal: string; readonly topicName: string },
   reason: string,
-): { readonly record: LaneRecord; readonly path: string } | undefined {
+): { readonly record: QueuedRecord; readonly path: string } | undefined {
   if (!isNumbered(refused) || kindOf(refused.value) === 'gap') return undefined
   const { base, journal, topicName } = where
   const path = quarantine(base, { ...refused, journal, topicName }, reason)

@@ -1,7 +1,10 @@
 import { segmentsIn } from '../format/segment-files.ts'
 
-/** Which segments of a directory are still needed, by whom is not asked: a record that Kafka does not have, or a sum that is open. */
-export class SegmentHolds {
+/**
+ * Which segments of a directory are still needed, by whom is not asked: a record that Kafka does not have, or a sum
+ * that is open.
+ */
+export class SegmentRefs {
   readonly #directory: string
   readonly #holds = new Map<number, number>()
   #first: number

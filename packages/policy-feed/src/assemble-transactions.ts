@@ -8,19 +8,22 @@ export interface AuditRecord extends ChangeRecordV1 {
   readonly id: string
 }
 
-/** Where a change ends in the topic. The id names the topic too: a topic made anew does not have it there. */
-export interface Mark {
+/**
+ * Where a change ends in the topic. The id identifies the topic too: a topic that was deleted and created again does
+ * not have it there.
+ */
+export interface PolicyCheckpoint {
   readonly offset: bigint
   readonly id: string
 }
 
 /** Everything between one audit record and the next, which ends it. */
-export interface WholeChange {
+export interface PolicyTransaction {
   /** Each entity once, as it is to be in the end. */
   readonly changes: readonly EntityChange[]
   readonly resets: readonly string[]
   readonly audit: AuditRecord
-  readonly mark: Mark
+  readonly mark: PolicyCheckpoint
 }
 
 /**
@@ -28,7 +31,10 @@ export interface WholeChange {
  * policy that is no more, and no reader takes it over. `previous` is the change before it in the topic. The same change
  * stored twice in a row is one change. Old changes may be gone from the topic: without them this one is not overtaken.
  */
-export function isOvertaken({ audit: { id, after } }: WholeChange, previous: Mark | undefined): boolean {
+export function isOvertaken(
+  { audit: { id, after } }: PolicyTransaction,
+  previous: PolicyCheckpoint | undefined,
+): boolean {
   if (after === undefined || previous === undefined) return false
   return previous.id !== id && previous.id !== after.id && previous.offset > BigInt(after.offset)
 }
@@ -36,7 +42,7 @@ export function isOvertaken({ audit: { id, after } }: WholeChange, previous: Mar
 export const entityKey = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}/${name}`
 
 /** Holds back what a change consists of until it is whole; at most each entity of the topic once. */
-export class ChangeGatherer {
+export class TransactionAssembler {
   readonly #onUnreadable: (offset: bigint, reason: string) => void
   readonly #changes = new Map<string, EntityChange>()
   readonly #resets = new Set<string>()
@@ -46,7 +52,7 @@ export class ChangeGatherer {
   }
 
   /** The change that this record completes. */
-  add({ offset, key, value }: LogRecord): WholeChange | undefined {
+  add({ offset, key, value }: LogRecord): PolicyTransaction | undefined {
     const parsed = parsePolicyRecord(key, value)
     if (parsed.kind === 'entity') {
       // Deleted first, so that a repeated one takes its later place.

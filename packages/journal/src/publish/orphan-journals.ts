@@ -1,22 +1,22 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import { adoptDead, adoptedIn, type HeldDirectory, removeDirectory } from '../directory/directory.ts'
+import { adoptedIn, adoptOrphans, type DirectoryLock, removeDirectory } from '../directory/directory.ts'
 import { findWrittenCorrections, type WrittenCorrection } from '../find-corrections.ts'
-import { Outbox } from './outbox.ts'
+import { JournalSender } from './journal-sender.ts'
 import type { Publisher } from './publisher.ts'
 
-/** Dead processes are looked for so often. */
-const lookEveryMs = 10_000
+/** How often journals of dead processes are looked for. */
+const pollIntervalMs = 10_000
 
 /** Of each journal of a dead process; below that of the own, which is in a hurry. */
-const windowBytes = 4 * 1024 * 1024
+const inFlightBytesMax = 4 * 1024 * 1024
 
 /** Sent at a time; more would only take memory from each other. */
 const openMax = 4
 
-interface AdoptedOptions {
+interface OrphanJournalsOptions {
   readonly base: string
-  readonly into: Pick<HeldDirectory, 'journal' | 'path'>
+  readonly into: Pick<DirectoryLock, 'journal' | 'path'>
   readonly publisher: Pick<Publisher, 'add' | 'remove'>
   readonly log: KafkaLog
   readonly crash: CrashPoint
@@ -24,20 +24,20 @@ interface AdoptedOptions {
 }
 
 /**
- * Journals of dead processes, which this one takes over and brings to their end. Of each, first the corrections are read and told,
- * while the dead process may owe Redis the word that they are safe: once it is sent, nothing of it is left to be read. All that were
- * taken over are read at once, also those that wait for their turn to be sent.
+ * Journals of dead processes, which this one takes over and brings to their end. Of each, first the corrections are
+ * read and told, while the dead process may owe Redis the word that they are safe: once it is sent, nothing of it is
+ * left to be read. All that were taken over are read at once, also those that wait for their turn to be sent.
  */
-export class Adopted {
-  readonly #options: AdoptedOptions
+export class OrphanJournals {
+  readonly #options: OrphanJournalsOptions
   /** Paths of those whose corrections were told by this thread: only they are sent. */
   readonly #told = new Set<string>()
-  readonly #open = new Map<string, Outbox>()
-  #nextLookMs = Number.NEGATIVE_INFINITY
-  #isLooking = false
+  readonly #open = new Map<string, JournalSender>()
+  #nextPollMs = Number.NEGATIVE_INFINITY
+  #isPolling = false
   #isEnding = false
 
-  constructor(options: AdoptedOptions) {
+  constructor(options: OrphanJournalsOptions) {
     this.#options = options
   }
 
@@ -52,33 +52,36 @@ export class Adopted {
 
   /** To be called now and then, by a clock that is never set back. */
   tick(nowMs: number): void {
-    if (nowMs >= this.#nextLookMs && !this.#isLooking && !this.#isEnding) void this.#look(nowMs)
-    for (const [path, outbox] of this.#open) {
+    if (nowMs >= this.#nextPollMs && !this.#isPolling && !this.#isEnding) void this.#poll(nowMs)
+    for (const [path, sender] of this.#open) {
       try {
-        this.#advance(path, outbox, nowMs)
+        this.#advance(path, sender, nowMs)
       } catch (error) {
-        // The others go on; this one is opened again at the next look.
-        this.#forget(path, outbox)
+        // The others go on; this one is opened again at the next poll.
+        this.#forget(path, sender)
         this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be sent on')
       }
     }
   }
 
-  /** The process stops, and may not hear of corrections any more: what is not being sent yet waits for the next one. */
+  /**
+   * Called when the process stops, and can handle no corrections any more: journals that are not being sent yet wait
+   * for the next process.
+   */
   takeNoMore(): void {
     this.#isEnding = true
   }
 
-  #forget(path: string, outbox: Outbox): void {
-    this.#options.publisher.remove(outbox)
+  #forget(path: string, sender: JournalSender): void {
+    this.#options.publisher.remove(sender)
     this.#open.delete(path)
   }
 
-  async #look(nowMs: number): Promise<void> {
-    this.#isLooking = true
-    this.#nextLookMs = nowMs + lookEveryMs
+  async #poll(nowMs: number): Promise<void> {
+    this.#isPolling = true
+    this.#nextPollMs = nowMs + pollIntervalMs
     try {
-      const taken = await adoptDead(this.#options.base, this.#options.into, this.#options.crash)
+      const taken = await adoptOrphans(this.#options.base, this.#options.into, this.#options.crash)
       if (taken.length > 0) this.#options.log.info({ journals: taken.length }, 'took over journals of dead processes')
     } catch (error) {
       this.#options.log.error({ reason: String(error) }, 'journals of dead processes cannot be taken over')
@@ -90,7 +93,7 @@ export class Adopted {
     } catch (error) {
       this.#options.log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
     } finally {
-      this.#isLooking = false
+      this.#isPolling = false
     }
   }
 
@@ -110,34 +113,34 @@ export class Adopted {
       if (this.#open.size >= openMax || this.#isEnding) return
       if (this.#open.has(path) || !this.#told.has(path)) continue
       try {
-        const outbox = new Outbox({ path, windowBytes, log: this.#options.log, crash: this.#options.crash })
-        this.#open.set(path, outbox)
-        this.#options.publisher.add(outbox)
+        const sender = new JournalSender({ path, inFlightBytesMax, log: this.#options.log, crash: this.#options.crash })
+        this.#open.set(path, sender)
+        this.#options.publisher.add(sender)
       } catch (error) {
         this.#options.log.error({ path, reason: String(error) }, 'the journal of a dead process cannot be read')
       }
     }
   }
 
-  #advance(path: string, outbox: Outbox, nowMs: number): void {
-    outbox.fill(nowMs)
-    if (!outbox.reader.isDrained) return
-    if (!outbox.isEnding) outbox.queueMarks(Date.now(), true)
-    if (!outbox.isEmpty) return
-    this.#forget(path, outbox)
-    outbox.close()
+  #advance(path: string, sender: JournalSender, nowMs: number): void {
+    sender.fill(nowMs)
+    if (!sender.reader.isDrained) return
+    if (!sender.isEnding) sender.queueWatermarks(Date.now(), true)
+    if (!sender.isEmpty) return
+    this.#forget(path, sender)
+    sender.close()
     this.#options.crash('adopted_sent')
     removeDirectory(path, this.#options.crash)
     this.#told.delete(path)
-    this.#options.log.info({ journal: outbox.reader.journal }, 'sent the journal of a dead process to its end')
+    this.#options.log.info({ journal: sender.reader.journal }, 'sent the journal of a dead process to its end')
     this.#openNext()
   }
 
   save(): void {
-    for (const outbox of this.#open.values()) outbox.save()
+    for (const sender of this.#open.values()) sender.save()
   }
 
   close(): void {
-    for (const outbox of this.#open.values()) outbox.close()
+    for (const sender of this.#open.values()) sender.close()
   }
 }

@@ -5,10 +5,10 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test, vi } from 'vitest'
-import { adoptDead, adoptedIn, createDirectory, type HeldDirectory } from '../directory/directory.ts'
+import { adoptedIn, adoptOrphans, createDirectory, type DirectoryLock } from '../directory/directory.ts'
 import { TemporaryBase, testOptions, testTopics } from '../testing/temporary-journal.ts'
 import { openWriter } from '../write/open-writer.ts'
-import { Adopted } from './adopted.ts'
+import { OrphanJournals } from './orphan-journals.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
@@ -23,7 +23,7 @@ const correctionOf = (decisionId: string, subject: string) =>
 /** A process that corrected this decision and is gone, with what it had taken over before. */
 async function leaveDead(base: string, decisionId: string, subject = 'acme'): Promise<string> {
   const directory = await createDirectory(base, testTopics)
-  await adoptDead(base, directory)
+  await adoptOrphans(base, directory)
   const writer = await openWriter(directory, testOptions)
   writer.log(0).append('other', '{"n":1')
   writer.log(0).append(subject, correctionOf(decisionId, subject))
@@ -32,11 +32,14 @@ async function leaveDead(base: string, decisionId: string, subject = 'acme'): Pr
   return directory.journal
 }
 
-/** Takes over into `into`; `events` are what was told, with the journals whose segments were all there then, and what was to be sent. */
-function adopt(base: string, into: HeldDirectory) {
+/**
+ * Takes over into `into`; `events` are what was told, with the journals whose segments were all there then, and what
+ * was to be sent.
+ */
+function adopt(base: string, into: DirectoryLock) {
   const events: string[] = []
   const whole = () => adoptedIn(into.path).filter((path) => readdirSync(path).includes('00000001.seg')).length
-  const adopted = new Adopted({
+  const adopted = new OrphanJournals({
     ...{ base, into, log: createLogger('journal', 'silent'), crash: noCrash },
     publisher: { add: () => void events.push('sends'), remove: () => undefined },
     onCorrections: (corrections) => {
@@ -68,7 +71,7 @@ test('a thread that goes on for one that died reads again what that one took ove
   const [id = ''] = upTo(1)
   await leaveDead(base.path, id)
   const { directory } = await base.open()
-  await adoptDead(base.path, directory)
+  await adoptOrphans(base.path, directory)
   const { adopted, events, sent } = adopt(base.path, directory)
   adopted.tick(0)
   expect(await waitUntil(() => sent() === 1, { deadlineMs: 30_000 })).toBe(true)
@@ -76,7 +79,7 @@ test('a thread that goes on for one that died reads again what that one took ove
   expect(events).toEqual([`acme ${id}, of 1`, 'sends'])
 })
 
-test('a process that stops takes over no more, and sends nothing that it could not tell of', async () => {
+test('a process that stops adopts no more journals, and sends none whose corrections it could not report', async () => {
   await using base = new TemporaryBase()
   const journal = await leaveDead(base.path, crypto.randomUUID())
   const { directory } = await base.open()

@@ -12,7 +12,10 @@ const pathBytesMax = 107
 /** A socket of this machine answers at once or never; a stopped process's queue takes the connection without it. */
 const connectDeadlineMs = 2_000
 
-/** A directory without its socket counts as held for so long after it was last written to: its process puts the socket back within a second. */
+/**
+ * A directory without its socket counts as locked for this long after it was last written to: its process restores the
+ * socket within a second.
+ */
 const missingSocketMs = 10_000
 
 function withDirectory<T>(directory: string, use: (directory: string, fd: number | undefined) => T): T {
@@ -26,7 +29,7 @@ const close = (fd: number | undefined): void => {
 }
 
 /** Listens on the directory's socket, in place of one that may be there. */
-export async function holdSocket(directory: string): Promise<() => Promise<void>> {
+export async function lockWithSocket(directory: string): Promise<() => Promise<void>> {
   return withDirectory(directory, async (short, fd) => {
     const server = createServer((connection) => connection.destroy())
     const path = join(short, `${socketName}.new`)
@@ -37,7 +40,8 @@ export async function holdSocket(directory: string): Promise<() => Promise<void>
       close(fd)
       throw error
     })
-    // Under another name than it was bound to, Node does not remove it when it closes: then it refuses, which says dead at once.
+    // Under another name than it was bound to, Node does not remove it when it closes: then it refuses, which says dead
+    // at once.
     await rename(path, join(short, socketName))
     server.unref()
     return async () => {
@@ -72,10 +76,10 @@ function wasWrittenLately(directory: string): boolean {
 }
 
 /**
- * Whether a process holds the directory. Only a socket that refuses says no, or one that is missing for a while: whatever else goes
- * wrong, and a process that is stopped, counts as alive.
+ * Whether a process holds the directory. Only a socket that refuses says no, or one that is missing for a while:
+ * whatever else goes wrong, and a process that is stopped, counts as alive.
  */
-export async function isHeld(directory: string): Promise<boolean> {
+export async function isLocked(directory: string): Promise<boolean> {
   try {
     return await withDirectory(directory, async (short, fd) => {
       const answer = await tryConnect(join(short, socketName))

@@ -3,31 +3,32 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { frameKinds } from '../format/frame.ts'
 import { type Gap, GapPage, gapOpenLine } from '../format/gap-page.ts'
 import type { FrameLog } from './frame-log.ts'
-import type { Numbering } from './numbering.ts'
+import type { SequenceAllocator } from './sequence-allocator.ts'
 
-interface GapCounterOptions {
+interface UnrecordedCounterOptions {
   readonly directory: string
   readonly journal: string
   readonly topic: number
   readonly frames: FrameLog
-  readonly numbering: Numbering
+  readonly sequences: SequenceAllocator
   readonly log: Logger
   readonly crash: CrashPoint
 }
 
 /**
- * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk is slow or stalls; once the journal has room they become one
- * gap record, and only when that is in the file does the page begin anew.
+ * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk is slow or
+ * stalls; once the journal has room they become one gap record, and only when that is in the file does the page begin
+ * at zero.
  */
-export class GapCounter {
-  readonly #options: GapCounterOptions
+export class UnrecordedCounter {
+  readonly #options: UnrecordedCounterOptions
   readonly #page: GapPage
   #underWay: Gap | undefined
   #isFailing = false
   /** Since the process started. */
   counted = 0
 
-  constructor(options: GapCounterOptions) {
+  constructor(options: UnrecordedCounterOptions) {
     this.#options = options
     this.#page = new GapPage(options.directory)
   }
@@ -38,7 +39,10 @@ export class GapCounter {
     this.#options.frames.schedule()
   }
 
-  /** Before what was counted is answered. A disk that is slow or stalls would hold up everybody: there the page is written now and then. */
+  /**
+   * Before what was counted is answered. A disk that is slow or stalls would hold up everybody: there the page is
+   * written now and then.
+   */
   write(): void {
     if (this.#options.frames.isSlow) return
     try {
@@ -61,7 +65,7 @@ export class GapCounter {
     )
   }
 
-  /** It is tried with every turn; one line says so until it is written again. */
+  /** It is tried with every group; one line says so until it is written again. */
   #failed(error: unknown): void {
     if (!this.#isFailing) {
       this.#options.log.error(
@@ -75,9 +79,9 @@ export class GapCounter {
   /** Where there is room for others' records again. */
   record(): void {
     const { gap } = this.#page
-    if (gap.count === 0 || this.#underWay !== undefined || !this.#options.frames.hasRoom('others')) return
+    if (gap.count === 0 || this.#underWay !== undefined || !this.#options.frames.hasRoom('normal')) return
     const text = `${gap.generation} ${gapOpenLine(gap)}`
-    if (this.#options.numbering.putRecord(frameKinds.gap, this.#options.topic, this.#options.journal, text, 'closing'))
+    if (this.#options.sequences.putRecord(frameKinds.gap, this.#options.topic, this.#options.journal, text, 'closing'))
       this.#underWay = gap
   }
 
@@ -91,7 +95,7 @@ export class GapCounter {
   }
 
   /** The gap record is not in the file. */
-  takeBack(): void {
+  rollBack(): void {
     this.#underWay = undefined
   }
 

@@ -5,20 +5,20 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { type Committed, JournalState } from '../format/journal-state.ts'
+import { type Committed, SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
 import type { JournalWriter } from '../write/open-writer.ts'
-import { Outbox } from './outbox.ts'
-import { isNumbered, type PublishLane } from './publish-lane.ts'
+import { JournalSender } from './journal-sender.ts'
+import { isNumbered, type PartitionQueue } from './partition-queue.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
 vi.setConfig({ testTimeout: 60_000 })
 
 /** Below what is read in one go, so that memory is full after it. */
-const windowBytes = 200_000
+const inFlightBytesMax = 200_000
 
-const silent = createLogger('outbox', 'silent')
+const silent = createLogger('sender', 'silent')
 
 /** A key for each partition. */
 const keys = [0, 1, 2].map((partition) => {
@@ -26,7 +26,7 @@ const keys = [0, 1, 2].map((partition) => {
 })
 
 /** What a writer has committed meanwhile shows as late as a test wants. */
-class LateState extends JournalState {
+class LateState extends SharedJournalPosition {
   /** Given out first, one at each look. */
   readonly looks: Committed[] = []
 
@@ -40,65 +40,65 @@ async function append(writer: JournalWriter, partition: number, count: number): 
   expect(await writer.log(0).written()).toBe(true)
 }
 
-/** An outbox, and Kafka's part in it: what it has of each partition. */
+/** A sender, and Kafka's part in it: what it has of each partition. */
 class Sending {
   readonly #path: string
   readonly state: LateState
   readonly has: number[][] = [[], [], []]
   readonly errors: string[] = []
-  outbox: Outbox
+  sender: JournalSender
 
   constructor(path: string, writer: JournalWriter) {
     this.#path = path
     this.state = new LateState(writer.state.shared)
-    this.outbox = this.#open()
+    this.sender = this.#open()
   }
 
   #open() {
     const log = { ...silent, error: (_: object, event: string) => void this.errors.push(event) }
-    return new Outbox({ path: this.#path, state: this.state, windowBytes, log, crash: noCrash })
+    return new JournalSender({ path: this.#path, state: this.state, inFlightBytesMax, log, crash: noCrash })
   }
 
-  lane(partition: number): PublishLane {
-    const lane = this.outbox.lanes.find((one) => one.topic === 0 && one.partition === partition)
-    if (lane === undefined) throw new Error(`no partition ${partition}`)
-    return lane
+  queue(partition: number): PartitionQueue {
+    const queue = this.sender.queues.find((one) => one.topic === 0 && one.partition === partition)
+    if (queue === undefined) throw new Error(`no partition ${partition}`)
+    return queue
   }
 
   take(partition: number): void {
-    const lane = this.lane(partition)
-    const taken = lane.take().filter(isNumbered)
+    const queue = this.queue(partition)
+    const taken = queue.nextBatch().filter(isNumbered)
     this.has[partition]?.push(...taken.map(({ seq }) => seq))
-    this.outbox.acknowledge(lane, 0)
+    this.sender.acknowledge(queue, 0)
   }
 
   fail(partition: number): void {
     for (let times = 0; times < 4; times += 1) {
-      this.lane(partition).take()
-      this.lane(partition).fail(0)
+      this.queue(partition).nextBatch()
+      this.queue(partition).fail(0)
     }
   }
 
   /** As the publisher's thread dies and the next one begins. */
   reopen(): void {
-    this.outbox = this.#open()
-    const { acknowledgedUpTo } = this.outbox.reader
+    this.sender = this.#open()
+    const { acknowledgedUpTo } = this.sender.reader
     for (const [partition, seqs] of this.has.entries()) seqs.length = acknowledgedUpTo[0]?.[partition] ?? 0
   }
 
   /** Leaves nothing behind, in a number of turns that is known beforehand. */
   finish(): void {
     this.state.looks.length = 0
-    for (let turns = 0; turns < 200 && !(this.outbox.fill(0) && this.outbox.isEmpty); turns += 1)
+    for (let turns = 0; turns < 200 && !(this.sender.fill(0) && this.sender.isEmpty); turns += 1)
       for (const partition of this.has.keys()) this.take(partition)
-    expect(this.outbox.fill(0)).toBe(true)
-    expect(this.outbox.reader.unacknowledged).toBe(0)
+    expect(this.sender.fill(0)).toBe(true)
+    expect(this.sender.reader.unacknowledged).toBe(0)
   }
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 
-/** Partition 1 waits for Kafka, and memory is full of it: what does not fit was let go. */
+/** Partition 1 waits for Kafka, and memory is full of it: records that do not fit were evicted. */
 async function withLetGo(base: TemporaryBase) {
   const { writer, directory } = await base.open()
   await append(writer, 0, 1)
@@ -106,36 +106,36 @@ async function withLetGo(base: TemporaryBase) {
   const early = writer.state.read()
   await append(writer, 1, 100)
   const sending = new Sending(directory.path, writer)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.take(0)
   sending.fail(1)
-  expect(sending.outbox.fill(0)).toBe(false)
-  expect(sending.lane(1).letGoFrom).toBe(50)
+  expect(sending.sender.fill(0)).toBe(false)
+  expect(sending.queue(1).evictedFromSeq).toBe(50)
   return { writer, sending, early, path: segmentPath(directory.path, 1) }
 }
 
-test('while Kafka has taken nothing yet, nothing is let go, from the first moment of the clock on', async () => {
+test('while Kafka has accepted nothing yet, no record is evicted, from the first moment of the clock on', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   await append(writer, 1, 400)
   const sending = new Sending(directory.path, writer)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.fail(1)
-  expect(sending.outbox.fill(0)).toBe(false)
-  expect(sending.lane(1).letGoFrom).toBeUndefined()
+  expect(sending.sender.fill(0)).toBe(false)
+  expect(sending.queue(1).evictedFromSeq).toBeUndefined()
 })
 
 test('what is read again stops where the first reader stands, whatever is committed in between', async () => {
   await using base = new TemporaryBase()
   const { writer, sending } = await withLetGo(base)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.take(1)
   const before = sending.state.read()
   await append(writer, 1, 40)
   // The first reader sees what was there before twice, some and none; the other one sees all.
   sending.state.looks.push(before, before, before)
-  for (let turns = 0; turns < 10 && sending.outbox.reader.unacknowledged > 0; turns += 1) {
-    sending.outbox.fill(0)
+  for (let turns = 0; turns < 10 && sending.sender.reader.unacknowledged > 0; turns += 1) {
+    sending.sender.fill(0)
     sending.take(1)
   }
   sending.finish()
@@ -145,46 +145,46 @@ test('what is read again stops where the first reader stands, whatever is commit
 test('what is read again after a restart is no more than the new thread has read, though more was read before', async () => {
   await using base = new TemporaryBase()
   const { sending, early } = await withLetGo(base)
-  sending.outbox.fill(0)
-  sending.outbox.save()
+  sending.sender.fill(0)
+  sending.sender.save()
   sending.reopen()
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.take(0)
   sending.fail(1)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.take(1)
   for (const looks of [[early, early], [early]]) {
     sending.state.looks.push(...looks)
-    sending.outbox.fill(0)
+    sending.sender.fill(0)
     sending.take(1)
   }
   sending.finish()
   expect(sending.has[1]).toEqual(upTo(400))
 })
 
-test('a partition that fails again while it is read again loses nothing of what is let go a second time', async () => {
+test('a partition that fails again while it is read again loses no record that is evicted a second time', async () => {
   await using base = new TemporaryBase()
   const { sending } = await withLetGo(base)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   sending.take(1)
-  sending.outbox.fill(0)
-  expect(sending.lane(1).letGoFrom).toBeGreaterThan(100)
+  sending.sender.fill(0)
+  expect(sending.queue(1).evictedFromSeq).toBeGreaterThan(100)
   sending.fail(1)
-  sending.outbox.fill(0)
-  expect(sending.lane(1).letGoFrom).toBe(100)
+  sending.sender.fill(0)
+  expect(sending.queue(1).evictedFromSeq).toBe(100)
   sending.finish()
   expect(sending.has[1]).toEqual(upTo(400))
 })
 
-test('what the disk lost after it was let go is not waited for without end: whoever reads anew passes over it', async () => {
+test('records that the disk lost after they were evicted are not waited for: the next reader skips them', async () => {
   await using base = new TemporaryBase()
   const { path, sending, early } = await withLetGo(base)
-  sending.outbox.fill(0)
+  sending.sender.fill(0)
   const bytes = readFileSync(path)
   writeFileSync(path, bytes.fill(0, early.committed.offset))
   const send = () => {
     sending.take(1)
-    sending.outbox.fill(0)
+    sending.sender.fill(0)
   }
   expect(() => upTo(10).forEach(send)).toThrow(expect.objectContaining({ code: 'JOURNAL_UNUSABLE' }))
   sending.reopen()
@@ -192,7 +192,7 @@ test('what the disk lost after it was let go is not waited for without end: whoe
   expect(sending.has[1]).toEqual(upTo(300))
 })
 
-test('a disk that does not take what Kafka has keeps the segments, is told of once, and is asked again', async () => {
+test('a disk that rejects the acknowledged position keeps the segments, is logged once, and is tried again', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   await append(writer, 0, 1_000)
@@ -200,11 +200,11 @@ test('a disk that does not take what Kafka has keeps the segments, is told of on
   sending.finish()
   const inTheWay = join(directory.path, 'acked.new')
   mkdirSync(inTheWay)
-  for (let times = 0; times < 3; times += 1) sending.outbox.save()
+  for (let times = 0; times < 3; times += 1) sending.sender.save()
   expect(sending.errors).toEqual(['what Kafka has could not be written down; no segment is deleted'])
   expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([1, 1])
   rmdirSync(inTheWay)
-  sending.outbox.save()
+  sending.sender.save()
   const { segment } = writer.state.read().committed
   expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([segment, segment])
 })
@@ -215,15 +215,15 @@ test('a segment that the disk does not delete holds up those behind it, and goes
   await append(writer, 0, 1_500)
   const sending = new Sending(directory.path, writer)
   sending.finish()
-  // Nobody can delete a directory as one deletes a file; whoever reads has this segment open.
+  // A directory cannot be deleted as a file is; the reader has this segment open.
   const second = segmentPath(directory.path, 2)
   renameSync(second, `${second}.aside`)
   mkdirSync(second)
-  sending.outbox.save()
+  sending.sender.save()
   expect([sending.errors.length, writer.state.firstSegment]).toEqual([1, 2])
   rmdirSync(second)
   renameSync(`${second}.aside`, second)
-  sending.outbox.save()
+  sending.sender.save()
   expect(segmentsIn(directory.path)[0]).toBe(writer.state.read().committed.segment)
 })
 
@@ -251,13 +251,13 @@ test('random batches, failures, late commits and restarts: each partition gets e
           total[partition] = (total[partition] ?? 0) + 3
         } else if (what === 'take') sending.take(partition)
         else if (what === 'fail') sending.fail(partition)
-        else if (what === 'save') sending.outbox.save()
+        else if (what === 'save') sending.sender.save()
         else if (what === 'reopen') sending.reopen()
-        if (what !== 'append') sending.outbox.fill(0)
+        if (what !== 'append') sending.sender.fill(0)
       }
       sending.finish()
       expect(sending.has).toEqual(total.map(upTo))
-      sending.outbox.save()
+      sending.sender.save()
       expect(segmentsIn(directory.path)[0]).toBe(writer.state.read().committed.segment)
     }),
     { numRuns: 60 },

@@ -1,33 +1,36 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { EntityChange, PolicyFault } from '@weir/policy/entities.ts'
 import { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { Mark } from './gather-changes.ts'
+import type { PolicyCheckpoint } from './assemble-transactions.ts'
 import { readSnapshot, renewSnapshot, writeSnapshot } from './snapshot-file.ts'
 
 /** A burst of changes is written once; what a killed process had not written comes from the topic. */
 const writeEveryMs = 2_000
-/** A million subjects take seconds to write: then it is written so much more seldom that it costs a twentieth of the time. */
+/**
+ * A million subjects take seconds to write: then it is written so much more seldom that it costs a twentieth of the
+ * time.
+ */
 const restPerWrite = 20
 /** How exactly a snapshot knows its age. */
 const renewEveryMs = 30_000
 
 /** What a snapshot is made of, as it is at the moment. */
-export interface HeldPolicy {
+export interface SnapshotSource {
   readonly state: PolicyState
-  readonly mark: Mark
+  readonly mark: PolicyCheckpoint
   readonly heardMs: number
 }
 
-export interface LoadedSnapshot extends HeldPolicy {
+export interface LoadedSnapshot extends SnapshotSource {
   /** Parts that do not fit the rest. */
   readonly leftOut: readonly PolicyFault[]
 }
 
 /** Keeps a file close behind the policy: soon after a change, and at the stop. One write at a time. */
-export class KeptSnapshot {
+export class SnapshotWriter {
   readonly #path: string
   readonly #log: KafkaLog
-  readonly #held: () => HeldPolicy | undefined
+  readonly #held: () => SnapshotSource | undefined
   #timer: NodeJS.Timeout | undefined
   #work: Promise<void> = Promise.resolve()
   #isBehind = false
@@ -38,13 +41,16 @@ export class KeptSnapshot {
   /** Whether the file holds what is in force, or held it before the last changes. */
   #isThere = false
 
-  constructor(path: string, log: KafkaLog, held: () => HeldPolicy | undefined) {
+  constructor(path: string, log: KafkaLog, held: () => SnapshotSource | undefined) {
     this.#path = path
     this.#log = log
     this.#held = held
   }
 
-  /** Reads the policy of the file; undefined, with a line in the log, for a file that is of no use. To be called before anything else. */
+  /**
+   * Reads the policy of the file; undefined, with a line in the log, for a file that is of no use. To be called before
+   * anything else.
+   */
   async load(): Promise<LoadedSnapshot | undefined> {
     const read = this.#path === '' ? { kind: 'none' as const } : await readSnapshot(this.#path)
     if (read.kind === 'none') return undefined

@@ -4,7 +4,10 @@ export interface Position {
   readonly offset: number
 }
 
-/** What the publisher must have brought to Kafka before it may say so: read in this order, `committed` holds all before `watermarkMs`. */
+/**
+ * What the publisher must have brought to Kafka before it may say so: read in this order, `committed` holds all before
+ * `watermarkMs`.
+ */
 export interface Committed {
   readonly watermarkMs: number
   readonly committed: Position
@@ -17,10 +20,10 @@ const adoptedBytesAt = 3
 const numbers = 4
 
 /**
- * What the writer on the main thread and the publisher's thread know of each other, in shared memory. Each number is written by
- * one side only.
+ * What the writer on the main thread and the publisher's thread know of each other, in shared memory. Each number is
+ * written by one side only.
  */
-export class JournalState {
+export class SharedJournalPosition {
   readonly shared: SharedArrayBuffer
   readonly #numbers: BigInt64Array
 

@@ -3,36 +3,41 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { isMissingTopic, reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka/partition-log.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import type { Mark } from './gather-changes.ts'
+import type { PolicyCheckpoint } from './assemble-transactions.ts'
 
-export interface FollowerOptions extends KafkaOptions {
+export interface TailerOptions extends KafkaOptions {
   readonly topic: string
-  /** The last change that was taken over, if reading on from there is as good as reading everything. Asked at every connection. */
-  readonly resumeAt: () => Mark | undefined
+  /**
+   * The last change that was taken over, if reading on from there is as good as reading everything. Asked at every
+   * connection.
+   */
+  readonly resumeFrom: () => PolicyCheckpoint | undefined
   /** What comes next is the topic from its beginning. */
   readonly onBeginning: () => void
-  /** What comes next follows the change of `resumeAt`. */
+  /** What comes next follows the change of `resumeFrom`. */
   readonly onResumed: () => void
   readonly onRecords: (records: readonly LogRecord[]) => void
-  /** Kafka says that everything before this offset was handed over; again at least every few seconds while it is there. */
+  /**
+   * Kafka says that everything before this offset was handed over; again at least every few seconds while it is there.
+   */
   readonly onEnd: (next: bigint) => void
   /** Kafka answers, and has no such topic. */
   readonly onMissing: () => void
 }
 
-/** Every so many failed attempts in a row one is logged: about twice a minute at the longest pause. */
+/** One of this many failed attempts in a row is logged: about twice a minute at the longest pause. */
 const failuresPerLogLine = 6
 
 /** Reads one topic's only partition to its end and on, for as long as the process lives, whatever becomes of Kafka. */
-export class TopicFollower {
-  readonly #options: FollowerOptions
+export class TopicTailer {
+  readonly #options: TailerOptions
   readonly #stopping = new AbortController()
   #log: PartitionLog | undefined
   #failures = 0
   /** What it waits for; empty while it follows. */
   waitingFor = 'the first connection to Kafka'
 
-  constructor(options: FollowerOptions) {
+  constructor(options: TailerOptions) {
     this.#options = options
     void this.#run()
   }
@@ -51,7 +56,7 @@ export class TopicFollower {
     const { topic, brokers, log } = this.#options
     while (!this.#isStopping) {
       try {
-        await this.#follow()
+        await this.#tail()
       } catch (error) {
         if (this.#isStopping) return
         this.#failures += 1
@@ -72,7 +77,7 @@ export class TopicFollower {
   }
 
   /** One connection, until it breaks or the follower is closed. */
-  async #follow(): Promise<void> {
+  async #tail(): Promise<void> {
     const { topic, onRecords, onEnd } = this.#options
     const log = await openPartitionLog(this.#options, topic)
     this.#log = log
@@ -93,10 +98,10 @@ export class TopicFollower {
 
   /** Where to read on: after the last change if it is still where it was, else at the beginning. */
   async #begin(log: PartitionLog): Promise<bigint> {
-    const { resumeAt, onResumed, onBeginning, onEnd } = this.#options
+    const { resumeFrom, onResumed, onBeginning, onEnd } = this.#options
     const { first, end } = await log.range()
-    const mark = resumeAt()
-    const isHere = mark !== undefined && mark.offset >= first && mark.offset < end && (await isMarkOf(log, mark))
+    const mark = resumeFrom()
+    const isHere = mark !== undefined && mark.offset >= first && mark.offset < end && (await isCheckpointOf(log, mark))
     if (isHere) onResumed()
     else onBeginning()
     const position = isHere ? mark.offset + 1n : first
@@ -114,7 +119,7 @@ export class TopicFollower {
   }
 }
 
-async function isMarkOf(log: PartitionLog, mark: Mark): Promise<boolean> {
+async function isCheckpointOf(log: PartitionLog, mark: PolicyCheckpoint): Promise<boolean> {
   const { records } = await log.read(mark.offset)
   const [record] = records
   return record?.offset === mark.offset && record.key?.toString() === `change/${mark.id}`

@@ -4,7 +4,7 @@ import { readTopics } from '@weir/kafka/topics-file.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
-import { isHeld } from './directory/held-socket.ts'
+import { isLocked } from './directory/socket-lock.ts'
 import { type JournalTopic, readTopicsCopy } from './format/topics-copy.ts'
 import { openJournal } from './open-journal.ts'
 
@@ -38,16 +38,16 @@ async function deadIn(base: string): Promise<string[]> {
   const dead: string[] = []
   for (const journal of journalsIn(base)) {
     const path = join(base, journal)
-    if (!(await isHeld(path))) dead.push(path, ...adoptedIn(path))
+    if (!(await isLocked(path))) dead.push(path, ...adoptedIn(path))
   }
   return dead
 }
 
 /**
- * Does what a starting ingress does for journals of dead processes, and ends when they are sent: with a journal of its own, into which
- * they are taken over. Those of running processes are left to them.
+ * Does what a starting ingress does for journals of dead processes, and ends when they are sent: with a journal of its
+ * own, into which they are taken over. Those of running processes are left to them.
  */
-export async function drainDead(options: DrainOptions): Promise<Drained> {
+export async function drainOrphans(options: DrainOptions): Promise<Drained> {
   const { base, deadlineMs, signal } = options
   const found = (await deadIn(base)).length
   if (found === 0) return { sent: 0, left: 0, why: '' }
