@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/change-limits.ts'
 import type { CommandContext } from '../command-context.ts'
-import { consoleAnswer, findConsole } from '../console/console-client.ts'
+import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { reportLimits } from '../limits/limit-report.ts'
 import { limitTable } from '../limits/limit-table.ts'
@@ -42,10 +42,12 @@ async function changeByConsole(
   change: LimitChange,
 ): Promise<ChangedLimits | undefined> {
   const { subject, limit, ip, keyId, route, policy, data } = options
-  if (policy !== undefined || findConsole(context.environment, data) === undefined) return undefined
+  const address = policy === undefined ? findConsole(context.environment, data) : undefined
+  if (address === undefined) return undefined
   const path = `/v1/subjects/${encodeURIComponent(subject)}/limits/${change}`
   try {
-    return await consoleAnswer(context, options, { method: 'POST', path, body: { limit, ip, key_id: keyId, route } })
+    const body = { limit, ip, key_id: keyId, route }
+    return (await askConsole<ChangedLimits>(address, { method: 'POST', path, body })).body
   } catch (error) {
     if (!(error instanceof WeirError) || error.code !== 'CONSOLE_UNAVAILABLE') throw error
     context.report(error.message)
