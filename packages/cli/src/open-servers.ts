@@ -60,7 +60,9 @@ function readRedisConfig(environment: CommandContext['environment'], dataDir: st
   return { ...config, redisUrl: text }
 }
 
-/** Runs `use` with the counts of limits in the Redis of the environment, else of the `weir up` on the data directory. */
+/**
+ * Runs `use` with the counts of limits in the Redis of the environment, else of the `weir up` on the data directory.
+ */
 export const withLimitAdmin = <T>(
   context: CommandContext,
   dataDir: string,

@@ -30,13 +30,16 @@ export type ChangePlan<T> =
   | { readonly kind: 'nothing'; readonly answer: T }
   | Rejected
 
+/** A change that was not made, with the problem that the caller gets. */
 export interface Rejected {
   readonly kind: 'problem'
   readonly problem: Problem
 }
 
+/** Returns the outcome of a change that is not made. */
 export const reject = (problem: Problem): Rejected => ({ kind: 'problem', problem })
 
+/** The outcome of a change. */
 export type Changed<T> =
   /** `change` is the id in the audit; undefined where nothing was changed. Every such change is in force here. */
   { readonly kind: 'done'; readonly change: string | undefined; readonly answer: T } | Rejected

@@ -8,6 +8,7 @@ const digits = 32
 export const entityTag = ({ body }: Entity): string =>
   `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
 
+/** The conditions of a request, as its headers have them. */
 export interface Conditions {
   readonly ifMatch: string | undefined
   readonly ifNoneMatch: string | undefined

@@ -20,6 +20,7 @@ export interface KeyFacts {
   readonly expires: string | null
 }
 
+/** Returns what is known of a key beside its hash. */
 export function keyFacts({ name, body }: Entity): KeyFacts {
   const { id, subject, expires } = body
   return {
@@ -35,6 +36,7 @@ function endOf(entity: Entity): number | undefined {
   return expires === null ? undefined : Date.parse(expires)
 }
 
+/** Whether a key was revoked and stays only so that a file does not bring it back. */
 export const isRevoked = (entity: Entity): boolean => endOf(entity) === revokedAtMs
 
 /** The key of this id, revoked ones apart. */

@@ -17,7 +17,7 @@ const seenDeadlineMs = 10_000
 /** Each time another console was faster by milliseconds: two of them are through by the second time. */
 export const triesMax = 10
 
-/** Of a policy without any change. */
+/** The last change of a policy without any change. */
 const noChange: PlaceOfChangeV1 = { offset: '-1', id: '' }
 
 /** Where a batch is to stand, and what goes with it. */
@@ -27,6 +27,7 @@ interface HowPublished {
   readonly notices?: readonly PolicyMessage[]
 }
 
+/** A batch that Kafka has stored. */
 export interface PublishedChange {
   readonly id: string
   readonly place: PlaceOfChangeV1

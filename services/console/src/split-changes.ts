@@ -8,6 +8,7 @@ const entitiesMax = 5_000
 /** A quarter of what the topic takes as one batch, because Kafka counts its own framing too. */
 const charactersMax = 4 * 1024 * 1024
 
+/** The changes of one batch, and what its audit record says. */
 export interface PartOfChange {
   readonly changes: readonly EntityChange[]
   readonly lines: readonly ChangeLineV1[]

@@ -10,7 +10,7 @@ const headBytes = 6
 const questionBytesMax = 1_024
 /** Two sockets each. Only the first connection of a client comes this way, and none of Weir's own services. */
 const connectionsMax = 200
-/** Within this a client has said whether it logs in: it does so with its second request. */
+/** A client shows with its second request whether it logs in; one that takes longer is disconnected. */
 const choiceMsMax = 10_000
 
 /**

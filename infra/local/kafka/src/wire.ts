@@ -9,14 +9,19 @@ const requests = {
   alterScramCredentials: [51, 0],
 } as const
 
+/** Encodes one byte. */
 export const int8 = (value: number) => Buffer.of(value)
 const int16 = (value: number) => Buffer.of(value >> 8, value)
+/** Encodes four bytes, the highest first. */
 export const int32 = (value: number) => Buffer.of(value >> 24, value >> 16, value >> 8, value)
+/** Encodes bytes behind their length. */
 export const bytes = (value: Buffer | string) => Buffer.concat([int32(value.length), Buffer.from(value)])
+/** Encodes a text behind its length. */
 export const string = (value: string) => Buffer.concat([int16(value.length), Buffer.from(value)])
 /** Encodes as newer requests do; for up to 126 bytes, which is all that is needed. */
 export const compact = (value: Buffer | string) => Buffer.concat([int8(value.length + 1), Buffer.from(value)])
 
+/** Sends one request and resolves to the body of its answer. */
 export type Ask = (request: keyof typeof requests, ...body: Buffer[]) => Promise<Buffer>
 
 /**

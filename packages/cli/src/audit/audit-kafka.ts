@@ -29,6 +29,7 @@ export interface MissingRecords {
   readonly records: readonly MissingRecord[]
 }
 
+/** The outcome of comparing one topic with its rows. */
 export interface KafkaAudit {
   readonly findings: readonly Discrepancy[]
   readonly missing: readonly MissingRecords[]
@@ -36,7 +37,7 @@ export interface KafkaAudit {
   readonly compared: number
 }
 
-/** Of records that are no rows: what they are instead. */
+/** Records that are no rows, by what they are instead. */
 interface Judged {
   readonly missing: MissingRecord[]
   /** Offsets of what neither is a row nor is kept as a dead letter. */
@@ -122,7 +123,10 @@ async function judge(
   return { missing, unreadable }
 }
 
-/** Of each partition the offsets that Kafka still has, were appended since, and are committed as metered. */
+/**
+ * Returns the offsets of each partition that Kafka still has, that were appended since, and that are committed as
+ * metered.
+ */
 async function partitionsOf(
   admin: PartitionAdmin,
   kafka: KafkaOptions,

@@ -19,6 +19,7 @@ export interface CountsAbove {
   readonly units: number
 }
 
+/** The outcome of comparing the counts of quotas with the records. */
 export interface QuotaAudit {
   readonly findings: readonly Discrepancy[]
   /**

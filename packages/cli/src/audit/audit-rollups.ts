@@ -9,6 +9,7 @@ const hourMs = 3_600_000
 /** Rows of an hour that are named. */
 const namedMax = 3
 
+/** The outcome of comparing the rollups with their raw rows. */
 export interface RollupAudit {
   readonly findings: readonly Discrepancy[]
   readonly differences: readonly { readonly rollup: Rollup; readonly difference: HourDifference }[]
@@ -20,6 +21,7 @@ function keptSpan({ keptMs }: Rollup, { fromMs, toMs }: Span, nowMs: number): Sp
   return { fromMs: Math.ceil(oldestMs / hourMs) * hourMs, toMs: Math.ceil(toMs / hourMs) * hourMs }
 }
 
+/** Returns the span of the hour that differs. */
 export const hourSpan = ({ hourMs: fromMs }: Pick<HourDifference, 'hourMs'>): Span => ({
   fromMs,
   toMs: fromMs + hourMs,

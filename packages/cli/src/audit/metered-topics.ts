@@ -14,6 +14,7 @@ export interface MeteredTopic extends DeadLetterTopic {
   readonly groupId: string
 }
 
+/** The topics whose records metering inserts. */
 export const meteredTopics: readonly MeteredTopic[] = [
   {
     topic: topics.decisions,
@@ -29,6 +30,7 @@ export const meteredTopics: readonly MeteredTopic[] = [
   },
 ]
 
+/** All topics with a dead-letter topic. */
 export const deadLetterTopics: readonly DeadLetterTopic[] = [
   ...meteredTopics,
   { topic: topics.alerts, deadLetters: topics.alertsDeadLetters },

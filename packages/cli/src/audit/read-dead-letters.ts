@@ -53,6 +53,7 @@ export interface DeadLetterNumbers {
   readonly known: readonly KnownMissing[]
 }
 
+/** Reads which sequence numbers the dead letters of a topic account for. */
 export async function readDeadLetterNumbers(kafka: KafkaOptions, deadLetterTopic: string): Promise<DeadLetterNumbers> {
   const places: DeadLetterPlace[] = []
   const known: KnownMissing[] = []

@@ -14,6 +14,7 @@ export interface Replay {
   readonly journal: string
 }
 
+/** A replay, or why the dead letter is still no record. */
 export type PlannedReplay =
   | { readonly kind: 'replay'; readonly replay: Replay }
   | { readonly kind: 'refused'; readonly why: string }

@@ -70,6 +70,7 @@ export function requireEnvironment(environment: Environment): void {
   throw new WeirError('CONFIG_INVALID', `The environment is not right.\n  ${problems.join('\n  ')}`)
 }
 
+/** What `weir check --json` prints. */
 export interface CheckResult {
   readonly ok: boolean
   readonly problems: readonly string[]

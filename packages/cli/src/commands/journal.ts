@@ -7,6 +7,7 @@ import type { CommandContext } from '../command-context.ts'
 import { findKafka } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
+/** The options of every command about journals. */
 export interface JournalCommandOptions {
   /** The folder of journals; without it that of WEIR_JOURNAL_DIR, else of the `weir up` on the data directory. */
   readonly dir?: string

@@ -18,6 +18,7 @@ import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
 import { createTopics } from './topics.ts'
 
+/** The options of `weir up`. */
 export interface UpOptions {
   readonly policy: string
   readonly data: string

@@ -12,6 +12,7 @@ export interface ConsoleAddress {
   readonly token: string
 }
 
+/** An answer of the console that is no error. */
 export interface ConsoleAnswer<T> {
   readonly status: number
   /** As docs/admin-api.md says; null where the answer is not JSON. */
@@ -48,6 +49,7 @@ export function requireConsole(environment: CommandContext['environment'], dataD
   )
 }
 
+/** A request to the console. */
 export interface ConsoleRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE'
   readonly path: string

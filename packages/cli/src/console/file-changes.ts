@@ -8,6 +8,7 @@ export interface AppliedFile {
   readonly changes: readonly FileChange[]
 }
 
+/** One entity that the file creates, changes, deletes, or leaves as the admin API made it. */
 export interface FileChange {
   readonly action: 'create' | 'update' | 'delete' | 'keep'
   readonly kind: string

@@ -28,6 +28,7 @@ export interface LimitReport {
   readonly more: boolean
 }
 
+/** One count of a limit, as `--json` prints it. */
 export interface CountReport {
   readonly key: string
   readonly scope: string

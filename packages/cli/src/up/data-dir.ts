@@ -12,6 +12,7 @@ export interface Secrets {
   readonly webhookSecret: string
 }
 
+/** A data directory that this process has locked. */
 export interface DataDir {
   readonly dir: string
   readonly secrets: Secrets
@@ -28,9 +29,10 @@ function replaceFile(path: string, text: string): void {
   renameSync(`${path}.new`, path)
 }
 
+/** Returns the SHA-256 of a text, in hex. */
 export const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Within the data directory. */
+/** The file of the secrets, in the data directory. */
 export const secretsFile = 'secrets.json'
 
 function readOrMakeSecrets(file: string): Secrets {

@@ -12,6 +12,7 @@ interface DemoFacts {
   readonly receiver: string
 }
 
+/** The policy of a `weir up`, with the demo filled in. */
 export interface EffectivePolicy extends AppliedDemo {
   /**
    * Names the file and the demo's keys. The demo's addresses differ from one start to the next and are no part of it:

@@ -24,7 +24,9 @@ const defaultPorts = {
   clickhouse: 18123,
 } as const
 
+/** What a port is for. */
 export type PortName = keyof typeof defaultPorts
+/** The port of everything that listens. */
 export type Ports = Readonly<Record<PortName, number>>
 
 const names = Object.keys(defaultPorts) as PortName[]

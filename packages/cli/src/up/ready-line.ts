@@ -34,6 +34,7 @@ export interface ReadyLine {
   readonly pids: Readonly<Record<string, number>>
 }
 
+/** Makes the ready line; it is made again whenever a process id changes. */
 export function readyLine(options: {
   readonly data: DataDir
   readonly ports: Ports

@@ -33,12 +33,14 @@ const choices: readonly ServerChoice[] = [
 /** A first start of Kafka or ClickHouse takes seconds; a machine that is busy installing may need many times that. */
 const startDeadlineMs = 90_000
 
+/** The servers that `weir up` can run. */
 export type ServerName = NativeServer['name']
 
+/** The servers of a `weir up`: its own, and those that the environment names. */
 export interface Servers {
   /** The three addresses, given or ours. */
   readonly addresses: Readonly<Record<ServerName, string>>
-  /** Of the Kafka that we run; else null, whatever the environment names. */
+  /** The login of our own Kafka; null for one that the environment names. */
   readonly kafkaUsername: string | null
   readonly kafkaPassword: string | null
   /** Variables by which services and commands reach Kafka, in place of those of the environment. */

@@ -32,11 +32,12 @@ const decisionDeadlineMs = 250
 /** Short, so that usage goes on soon after a process was killed; long enough for a laptop that was busy. */
 const kafkaSessionMs = 10_000
 
+/** What the services and the demo are started with. */
 export interface ServiceOptions {
   readonly environment: Environment
   readonly data: DataDir
   readonly ports: Ports
-  /** By process; every name that begins with ingress is an ingress process. */
+  /** The ops ports by process; every name that begins with ingress is an ingress process. */
   readonly opsPorts: Readonly<Record<string, number>>
   readonly servers: Servers
   readonly policyFile: string

@@ -19,6 +19,7 @@ export const unknownName = (what: string, name: string, near = ''): Problem =>
 
 /** The caller's copy is not the one that is in force, or the caller wanted there to be none. */
 export const preconditionFailed = problem(problemType('precondition-failed'), 'Precondition failed', 412)
+/** The change collides with what the policy has. */
 export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
 /** Kafka is down, or this process has not read the policy yet. */

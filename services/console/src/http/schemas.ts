@@ -49,18 +49,22 @@ const words: Readonly<Record<number, string>> = {
 export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 503)[]): Record<number, object> =>
   Object.fromEntries([400, 401, 403, ...statuses].map((status) => [status, problemAnswer(words[status] ?? '')]))
 
+/** An object with any properties. */
 export const anyObject = { type: 'object', additionalProperties: true } as const
 
 /** An answer with a JSON body. */
 export const answer = (description: string, schema: object) => ({ description, ...schema })
 
+/** An object with these properties, required but for those named. */
 export const object = (properties: Readonly<Record<string, object>>, optional: readonly string[] = []) => ({
   type: 'object',
   properties,
   required: Object.keys(properties).filter((name) => !optional.includes(name)),
 })
 
+/** A text. */
 export const text = (description: string) => ({ type: 'string', description })
+/** A text, or null. */
 export const textOrNull = (description: string) => ({ type: ['string', 'null'], description })
 
 /** An object that may have no other properties. */
@@ -77,6 +81,7 @@ export const optionalBody = (properties: Readonly<Record<string, object>>) => ({
   type: ['object', 'null'],
 })
 
+/** An answer without a body. */
 export const deleted = (description: string) => ({ description, type: 'null' })
 
 interface Operation {
@@ -101,11 +106,13 @@ export const page = (items: object) =>
 
 /** The answer of a page: more rows than this in one are for programs, which can ask again. */
 const pageRowsMax = 1_000
+/** The query parameters of a page. */
 export const pageQuery = {
   after: { type: 'string', maxLength: 512, description: '`next` of the page before' },
   limit: { type: 'integer', minimum: 1, maximum: pageRowsMax, default: 100 },
 } as const
 
+/** The query of a page, as a handler gets it. */
 export interface PageQuery {
   readonly after?: string
   readonly limit: number
@@ -120,6 +127,7 @@ export function pageOf<T>(found: readonly T[], limit: number, nextOf: (last: T) 
   return { items, next: found.length > limit && last !== undefined ? nextOf(last) : null }
 }
 
+/** Where an entity is from. */
 export const origin = {
   type: 'string',
   enum: ['file', 'admin'],

@@ -6,6 +6,7 @@ import { entitiesOf, type ParsedEntities } from '@weir/policy/state/entities-of.
 /** What a thread says; of `entities` there are several, and `end` or `problems` come last. */
 export type FromParser = ParsedEntities | { readonly kind: 'end' }
 
+/** A parsed policy file, or why it could not be read. */
 export type ParsedFile = ParsedEntities | { readonly kind: 'unavailable'; readonly why: string }
 
 /** Characters that are read within some 100 ms; a thread takes as long to start. */

@@ -25,7 +25,7 @@ const tag = 'alerts'
 const dayMs = 86_400_000
 /** Without `from`, so far back. */
 const lookBackMs = 7 * dayMs
-/** Of one bulk request; who has more repeats it. */
+/** Deliveries of one bulk request; a caller with more repeats it. */
 const redeliveredMax = 10_000
 const redeliveredShown = redeliveredMax.toLocaleString('en')
 

@@ -14,6 +14,7 @@ const rootToken = 'token'
 /** When it is, in every test of the console. */
 export const nowMs = Date.parse('2026-11-21T12:00:00Z')
 
+/** A policy with one entity of each kind. */
 export const smallPolicy = `
 version: 1
 plans: { free: { limits: [minute] }, gold: { limits: [minute] } }
@@ -42,6 +43,7 @@ const givenUp = {
   ...{ error: 'answered 500', next_try: null, answer: 'oops' },
 }
 
+/** What a test sends beside method and path. */
 export interface AskOptions {
   readonly body?: string | object
   readonly token?: string
