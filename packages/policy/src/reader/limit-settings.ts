@@ -74,11 +74,12 @@ export const settingMembers = {
   ),
 }
 
-/** The same members with the sizes that the algorithm can have. */
-export const membersFor = <M extends typeof settingMembers>(members: M, algorithm: Algorithm | undefined): M =>
-  algorithm === undefined || algorithm === 'fixed_window'
-    ? members
-    : { ...members, size: { ...members.size, type: sizes.other } }
+/** Returns the members with the sizes that an algorithm can have. */
+export function membersByAlgorithm<M extends typeof settingMembers>(members: M) {
+  const others: M = { ...members, size: { ...members.size, type: sizes.other } }
+  return (algorithm: Algorithm | undefined): M =>
+    algorithm === undefined || algorithm === 'fixed_window' ? members : others
+}
 
 export type LimitSettings = Pick<Limit, 'size' | 'capacity' | 'mode' | 'blockMs' | 'onUnavailable' | 'thresholds'>
 

@@ -9,7 +9,7 @@ import {
   type Threshold,
 } from '@weir/core/limits/limit.ts'
 import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
-import { checkSettings, membersFor, settingMembers, unitsMax } from './limit-settings.ts'
+import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import type { Limits } from './read-limit-names.ts'
 import { checkOnExceed, onExceed } from './read-on-exceed.ts'
@@ -49,6 +49,7 @@ const members = {
   ),
 }
 const keys = Object.keys(members)
+const membersFor = membersByAlgorithm(members)
 
 const isFixed = t.has('algorithm', 'fixed_window')
 const delays = { enum: ['delay', 'degrade'] }
@@ -123,7 +124,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
   const algorithmAt = fields.get('algorithm')
   const written = algorithmAt === undefined ? undefined : reader.scalar(algorithmAt)
   const known = algorithms.find((one) => one === written)
-  const values = t.readMembers(reader, fields, membersFor(members, known))
+  const values = t.readMembers(reader, fields, membersFor(known))
   const { algorithm, by = [], applies, cooldown: cooldownMs = 0, onExceed: exceed, lease = 0, replaces = [] } = values
   const span = readSpan(reader, at, fields, values)
   checkPeriod(reader, fields, by, span)

@@ -1,13 +1,14 @@
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { noOwnLimits, type OwnLimits, type Plan, type Route } from '../policy.ts'
 import { isWithinBounds } from './limit-bounds.ts'
-import { checkSettings, membersFor, settingMembers } from './limit-settings.ts'
+import { checkSettings, membersByAlgorithm, settingMembers } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { type Limits, namesForAll } from './read-limit-names.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
 import * as t from './value-types.ts'
 
 const settingKeys = Object.keys(settingMembers)
+const membersFor = membersByAlgorithm(settingMembers)
 const versionSchema = t.objectSchema(settingMembers, t.implies(t.has('mode', 'shadow'), t.without('block')))
 
 /** The `limits` of a subject, with their positions: what a version is of is known when all limits are read. */
@@ -65,7 +66,7 @@ export class OwnLimitsReader {
     const fields = reader.fields(at, "a subject's own version of a limit", settingKeys)
     if (fields === undefined) return undefined
     const before = reader.problemCount
-    const values = t.readMembers(reader, fields, membersFor(settingMembers, limit.algorithm))
+    const values = t.readMembers(reader, fields, membersFor(limit.algorithm))
     const capacity = limit.capacity === limit.size ? undefined : limit.capacity
     const settings = checkSettings(reader, fields, values, limit, { ...limit, capacity })
     const own = settings === undefined ? undefined : onExceedOfOwn(reader, fields, limit, settings.mode)

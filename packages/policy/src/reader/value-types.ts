@@ -109,18 +109,17 @@ export function list<T>(what: string, item: ValueType<T>, bounds: ListBounds<T> 
       if (wrongCount !== undefined && (items.length < min || items.length > max)) {
         return reader.problem(at, wrongCount(items.length))
       }
-      const seen = new Set<string | number>()
-      return items.flatMap((itemAt) => {
+      const seen = nameOf === undefined ? undefined : new Set<string | number>()
+      const values: T[] = []
+      for (const itemAt of items) {
         const value = item.read(reader, itemAt)
-        if (value === undefined) return []
+        if (value === undefined) continue
         const name = nameOf?.(value)
-        if (name === undefined || !seen.has(name)) {
-          if (name !== undefined) seen.add(name)
-          return [value]
-        }
-        reader.problem(itemAt, `${name} is named twice`)
-        return []
-      })
+        if (name !== undefined && seen?.has(name)) reader.problem(itemAt, `${name} is named twice`)
+        else values.push(value)
+        if (name !== undefined) seen?.add(name)
+      }
+      return values
     },
   }
 }
@@ -176,11 +175,20 @@ export type Values<M extends Members> = { readonly [K in keyof M]: M[K] extends 
 /** The values of an object of which some may be wrong, and are undefined then. */
 export type FoundValues<M extends Members> = { readonly [K in keyof M]: Values<M>[K] | undefined }
 
+type MemberList = readonly (readonly [name: string, member: Member<unknown>])[]
+const lists = new WeakMap<Members, MemberList>()
+
+/** The members as a list, made once: a policy of a million subjects reads the same ones as often. */
+function listOf(members: Members): MemberList {
+  const list = lists.get(members) ?? Object.entries(members)
+  lists.set(members, list)
+  return list
+}
+
 /** Reads these keys of an object; the others are another's. What is neither written nor right is absent. */
 export function readMembers<M extends Members>(reader: PolicyReader, fields: Fields, members: M): FoundValues<M> {
   const values: Record<string, unknown> = {}
-  for (const name in members) {
-    const { type, otherwise, mayBeEmpty = false } = members[name] as Member<unknown>
+  for (const [name, { type, otherwise, mayBeEmpty = false }] of listOf(members)) {
     const at = fields.get(name)
     const value = at === undefined || (mayBeEmpty && reader.isEmpty(at)) ? otherwise : type.read(reader, at)
     if (value !== undefined) values[name] = value
