@@ -71,7 +71,7 @@ local function current_span(stored_end_ms, arguments, now_ms)
       -- Of a shorter window: it goes on to its end, which is when the key expires.
       return stored_end_ms, true
     end
-    -- Stored by a clock ahead of this one: a small step back stays in that window, a larger one begins anew.
+    -- Stored by a clock ahead of this one: a small step back stays in that window, a larger one starts from scratch.
     local ahead_ms = stored_end_ms - window_ms - now_ms
     if ahead_ms <= clock.step_back_ms_max then
       return stored_end_ms, true

@@ -14,14 +14,14 @@
 --
 -- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that
 -- are not in it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position
--- `ring.ahead_at` on. Without kept ones all is written anew, as one short string if it is short. Positions count from
+-- `ring.ahead_at` on. Without kept ones all is rewritten, as one short string if it is short. Positions count from
 -- 0. The twin: packages/core/src/algorithms/sliding-log.ts
 local sliding_log = {}
 
 -- It reads the key itself, and only what it needs.
 sliding_log.whole = false
 
--- Few locals: the functions are made anew in every call, and each local that they see makes that slower.
+-- Few locals: the functions are made again in every call, and each local that they see makes that slower.
 local layout, header_length, ring_at = '>c1BHHHBBddI5', 31, 159
 local places, copies_max = 16, 8
 
@@ -247,7 +247,7 @@ end
 function sliding_log.save(key, state, expires_ms, server_ahead_ms)
   local ring, kept, tail, pending = state.ring, state.kept, state.tail, #state.tail / 8
   if kept == 0 then
-    -- Everything anew; a ring begins in its first slot.
+    -- Everything is rewritten; a ring begins in its first slot.
     local capacity, value = math.max(state.size, pending), nil
     if pending <= places then
       value = struct.pack(layout, 'l', 0, capacity, 0, 0, 0, pending, state.newest, state.expires_ms, state.window_us / 1000) .. tail

@@ -1,4 +1,4 @@
--- A bucket of `burst` units into which `size` units flow back per window, evenly; whoever finds it empty waits. With a
+-- A bucket of `burst` units into which `size` units flow back per window, evenly; a caller who finds it empty waits. With a
 -- burst of 1 it is the leaky bucket: units pass evenly spaced. The algorithm is GCRA, the generic cell rate algorithm
 -- of ITU-T I.371 (virtual scheduling), which Brandur Leach brought to rate limiting with redis-cell. A single time is
 -- kept, at which the bucket is full again; a unit moves it window / size on:
@@ -12,7 +12,7 @@
 -- is below 2^53.
 --
 -- A burst or window that is shortened leaves a bucket that held more as one that the last charge filled to the brim:
--- whoever used it up waits at most one new filling from there.
+-- a caller who used it up waits at most one new filling from there.
 --
 -- State: the stored value itself, 52 bytes, big-endian: a tag; the time of fullness (microseconds, a double), its
 -- numerator, its denominator (the size that charged last) and window_ms; and what a refund must know: the least backlog

@@ -5,7 +5,7 @@ import { readScript } from './scripts.ts'
 const from = (files: Record<string, string>) => (file: string) => files[file]
 
 describe('assemble', () => {
-  test('puts every file in once, before whoever needs it, in order of first mention', () => {
+  test('puts every file in once, before the file that needs it, in order of first mention', () => {
     const source = assemble(
       'scripts/main.lua',
       from({

@@ -6,7 +6,7 @@ import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
 import { type BatcherOptions, DecisionBatcher } from './decision-batcher.ts'
-import { joinParts, type Part, type PartDecision, partCharge } from './join-parts.ts'
+import { joinParts, type PartDecision, partCharge, type SlotPart } from './join-parts.ts'
 import { keySlot } from './key-slot.ts'
 import { limitKey, settlementKey, settlementKeyBeside } from './keys.ts'
 
@@ -68,18 +68,18 @@ export class ClusterBatcher {
     return batcher
   }
 
-  #decidePart({ slot, request }: Part, arrivedMs: number): Promise<Decision> {
+  #decidePart({ slot, request }: SlotPart, arrivedMs: number): Promise<Decision> {
     const batcher = this.#batcherOf(slot)
     if (batcher !== undefined) return batcher.decide(request, arrivedMs)
     this.#options.counts.unavailable += 1
     return Promise.resolve(unavailableDecision(request, 'no'))
   }
 
-  #refundPart({ slot, request }: Part, charge: Charge, arrivedMs: number): Promise<boolean> {
+  #refundPart({ slot, request }: SlotPart, charge: Charge, arrivedMs: number): Promise<boolean> {
     return this.#batcherOf(slot)?.refund(request, charge, arrivedMs) ?? Promise.resolve(false)
   }
 
-  async #decideAcross(request: LimitRequest, parts: readonly Part[], arrivedMs: number): Promise<Decision> {
+  async #decideAcross(request: LimitRequest, parts: readonly SlotPart[], arrivedMs: number): Promise<Decision> {
     const home = parts.find(({ isHome }) => isHome)
     const others = parts.filter(({ isHome }) => !isHome)
     const looks = await this.#lookAt(request.peek ? parts : others, arrivedMs)
@@ -108,7 +108,7 @@ export class ClusterBatcher {
     request: LimitRequest,
     done: readonly PartDecision[],
     looks: readonly PartDecision[],
-    home: Part,
+    home: SlotPart,
     arrivedMs: number,
   ): Promise<Decision> {
     const isDown = done.some(isUnavailable)
@@ -137,7 +137,7 @@ export class ClusterBatcher {
   async #refuse(
     request: LimitRequest,
     looks: readonly PartDecision[],
-    home: Part,
+    home: SlotPart,
     arrivedMs: number,
   ): Promise<Decision> {
     const blocking = looks.filter(({ part, decision }) => !decision.allowed && part.request.limits.some(hasBlock))
@@ -151,11 +151,11 @@ export class ClusterBatcher {
     return { ...joinParts(request, [homeLook, ...refused, ...rest]), charged: 'no' }
   }
 
-  async #decideOne(part: Part, arrivedMs: number): Promise<PartDecision> {
+  async #decideOne(part: SlotPart, arrivedMs: number): Promise<PartDecision> {
     return { part, decision: await this.#decidePart(part, arrivedMs) }
   }
 
-  #lookAt(parts: readonly Part[], arrivedMs: number): Promise<readonly PartDecision[]> {
+  #lookAt(parts: readonly SlotPart[], arrivedMs: number): Promise<readonly PartDecision[]> {
     return Promise.all(
       parts.map(async (part) => {
         if (part.request.limits.length === 0) return { part, decision: unlimitedDecision }
@@ -192,7 +192,7 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
 /**
  * Splits the request by slot, in the order of its limits. The subject's part, or the first, has the idempotency key.
  */
-function partsOf(request: LimitRequest): readonly Part[] {
+function partsOf(request: LimitRequest): readonly SlotPart[] {
   const bySlot = new Map<number, number[]>()
   for (const [at, limit] of request.limits.entries()) {
     const slot = keySlot(limitKey(limit, request.scope))
@@ -222,7 +222,7 @@ function partsOf(request: LimitRequest): readonly Part[] {
 
 /** Every part keeps its charge in its own slot; the home part also keeps the keys of the others. */
 function settleableIn(
-  group: Pick<Part, 'positions'>,
+  group: Pick<SlotPart, 'positions'>,
   groups: readonly { readonly limits: readonly Limit[] }[],
   home: unknown,
   { limits, scope }: LimitRequest,

@@ -45,7 +45,7 @@ function parseRange(line: unknown, asked: ServerAddress): SlotRange | undefined 
 
 /**
  * Connections to the masters of a Redis Cluster, each as to a single server: what becomes of a command that fails, and
- * whether it goes anywhere else, is up to whoever sends it. Which master holds a slot is asked at the start and
+ * whether it goes anywhere else, is up to the sender. Which master holds a slot is asked at the start and
  * whenever it turns out to be wrong.
  */
 export class ClusterConnection {

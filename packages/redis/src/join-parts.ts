@@ -3,7 +3,7 @@ import { admittedOver } from '@weir/core/limits/exceeding.ts'
 import type { Charge, LimitRequest } from '@weir/core/limits/limit-store.ts'
 
 /** Those of a request's limits whose keys are in one slot. */
-export interface Part {
+export interface SlotPart {
   readonly slot: number
   /** Which of the whole request's limits these are, ascending. */
   readonly positions: readonly number[]
@@ -13,18 +13,19 @@ export interface Part {
 }
 
 export interface PartDecision {
-  readonly part: Part
+  readonly part: SlotPart
   readonly decision: Decision
 }
 
 /** As in lua/scripts/decide.lua: what will never fit comes before a block, a block before a limit. */
 const precedence: readonly Reason[] = ['cost_exceeds_limit', 'blocked', 'limit']
 
-const wholeBits = (bits: number, positions: readonly number[]) =>
+/** Translates the mask of a part to the positions of the whole request. */
+export const wholeMask = (bits: number, positions: readonly number[]) =>
   positions.reduce((sum, position, at) => ((bits & (1 << at)) === 0 ? sum : sum | (1 << position)), 0)
 
 /** The charge of a whole request, as one of its parts saw it. */
-export function partCharge({ positions }: Part, { atUs, exceededMask }: Charge): Charge {
+export function partCharge({ positions }: Pick<SlotPart, 'positions'>, { atUs, exceededMask }: Charge): Charge {
   const bits = positions.reduce(
     (sum, position, at) => ((exceededMask & (1 << position)) === 0 ? sum : sum | (1 << at)),
     0,
@@ -45,7 +46,7 @@ export function joinParts(request: LimitRequest, parts: readonly PartDecision[])
   let exceededMask = 0
   for (const { part, decision } of parts) {
     for (const [at, state] of decision.limits.entries()) states.set(part.positions[at] ?? 0, state)
-    exceededMask |= wholeBits(decision.exceededMask, part.positions)
+    exceededMask |= wholeMask(decision.exceededMask, part.positions)
   }
   const refused = parts.filter(({ decision }) => !decision.allowed)
   const refusal = foremost(refused, request)

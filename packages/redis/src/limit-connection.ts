@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
 import { keySlot } from './key-slot.ts'
 
-/** Redis did not answer whoever looks after limits by hand. */
+/** Redis did not answer an operator's command. */
 export const redisUnavailable = (why: string, cause?: unknown): WeirError =>
   new WeirError(
     'REDIS_UNAVAILABLE',

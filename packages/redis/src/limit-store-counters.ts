@@ -9,7 +9,7 @@ export interface LimitStoreCounters {
   readonly lateRefunds: number
   /** Of those, the ones that did not count any more, or that Redis went away again before. */
   readonly lateRefundsLost: number
-  /** Limits begun anew although their span had not ended: a clock was set back, or a limit shortened. */
+  /** Limits that started over although their span had not ended: a clock was set back, or a limit shortened. */
   readonly rebased: number
   /** How often a server was found gone. */
   readonly breakerOpened: number

@@ -159,7 +159,7 @@ test('a clock set back by two seconds earns nothing, and what is charged then co
   expect(next?.stampsUs).toEqual([startUs, startUs, startUs])
 })
 
-test('a clock set back by more begins anew and says so', () => {
+test('a clock set back by more starts from scratch and reports it', () => {
   const full = run([{ cost: 3, sinceLastUs: 0 }], 3).state
   const plan = slidingLog.plan(full, limitOf(3), 1, startUs - 2_000_001)
   expect(plan).toMatchObject({ waitMs: 0, used: 1, rebased: true, next: { stampsUs: [startUs - 2_000_001] } })

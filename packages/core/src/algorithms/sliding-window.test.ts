@@ -207,7 +207,7 @@ describe('an edited window', () => {
   })
 })
 
-test('a clock set back a little stands still at the start of its cell; set back further the count begins anew', () => {
+test('a clock set back a little stands still at the start of its cell; set back further the count starts over', () => {
   const limit = openLimit(limitOf(10, 60_000))
   limit.decide(4, (startMs - 30_000) * 1_000)
   limit.decide(2, startMs * 1_000)

@@ -260,7 +260,7 @@ describe('a refund', () => {
   })
 })
 
-test('a clock set back a little earns nothing and drops nothing; a backlog beyond the burst by more begins anew', () => {
+test('a clock set back a little earns nothing and drops nothing; a backlog beyond the burst by more starts from scratch', () => {
   const bucket = { size: 10, windowMs: 1_000, burst: 10 }
   const opened = openBucket(bucket)
   opened.decide(10, startUs)

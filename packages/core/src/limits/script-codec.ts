@@ -213,7 +213,7 @@ export type Outcome = Decision | RefundOutcome | MalformedRequest
 export interface ScriptReply {
   /** Redis's clock when it decided, in microseconds. */
   readonly nowUs: number
-  /** Limits begun anew although their span had not ended: a clock was set back, or a limit shortened. */
+  /** Limits that started over although their span had not ended: a clock was set back, or a limit shortened. */
   readonly rebased: number
   /** One per operation, in their order. */
   readonly outcomes: readonly Outcome[]

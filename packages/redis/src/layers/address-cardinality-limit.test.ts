@@ -97,7 +97,7 @@ test('a refund of what overflowed goes where it was charged', async () => {
   expect(await store.decide(from('ip:10.0.0.3'))).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
 })
 
-test('what overflows shares one count whatever headers it varies, and meets nobody’s idempotency key', async () => {
+test('what overflows shares one count whatever headers it varies, and meets no idempotency key', async () => {
   const asked: LimitRequest[] = []
   const store = new AddressCardinalityLimit(
     {

@@ -4,6 +4,7 @@ import { blockMsMaxOf, refuses } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { LRUCache } from 'lru-cache'
+import { partCharge, type SlotPart, wholeMask } from '../join-parts.ts'
 import { limitKey } from '../keys.ts'
 import { LeasedUnits, type Taken } from './leased-units.ts'
 
@@ -21,17 +22,17 @@ import { LeasedUnits, type Taken } from './leased-units.ts'
  * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
  * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
  *
- * Put to Redis as they are: limits in shadow, that degrade, with a block or with pauses, requests with an idempotency
- * key or to be settled (their markers are in Redis), and what is not fixed_window. Looking takes no lease; it may find
- * too little where deciding would still put pieces together.
+ * These go to Redis as they are: limits in shadow, limits that degrade, limits with a block or with pauses, requests with
+ * an idempotency key or a reservation (their markers are in Redis), and other algorithms than fixed_window. A peek takes
+ * no lease; it may find too few units where deciding would still combine pieces.
  */
 
-/** A subject's or address's lease is some 200 bytes. One that is pushed out loses what it held. */
+/** The lease of a subject or an address takes some 200 bytes. An evicted lease loses its units. */
 const leasesMaxDefault = 10_000
 
-/** A refund comes with its request's end, when some thousand others are under way at most. */
+/** A refund comes when its request ends, and at most some thousand others are in flight then. */
 const heldMax = 10_000
-/** As of the Redis store. */
+/** The deadline of the store in Redis. */
 const deadlineMsDefault = 25
 
 export interface LeasingOptions {
@@ -93,28 +94,27 @@ export class Leasing implements LimitStore {
     const nowMs = this.#monotonicMs()
     let refunded = false
     for (const taken of held.values()) refunded = taken.putBack(nowMs) || refunded
-    const rest = without(request, held)
-    if (rest.limits.length === 0) return refunded
-    const exceededMask = bitsOf(request, held, (at) => (charge.exceededMask & (1 << at)) !== 0)
-    return (await this.#inner.refund(rest, { ...charge, exceededMask })) || refunded
+    const rest = restOf(request, held)
+    if (rest.positions.length === 0) return refunded
+    return (await this.#inner.refund(rest.request, partCharge(rest, charge))) || refunded
   }
 
   async #decideLeased(request: LimitRequest): Promise<Decision> {
     checkLimitRequest(request)
     const held = await this.#reserve(request)
     if (held === undefined || held.size === 0) return this.#inner.decide(request)
-    const rest = without(request, held)
-    if (rest.limits.length === 0) {
+    if (held.size === request.limits.length) {
       if (!request.peek) this.#remember(request, held)
       this.#counters.fromMemory += 1
       const charged = request.peek ? 'no' : 'yes'
       return { ...admitted, charged, limits: [...held.values()].map((taken) => taken.state(this.#monotonicMs())) }
     }
-    const decision = await this.#inner.decide(rest)
+    const rest = restOf(request, held)
+    const decision = await this.#inner.decide(rest.request)
     const nowMs = this.#monotonicMs()
     if (!decision.allowed) for (const taken of held.values()) taken.putBack(nowMs)
     else if (!request.peek) this.#remember(request, held)
-    return merge(request, held, decision, nowMs)
+    return merge(request, held, rest.positions, decision, nowMs)
   }
 
   #remember(request: LimitRequest, held: Held): void {
@@ -171,37 +171,30 @@ export class Leasing implements LimitStore {
 
 const admitted = allowed('ok')
 
-const without = (request: LimitRequest, held: Held): LimitRequest => ({
-  ...request,
-  limits: request.limits.filter((_, at) => !held.has(at)),
-})
-
-/** Bits of the limits that are not held, renumbered to their own order. */
-function bitsOf({ limits }: LimitRequest, held: Held, isSet: (at: number) => boolean): number {
-  let bits = 0
-  let next = 1
-  for (const at of limits.keys()) {
-    if (held.has(at)) continue
-    if (isSet(at)) bits += next
-    next *= 2
-  }
-  return bits
+/** The limits of a request that are not held, with their positions among all of its limits. */
+function restOf(request: LimitRequest, held: Held): Pick<SlotPart, 'positions' | 'request'> {
+  const positions = [...request.limits.keys()].filter((at) => !held.has(at))
+  return { positions, request: { ...request, limits: request.limits.filter((_, at) => !held.has(at)) } }
 }
 
-/** The decision over the other limits as one over all. Without states, when Redis did not answer, it stays without. */
-function merge({ limits }: LimitRequest, held: Held, decision: Decision, nowMs: number): Decision {
-  const states = decision.limits[Symbol.iterator]()
-  let exceededMask = 0
-  let other = 0
-  const all: LimitState[] = []
-  for (const at of limits.keys()) {
-    const taken = held.get(at)
-    if (taken === undefined) {
-      if ((decision.exceededMask & (1 << other)) !== 0) exceededMask += 2 ** at
-      other += 1
-    }
-    const state = taken === undefined ? states.next().value : taken.state(nowMs)
-    if (state !== undefined) all.push(state)
+/** Joins the decision over the other limits and the held ones. It stays without states if Redis did not answer. */
+function merge(
+  { limits }: LimitRequest,
+  held: Held,
+  positions: readonly number[],
+  decision: Decision,
+  nowMs: number,
+): Decision {
+  const states = decision.limits.values()
+  return {
+    ...decision,
+    exceededMask: wholeMask(decision.exceededMask, positions),
+    limits:
+      decision.limits.length < positions.length
+        ? decision.limits
+        : limits.flatMap((_, at): readonly LimitState[] => {
+            const state = held.get(at)?.state(nowMs) ?? states.next().value
+            return state === undefined ? [] : [state]
+          }),
   }
-  return { ...decision, exceededMask, limits: decision.limits.length < other ? decision.limits : all }
 }

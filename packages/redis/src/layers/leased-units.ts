@@ -3,18 +3,18 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 
 /*
- * The units that this process holds of one limit for one caller. Three modes:
+ * The units of one limit for one caller that this process holds. There are three modes:
  *
  * - holding: units are left and their window runs; `take` takes them.
- * - acquiring: too few are left; one call is under way, and whoever comes waits for it. Its cost is the lease, or what
- *   all who wait want together if that is more, so nobody waits for more than the call under way and the next.
+ * - acquiring: too few are left; one call is in flight, and requests that arrive wait for it. Its cost is the lease, or
+ *   the sum of all waiting costs if that is more, so a request waits for this call and the next at most.
  * - asking plainly: Redis has too little, or the window is about to end; `acquire` refuses, and requests go to Redis as
  *   they are.
  */
 
 /** NTP slews a clock by 500 ppm at most, so two clocks' seconds differ by no more than this part. */
 const clockDriftMax = 0.001
-/** Other processes may leave units unused, or have them given back; then a lease is worth asking for again. */
+/** Other processes may leave units unused, or refund them; then a lease is worth asking for again. */
 const plainMs = 1_000
 
 export interface LeaseSource {
@@ -22,7 +22,7 @@ export interface LeaseSource {
   readonly decide: (request: LimitRequest) => Promise<Decision>
   /** Units are not used this close to the end of their window: a request may still ask Redis for other limits. */
   readonly marginMs: number
-  /** Hears how many units Redis charged. */
+  /** Called with the number of units that Redis charged. */
   readonly granted: (units: number) => void
 }
 
