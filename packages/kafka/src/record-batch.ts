@@ -71,7 +71,7 @@ function openBatch(
   const what = `partition ${partition} of ${topic}`
   const isFenced = () => !isStillAssigned(batch)
   const refuseIfStale = () => {
-    if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
+    if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
   }
   return {
     topic,
@@ -131,7 +131,7 @@ function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): v
   if (isDenied(cause)) deny(batch, reasonOf(cause), options)
   if (isAway || (isKafkaError(cause) && !isRefused)) throw new kafkajs.KafkaJSError(reasonOf(cause))
   if (error instanceof WeirError && error.code === 'PARTITION_LOST') {
-    options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition assigned anew')
+    options.log.info({ topic: batch.topic, partition: batch.partition }, 'batch dropped, partition reassigned')
     return
   }
   if (error instanceof WeirError && error.code === 'PARTITION_STOPPED') {

@@ -45,7 +45,7 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
     isFenced,
     readRange: (from, to) => admin.readRange(topic, partition, from, to),
     async commit(nextOffset, metadata) {
-      if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was assigned anew; its owner reads it again`)
+      if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
       const commit = { topic, partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }
       try {
         await consumer.commitOffsets([commit])
