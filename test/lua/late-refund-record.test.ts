@@ -6,6 +6,7 @@ import { buildApps } from '@weir/ingress/app.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { AddressCardinalityLimit } from '@weir/redis/layers/address-cardinality-limit.ts'
@@ -39,6 +40,7 @@ async function open(identity: string, around: Around) {
     {
       policy: createLivePolicy(policy),
       authenticator: createAuthenticator({ clock: systemClock, log: logger }),
+      idempotencyRecords: new MemoryIdempotencyRecords(),
       outcomes: { append: () => true },
       ...{ store: around(store), log, clock: systemClock },
     },

@@ -13,6 +13,7 @@ import { encodeCorrectionOpen } from '@weir/ingress/decide/correct/correction-re
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { findWrittenCorrections } from '@weir/journal/find-corrections.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
@@ -69,13 +70,12 @@ async function open() {
       {
         policy: createLivePolicy(requirePolicy(policyText(subject, port), 'weir.yaml')),
         authenticator: createAuthenticator({ clock: systemClock, log: logger }),
+        idempotencyRecords: new MemoryIdempotencyRecords(),
         outcomes: { append: () => true },
-        ...{
-          store: layers,
-          log,
-          clock: systemClock,
-          settlements: new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
-        },
+        store: layers,
+        log,
+        clock: systemClock,
+        settlements: new RedisSettlements({ redis, owner, graceMs, answerMs: 20_000 }),
       },
       logger,
       () => sha256('root'),

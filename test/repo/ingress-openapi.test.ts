@@ -9,6 +9,7 @@ import type { Pauses } from '@weir/ingress/decide/ports.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -45,6 +46,7 @@ async function open(dialect: RateLimitDialect) {
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
       authenticator: createAuthenticator({ clock, log }),
+      idempotencyRecords: new MemoryIdempotencyRecords(),
       outcomes: { append: () => true },
       store,
       pauses,

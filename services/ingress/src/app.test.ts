@@ -14,6 +14,7 @@ import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from './testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
@@ -61,6 +62,7 @@ beforeEach(async () => {
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log: createLogger('test', 'silent') }),
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: () => true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

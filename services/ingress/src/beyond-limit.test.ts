@@ -14,6 +14,7 @@ import { buildApps } from './app.ts'
 import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const page = 'https://example.com/captcha?a=1'
@@ -59,7 +60,9 @@ async function openIngress() {
   const upstreamPort = (upstream.address() as AddressInfo).port
   const policy = createLivePolicy(requirePolicy(policyText(upstreamPort), 'weir.yaml'))
   const outcomes = { append: () => true }
-  const ports = { policy, store, pauses: store, authenticator, log: decisions, outcomes, clock: systemClock }
+  const idempotencyRecords = new MemoryIdempotencyRecords()
+  const stores = { store, pauses: store, idempotencyRecords }
+  const ports = { policy, ...stores, authenticator, log: decisions, outcomes, clock: systemClock }
   const apps = await buildApps(ports, log, () => sha256('root'))
   await apps.proxy.listen({ host: '127.0.0.1', port: 0 })
   const { port } = apps.proxy.server.address() as AddressInfo

@@ -9,6 +9,7 @@ import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from './testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
@@ -50,6 +51,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     // As for tokens, whose signature takes a while.
     authenticator: { ...known, authenticate: async (view, request) => known.authenticate(view, request) },
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: () => true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: createMemoryDecisionLog(),

@@ -19,8 +19,7 @@ export interface Ports {
   readonly clock: Clock
   /** With `admit`, what cannot be recorded is answered as decided; if left out, it is denied. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
-  /** Shared with the other processes; of this one alone if left out. */
-  readonly idempotencyRecords?: IdempotencyRecords | undefined
+  readonly idempotencyRecords: IdempotencyRecords
   /** Without them no decision can be settled. */
   readonly settlements?: Settlements | undefined
   /** Without them no limit can be paused. */

@@ -6,6 +6,7 @@ import { buildApps } from '@weir/ingress/app.ts'
 import { ingressVariables } from '@weir/ingress/config.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { connectRedis } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -33,6 +34,7 @@ const { api, proxy } = await buildApps(
     authenticator: createAuthenticator({ clock: systemClock, log: logger }),
     store,
     log,
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: log,
     clock: systemClock,
   },

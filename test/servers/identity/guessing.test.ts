@@ -7,6 +7,7 @@ import { runInNewContext } from 'node:vm'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { buildApps } from '@weir/ingress/app.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
@@ -29,7 +30,8 @@ async function openProxy(identity: string) {
   const isThere = () => Promise.resolve(true)
   const log = { append: () => true, openSum: () => ({ add: () => true }), written: isThere, landed: isThere }
   const layers = new LayeredStore(store, { ...common, processes: () => 1 })
-  const ports = { policy, authenticator, store: layers, log, outcomes: log, clock: systemClock }
+  const idempotencyRecords = new MemoryIdempotencyRecords()
+  const ports = { policy, authenticator, store: layers, idempotencyRecords, log, outcomes: log, clock: systemClock }
   const apps = await buildApps(ports, createLogger('test', 'silent'), () => '')
   onTestFinished(async () => {
     await Promise.all([apps.proxy.close(), apps.api.close()])

@@ -13,6 +13,7 @@ import { type ListenerBounds, listenerBounds } from '@weir/ingress/routes/proxy/
 import type { UpstreamBounds } from '@weir/ingress/routes/proxy/upstream-pools.ts'
 import { createProxy } from '@weir/ingress/routes/proxy.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -82,6 +83,7 @@ export async function openProxy(options: ProxyOptions = {}) {
     store,
     authenticator,
     log: decisions,
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: {
       append(key: string, openLine: string) {
         outcomes.push({ key, ...JSON.parse(`${openLine}}`) })

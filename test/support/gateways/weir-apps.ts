@@ -6,6 +6,7 @@ import { buildApps } from '@weir/ingress/app.ts'
 import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '@weir/ingress/testing/memory-idempotency-records.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -33,7 +34,9 @@ export async function openWeirApps(
   const authenticator = createAuthenticator({ clock, log: logger })
   const ports = {
     ...{ policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')), authenticator, log, clock },
-    ...{ outcomes: { append: () => true }, grpcNeedsNoToken: true },
+    outcomes: { append: () => true },
+    grpcNeedsNoToken: true,
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
   }
   const apps = await buildApps(ports, logger, () => '')

@@ -6,6 +6,7 @@ import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { beforeEach, expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
 import { Corrections } from './correct/corrections.ts'
 import { DecisionService, type DecisionServiceParts } from './decision-service.ts'
 import type { IdempotencyRecords } from './ports.ts'
@@ -44,6 +45,7 @@ beforeEach(() => {
     clock,
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log,
+    idempotencyRecords: new MemoryIdempotencyRecords(),
   }
   decisionService = new DecisionService(parts)
 })

@@ -9,7 +9,6 @@ import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
 import { denialOf, unauthenticatedDenial } from './record/decision-records.ts'
 import { Denials } from './record/denials.ts'
-import { OwnIdempotencyRecords } from './record/own-idempotency-records.ts'
 import { RecordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { type Attempt, attemptAgain, type Deciding } from './wait/attempt.ts'
@@ -18,8 +17,7 @@ import { limitToWaitFor, limitWaitedFor, waitForCapacity } from './wait/wait-for
 
 export interface DecisionServiceParts extends Deciding {
   readonly log: DecisionLog
-  /** Shared with the other processes; of this one alone if left out. */
-  readonly idempotencyRecords?: IdempotencyRecords | undefined
+  readonly idempotencyRecords: IdempotencyRecords
   /** With `admit`, what cannot be recorded is answered as decided, else denied. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with everything that corrects records. */
@@ -43,7 +41,7 @@ export class DecisionService {
   readonly #exceeded = createExceeded()
 
   constructor(parts: DecisionServiceParts) {
-    const { log, clock, idempotencyRecords = new OwnIdempotencyRecords(), delays = new DelayQueues() } = parts
+    const { log, clock, idempotencyRecords, delays = new DelayQueues() } = parts
     this.#parts = parts
     this.delays = delays
     this.denials = new Denials({ log, clock })

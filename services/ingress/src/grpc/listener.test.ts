@@ -15,6 +15,7 @@ import { buildApps } from '../app.ts'
 import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
@@ -62,15 +63,14 @@ interface Answer {
 /** Without the limit that every request meets, whatever its domain. */
 const messagingOnly = policyText.replace('applies: all, ', '')
 
-async function open(
-  more: { readonly store?: LimitStore; readonly grpcNeedsNoToken?: boolean } = {},
-  policy = policyText,
-) {
+type More = { readonly store?: LimitStore; readonly grpcNeedsNoToken?: boolean }
+async function open(more: More = {}, policy = policyText) {
   const clock = { nowMs: () => Date.parse('2026-11-21T12:00:10.000Z') }
   const log = createLogger('test', 'silent')
   const decisions = createMemoryDecisionLog()
   const ports = {
-    ...{ policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')), outcomes: { append: () => true }, clock },
+    policy: createLivePolicy(requirePolicy(policy, 'weir.yaml')),
+    ...{ outcomes: { append: () => true }, clock, idempotencyRecords: new MemoryIdempotencyRecords() },
     ...{ authenticator: createAuthenticator({ clock, log }), log: decisions, grpcNeedsNoToken: true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     ...more,

@@ -10,6 +10,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { buildApps } from '../app.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
 import { createAuthenticator } from './authenticate.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -40,6 +41,7 @@ async function open() {
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText((upstream.address() as AddressInfo).port), 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log }),
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: (_key: string, line: string) => outcomes.push(line) > 0 },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

@@ -12,6 +12,7 @@ import { buildApps } from '../app.ts'
 import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog, type MemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const acme = { 'x-api-key': 'acme-key' }
@@ -45,6 +46,7 @@ beforeEach(async () => {
   const ports = {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     authenticator: createAuthenticator({ clock, log }),
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: () => true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

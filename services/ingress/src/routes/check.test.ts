@@ -13,6 +13,7 @@ import { buildApps } from '../app.ts'
 import { createAuthenticator } from '../http/authenticate.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
@@ -39,6 +40,7 @@ async function open(dialect?: RateLimitDialect, onJournalFull?: 'admit', text = 
   const ports = {
     policy,
     authenticator: createAuthenticator({ clock, log }),
+    idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: () => true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
     log: decisions,

@@ -7,6 +7,7 @@ import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest } from '../types.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -32,7 +33,14 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
   const log = createMemoryDecisionLog()
   const live = createLivePolicy(first)
   const store = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
-  const decisionService = new DecisionService({ policy: live, store, log, clock, delays: new DelayQueues(time) })
+  const decisionService = new DecisionService({
+    policy: live,
+    store,
+    log,
+    clock,
+    delays: new DelayQueues(time),
+    idempotencyRecords: new MemoryIdempotencyRecords(),
+  })
   const { view } = live
   const subject = view.policy.subjects.get('acme')
   if (subject === undefined) throw new Error('no subject acme')

@@ -9,6 +9,7 @@ import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { DelayQueues } from './delay-queues.ts'
@@ -53,7 +54,14 @@ function openGate() {
     refund: memory.refund.bind(memory),
   }
   const delays = new DelayQueues(time)
-  const decisionService = new DecisionService({ policy: createLivePolicy(policy), store, log, clock, delays })
+  const decisionService = new DecisionService({
+    policy: createLivePolicy(policy),
+    store,
+    log,
+    clock,
+    delays,
+    idempotencyRecords: new MemoryIdempotencyRecords(),
+  })
   const answered: { readonly subject: string; readonly atMs: number; readonly verdict: RecordedDecision }[] = []
   const ask = (id: string, given: Partial<DecisionRequest> = {}) => {
     const subject = policy.subjects.get(id)

@@ -8,6 +8,7 @@ import { buildApps } from '../../app.ts'
 import { createAuthenticator } from '../../http/authenticate.ts'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
+import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = `
@@ -46,6 +47,7 @@ async function open() {
     {
       policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
       authenticator: createAuthenticator({ clock, log }),
+      idempotencyRecords: new MemoryIdempotencyRecords(),
       outcomes: { append: () => true },
       store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),
       log: decisions,

@@ -1,16 +1,11 @@
 import type { RecordClaim } from '@weir/core/limits/limit-store.ts'
-import type { IdempotencyRecords } from '../ports.ts'
+import type { IdempotencyRecords } from '../decide/ports.ts'
 
-/** As many as are repeated within minutes by one test or one small process. */
-const idsMax = 10_000
-
-/** Knows the records of this process alone. */
-export class OwnIdempotencyRecords implements IdempotencyRecords {
+/** Knows the records of one process alone: for tests of what asks for them. */
+export class MemoryIdempotencyRecords implements IdempotencyRecords {
   readonly #recordIds = new Map<string, string>()
 
   mark(_subject: string, admissionId: string, recordId: string): void {
-    const [oldest] = this.#recordIds.keys()
-    if (this.#recordIds.size >= idsMax && oldest !== undefined) this.#recordIds.delete(oldest)
     this.#recordIds.set(admissionId, recordId)
   }
 
