@@ -249,7 +249,7 @@ describe('a token that is not right', () => {
     const [head = '', claims = '', signature = ''] = right.split('.')
     const token = await forged[name]?.({ issuer, nowMs: time.ms, parts: [head, claims, signature] })
     const { who } = await ask({ headers: { authorization: `Bearer ${token}`, 'x-user': 'partner' } })
-    expect(who).toBe('stranger')
+    expect(who).toBe('unauthenticated')
     expect((await ask({ headers: { authorization: `Bearer ${right}` } })).who).toBe('acme on pro')
     expect(issuer.state.asked).toBeLessThanOrEqual(2)
   })

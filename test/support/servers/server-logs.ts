@@ -7,6 +7,8 @@ interface ServerLog {
   readonly read: () => string
   /** That, of a server which is gone. */
   kept?: string
+  /** What was reported last: a log that has not grown since says nothing about another failure. */
+  reported?: string
 }
 
 /** Enough to find the cause of a failure, and little to keep for each server of a test. */
@@ -49,7 +51,8 @@ export function reportLogs(test: string): string {
   const folder = inProject('.weir', 'tests', 'logs', test.replaceAll(/[^\w.-]+/g, '-').slice(0, 120))
   const reports = [...logs].flatMap((log, at) => {
     const text = (log.kept ?? log.read()).trimEnd()
-    if (text === '') return []
+    if (text === '' || text === log.reported) return []
+    log.reported = text
     const path = `${folder}/${at}-${log.name}.log`
     mkdirSync(folder, { recursive: true })
     writeFileSync(path, `${text}\n`)
