@@ -62,6 +62,12 @@ export async function withHeartbeats<T>(
   }
 }
 
+/** Returns what ends work on a lost partition. ClickHouse's own error would end the whole consumer instead. */
+const asLost = (thrown: unknown): WeirError =>
+  thrown instanceof WeirError
+    ? thrown
+    : new WeirError('PARTITION_LOST', 'the partition was reassigned during a call to ClickHouse', thrown)
+
 /**
  * Runs `attempt` until it succeeds, with growing pauses and heartbeats between attempts. `onFailure` is called before
  * each pause.
@@ -78,7 +84,7 @@ export async function retryWhileOwned<T>(
     try {
       return await attempt(failures)
     } catch (thrown) {
-      if (ownership.isFenced()) throw thrown
+      if (ownership.isFenced()) throw asLost(thrown)
       failures += 1
       const pauseMs = backoffMs(failures, retries)
       onFailure(thrown instanceof Error ? thrown : new Error(String(thrown)), failures, pauseMs)
