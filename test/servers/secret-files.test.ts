@@ -93,9 +93,9 @@ test("an endpoint's secret whose file is replaced signs the next delivery", asyn
   await replace(secretFile, next)
   await signedFor('second', next)
   await replace(secretFile, 'whsec_short')
-  expect((await alerting.ready()).text).toContain(
-    'warning: the file of OPS_SECRET_FILE (endpoint ops) must hold whsec_',
-  )
-  expect(alerting.said()).toContain('the file of OPS_SECRET_FILE (endpoint ops)')
+  await expect
+    .poll(async () => (await alerting.ready()).text, soon)
+    .toContain('warning: the file of OPS_SECRET_FILE (endpoint ops) must hold whsec_')
+  await expect.poll(() => alerting.said(), soon).toContain('the file of OPS_SECRET_FILE (endpoint ops)')
   expect(`${alerting.said()}${(await alerting.ready()).text}`).not.toContain('whsec_short')
 })
