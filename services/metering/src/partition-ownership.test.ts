@@ -27,14 +27,18 @@ test('A call to ClickHouse that fails after its partition was reassigned gives u
   expect(attempts).toBe(2)
 })
 
-test('An error that says itself how the partition was lost is passed on as it is', async () => {
+test('A partition that a heartbeat found lost is given up at once, with what Kafka said, and nothing is retried', async () => {
   const lost = new WeirError('PARTITION_LOST', 'the group has moved on')
+  const pauses: number[] = []
+  const pause = async (ms: number) => void pauses.push(ms)
+  // Kafka has told the heartbeat of the new assignment, which this process has not joined yet.
   const attempt = () => Promise.reject(lost)
   const retried = retryWhileOwned(
-    ownership(() => true),
-    options,
+    ownership(() => false),
+    { ...options, pause, heartbeatIntervalMs: 10_000 },
     attempt,
-    () => undefined,
+    () => pauses.length > 2 && expect.fail('it is retried'),
   )
   await expect(retried).rejects.toBe(lost)
+  expect(pauses).toEqual([])
 })

@@ -84,7 +84,9 @@ export async function retryWhileOwned<T>(
     try {
       return await attempt(failures)
     } catch (thrown) {
-      if (ownership.isFenced()) throw asLost(thrown)
+      // A heartbeat during the call may have said so: then nothing of ClickHouse's is to be retried.
+      const isLost = thrown instanceof WeirError && thrown.code === 'PARTITION_LOST'
+      if (isLost || ownership.isFenced()) throw asLost(thrown)
       failures += 1
       const pauseMs = backoffMs(failures, retries)
       onFailure(thrown instanceof Error ? thrown : new Error(String(thrown)), failures, pauseMs)
