@@ -100,8 +100,11 @@ export async function repairBlockRows(session: RepairSession, block: BlockRows):
     if (missing.length === 0) break
     if (attempt > attemptsMax) throw new Error(`${table} does not keep ${missing.length} rows of a block`)
     wrong = Math.max(wrong, missing.length)
-    const { refused, why } = await insertRows(session, table, missing, String(attempt))
-    if (refused > 0) throw new Error(`${table} refuses ${refused} rows of a block: ${why}`)
+    // Month by month: ClickHouse takes rows of at most 100 of the table's partitions in one insert.
+    for (const ofMonth of Map.groupBy(missing, ({ tsMs }) => new Date(tsMs).toISOString().slice(0, 7)).values()) {
+      const { refused, why } = await insertRows(session, table, ofMonth, String(attempt))
+      if (refused > 0) throw new Error(`${table} refuses ${refused} rows of a block: ${why}`)
+    }
   }
   // Only the smallest and the largest of weir.numbers' rows count: one row too many does no harm.
   await session.command(
