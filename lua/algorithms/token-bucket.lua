@@ -1,7 +1,7 @@
--- A bucket of `burst` units into which `size` units flow back per window, evenly; a caller who finds it empty waits. With a
--- burst of 1 it is the leaky bucket: units pass evenly spaced. The algorithm is GCRA, the generic cell rate algorithm
--- of ITU-T I.371 (virtual scheduling), which Brandur Leach brought to rate limiting with redis-cell. A single time is
--- kept, at which the bucket is full again; a unit moves it window / size on:
+-- A bucket of `burst` units into which `size` units flow back per window, evenly; a caller who finds it empty waits.
+-- With a burst of 1 it is the leaky bucket: units pass evenly spaced. The algorithm is GCRA, the generic cell rate
+-- algorithm of ITU-T I.371 (virtual scheduling), which Brandur Leach brought to rate limiting with redis-cell. A single
+-- time is kept, at which the bucket is full again; a unit moves it window / size on:
 --   used = ceil((full - now) / (window / size)), and a cost is admitted while used + cost <= burst
 --
 -- Over a true window at most burst + size units pass: a full bucket, and what flows back. For a burst of size that is 2

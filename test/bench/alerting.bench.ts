@@ -66,7 +66,10 @@ interface Round {
   readonly nothing: DrainedDecisions
 }
 
-/** One decision in a hundred is of a subject beyond a threshold: a hundred subjects, an alert each, found again all the time. */
+/**
+ * One decision in a hundred is of a subject beyond a threshold: a hundred subjects, an alert each, found again all the
+ * time.
+ */
 const oneInHundred = (number: number) => {
   const at = number % subjects
   return { subject: `customer-${at}`, used: at % 100 === 0 ? 850 : 300 }

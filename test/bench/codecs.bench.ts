@@ -52,7 +52,10 @@ async function fill(tables: Tables): Promise<void> {
 
 const quoted = (name: string) => `\`${name}\``
 
-/** Bytes an event of every column under every codec that is worth trying, in the order in which the table sorts its rows. */
+/**
+ * Bytes an event of every column under every codec that is worth trying, in the order in which the table sorts its
+ * rows.
+ */
 async function tryCodecs(tables: Tables, table: string): Promise<BenchTable> {
   const columns = await tables.rows<Column>(
     `SELECT name, type, compression_codec AS codec FROM system.columns WHERE database = 'weir' AND table = '${table}'`,

@@ -140,7 +140,7 @@ async function memoryTable(redis: Redis): Promise<{ table: BenchTable; bytesRati
 
 async function playAll(connections: Connections, { rounds, progress }: BenchOptions): Promise<BenchReport> {
   const monitor = await connections.plain()
-  // A rewrite of the append-only file copies pages, and would be counted to whoever runs at that moment.
+  // A rewrite of the append-only file copies pages, and would be counted to the contestant that runs at that moment.
   await monitor.config('SET', 'auto-aof-rewrite-percentage', '0')
   const contestants = await openContestants(connections)
   progress(`warming up ${contestants.length} contestants`)

@@ -17,7 +17,9 @@ const warmUpMs = 500
 /** Units that a process takes at once; 0 for no lease. */
 const leases = [0, 10, 100, 1_000] as const
 
-/** One limit that every request meets, as `by: [global]` is, through all layers that stand before Redis in the ingress. */
+/**
+ * One limit that every request meets, as `by: [global]` is, through all layers that stand before Redis in the ingress.
+ */
 function contestants(redis: Redis): Contestant[] {
   const common = { clock: systemClock, periodBoundaries: createBoundaryCache(), deadlineMs: 5_000 }
   const store = new LayeredStore(new RedisLimitStore({ redis, ...common }), { ...common, processes: () => 1 })
@@ -43,7 +45,10 @@ const columns: readonly { readonly title: string; readonly value: (cost: Cost) =
   { title: 'Node CPU µs', value: (cost) => cost.nodeCpuUs },
 ]
 
-/** What a decision under one very hot fixed window costs Redis and the ingress, with leases of several sizes and without. */
+/**
+ * What a decision under one very hot fixed window costs Redis and the ingress, with leases of several sizes and
+ * without.
+ */
 export async function run({ rounds, progress }: BenchOptions): Promise<BenchReport> {
   progress('starting Redis')
   const server = await startServer(redisServer)

@@ -68,7 +68,10 @@ async function measure({ proxy, connections, subjects }: Cell): Promise<Seen> {
   return { ...load, withoutRedis: (await proxy.countUnavailable()) - before }
 }
 
-/** What the proxy bears, from one connection to far too many: Weir with two limits and everything recorded, beside a proxy that decides nothing. */
+/**
+ * What the proxy bears, from one connection to far too many: Weir with two limits and everything recorded, beside a
+ * proxy that decides nothing.
+ */
 export async function run({ rounds, progress }: BenchOptions): Promise<BenchReport> {
   const opened: { close(): Promise<void> }[] = []
   const dir = await mkdtemp(join(tmpdir(), 'weir-bench-load-'))

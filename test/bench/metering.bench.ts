@@ -185,7 +185,10 @@ function throughputRatios(rounds: readonly Round[]): BenchRatio[] {
   ]
 }
 
-/** One process of metering on a full topic, beside the engine alone and plain consumers; how soon a decision can be asked for. */
+/**
+ * One process of metering on a full topic, beside the engine alone and plain consumers; how soon a decision can be
+ * asked for.
+ */
 export async function run(options: BenchOptions): Promise<BenchReport> {
   const rounds = await throughput(options)
   const seen = await latencies(options)

@@ -27,7 +27,9 @@ const shown: readonly (readonly [keyof StateFigures, string, string])[] = [
   ['putRouteMillis', 'a route among 10,000 edited', 'ms'],
 ]
 
-/** A policy of a million subjects with a key each in one process: what it takes to hold, to start with and to change. */
+/**
+ * A policy of a million subjects with a key each in one process: what it takes to hold, to start with and to change.
+ */
 export async function run({ rounds, progress }: BenchOptions): Promise<BenchReport> {
   const seen: Record<Source, StateFigures[]> = { entities: [], lines: [] }
   const count = Math.min(rounds, roundsMax)

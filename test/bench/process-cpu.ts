@@ -12,7 +12,10 @@ function readStat(file: string): number {
 /** User and system time that a process has used so far, all its threads together. */
 export const processCpuSeconds = (pid: number): number => readStat(`/proc/${pid}/stat`)
 
-/** Of that, what its first thread has used: in Node the one that runs JavaScript, without compiler and garbage collector. */
+/**
+ * Of that, what its first thread has used: in Node the one that runs JavaScript, without compiler and garbage
+ * collector.
+ */
 export const mainThreadCpuSeconds = (pid: number): number => readStat(`/proc/${pid}/task/${pid}/stat`)
 
 /** Of that, what its thread of this name has used; 0 where there is none. */

@@ -39,7 +39,9 @@ interface Entry {
   readonly rounds: Measured[]
 }
 
-/** The local Redis, which speaks TLS at a second port: what both cost is counted in one process, with one configuration. */
+/**
+ * The local Redis, which speaks TLS at a second port: what both cost is counted in one process, with one configuration.
+ */
 const redisWithTls = ({ certFile, keyFile }: Certificate, caFile: string): NativeServer => ({
   ...redisServer,
   portCount: 2,
@@ -127,7 +129,10 @@ async function startEntries(own: Own, dir: string): Promise<readonly Entry[]> {
   return entries
 }
 
-/** What encryption costs: doors of the ingress with TLS to Redis, to Kafka, to both and from clients, beside the same without. */
+/**
+ * What encryption costs: doors of the ingress with TLS to Redis, to Kafka, to both and from clients, beside the same
+ * without.
+ */
 export async function run({ rounds, progress }: BenchOptions): Promise<BenchReport> {
   const opened: { close(): Promise<void> }[] = []
   const dir = await mkdtemp(join(tmpdir(), 'weir-bench-tls-'))

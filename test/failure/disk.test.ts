@@ -5,7 +5,10 @@ import { exactly, playScenario } from '../support/failure/scenario.ts'
 import { type Stack, startStack } from '../support/failure/stack.ts'
 import { readMetric } from '../support/read-metric.ts'
 
-/** Smaller than the journal's bound, so that the disk is full first; at 1,500 a second it takes under a minute of Kafka's absence. */
+/**
+ * Smaller than the journal's bound, so that the disk is full first; at 1,500 a second it takes under a minute of
+ * Kafka's absence.
+ */
 const diskMegabytes = 48
 const fullDeadlineMs = 180_000
 

@@ -32,7 +32,10 @@ async function ask(subject: string, path: string, body: object): Promise<Record<
   }
 }
 
-/** Asks for twenty decisions, kills the ingress at the third that it settles, and settles them again and again until each is answered. */
+/**
+ * Asks for twenty decisions, kills the ingress at the third that it settles, and settles them again and again until
+ * each is answered.
+ */
 async function settleThroughKill(step: string, subject: string) {
   const checks: Promise<Record<string, unknown> | undefined>[] = []
   for (let index = 0; index < decisions; index += 1) {

@@ -1,6 +1,6 @@
 /**
- * Puts the rows of the last `npm test -- failure` (and `soak`) into the table of docs/reliability.md: `node test/failure/write-table.ts`.
- * A fault that was not played again keeps the row that it has.
+ * Puts the rows of the last `npm test -- failure` (and `soak`) into the table of docs/reliability.md: `node
+ * test/failure/write-table.ts`. A fault that was not played again keeps the row that it has.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

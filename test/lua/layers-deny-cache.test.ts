@@ -56,7 +56,7 @@ test('a storm of refusals costs Redis nothing, and the counts stay exact', async
   expect(await inner.decide({ ...request, peek: true })).toMatchObject({ limits: [{ used: 20 }, { used: 20 }] })
 })
 
-test('whoever is refused by a limit of their own leaves nobody else refused', async () => {
+test('a subject denied by a limit of its own leaves no other subject denied', async () => {
   const { store } = await open()
   const limits = [daily('own', 1)]
   const by = (subject: string) => buildLimitRequest({ scope: buildScope({ subject }), limits })

@@ -30,8 +30,8 @@ const midnights: readonly Midnight[] = [
 ]
 
 /**
- * Two ingresses whose clocks are a second apart, one before Redis's and one after it, so that around midnight they are of
- * different days. Redis is asked by both in turn, at its own time.
+ * Two ingresses whose clocks are a second apart, one before Redis's and one after it, so that around midnight they are
+ * of different days. Redis is asked by both in turn, at its own time.
  */
 function openIngresses(engine: ReturnType<typeof createRedisEngine>, zone: string) {
   const decide = async (redisMs: number, aheadMs: number, cost: number): Promise<Decision> => {

@@ -45,7 +45,7 @@ describe.each([
     expect(peek).toMatchObject({ limits: [{ used: 2 }, { used: 2 }] })
   })
 
-  test('whoever exceeds a limit with a block is shut out for exactly that long, and trying does not make it longer', async () => {
+  test('a subject that exceeds a limit with a block is blocked for exactly that long, and trying does not make it longer', async () => {
     const engine = await open()
     const request = buildLimitRequest({ limits: [wide, codes] })
     const { outcomes } = await engine.decide({

@@ -43,7 +43,8 @@ test.each(algorithms)(
     const limit = buildLimit({ size: 40, algorithm, span: { kind: 'window', ms: 500 } })
     const race = raceOver([limit])
     const decisions = await runRace(processes, { ...race, pace: { kind: 'real', durationMs: 2_500 } })
-    // One process at a time runs a script, so no two calls have one time; within a call the order is that of the answers.
+    // One process at a time runs a script, so no two calls have one time; within a call the order is that of the
+    // answers.
     const inOrder = decisions.sort(([a], [b]) => a - b)
     const model = createModelEngine()
     const expected: [number, string, number][] = []

@@ -25,7 +25,7 @@ async function decideEach(engine: RedisEngine, request: LimitRequest, times: rea
 }
 
 describe('INCR, then EXPIRE', () => {
-  test('the recipe: whoever dies between the two leaves a count that never ends', async () => {
+  test('the recipe: a process that dies between the two leaves a count that never ends', async () => {
     const [redis, key] = [await openRedis(), newKey()]
     const dying = incrThenExpire(redis, key, windowMs)
     await dying.next()
@@ -114,14 +114,14 @@ describe('a sorted set whose members are times', () => {
 describe('a sorted set that adds before it counts', () => {
   const times = Array.from({ length: 8 }, (_, at) => startMs + at * 20_000)
 
-  test('the recipe: whoever goes on trying is never admitted again', async () => {
+  test('the recipe: a client that goes on trying is never admitted again', async () => {
     const [redis, key] = [await openRedis(), newKey()]
     const admitted: boolean[] = []
     for (const ms of times) admitted.push(await runRecipe(redis, 'log-added-first', key, 1, windowMs, ms, randomUUID()))
     expect(admitted).toEqual([true, false, false, false, false, false, false, false])
   })
 
-  test('Weir: whoever goes on trying is admitted as soon as there is room', async () => {
+  test('Weir: a client that goes on trying is admitted as soon as there is room', async () => {
     const engine = createRedisEngine(await openRedis())
     const request = buildLimitRequest({ limits: [buildLimit({ algorithm: 'sliding_log', size: 1 })] })
     expect(await decideEach(engine, request, times)).toEqual([true, false, false, true, false, false, true, false])

@@ -47,7 +47,7 @@ tokens:
   reader: { sha256: "${sha256('read-token')}", scopes: [read] }
 `
 
-/** The two listeners over a real Redis; `owner` names the process. Processes of one test share the journal that is looked into. */
+/** The two listeners over a real Redis; `owner` names the process. Processes of one test share their journal. */
 async function open() {
   const subject = `doors-${randomUUID()}`
   const statuses: number[] = []
@@ -311,7 +311,7 @@ test('a process that dies between Redis and the record leaves it owed: a repeat 
   expect([corrections().length, await used()]).toEqual([1, [20, 20]])
 })
 
-test('a process that dies after it wrote the record: whoever starts next on its journals tells Redis, and nothing is written twice', async () => {
+test('a process that dies after it wrote the record: the next start on its journals confirms it to Redis, and nothing is written twice', async () => {
   const { subject, redis, corrections, startProcess } = await open()
   const { check } = await startProcess('one')
   const wishes = [20, 30].map((cost) => ({ cost, id: '' }))

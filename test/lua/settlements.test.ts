@@ -232,7 +232,7 @@ test('under an idempotency key a decision is charged once and settled once, by t
   expect(await used(first)).toEqual([1, 1, 1, 1])
 })
 
-test('a record is owed until it is safe, to the process that settled; another takes it over a minute later, once', async () => {
+test('a record is pending until it is safe, at the process that settled; another takes it over a minute later, once', async () => {
   const { store, subject, ask, processOf, settlements, clock } = await open()
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)
@@ -249,7 +249,7 @@ test('a record is owed until it is safe, to the process that settled; another ta
   expect(await other.settle(settlement)).toMatchObject({ isRecordPending: false, chargedCost: 5 })
 })
 
-test('a cost that was right from the start owes no record', async () => {
+test('a cost that was right from the start needs no record', async () => {
   const { store, subject, ask, settlements } = await open()
   const request = ask({ cost: 5, limits: everyLimit })
   await store.decide(request)

@@ -27,7 +27,9 @@ describe('docs/configuration.md', async () => {
     cells[2]?.includes('*secret*') ? [name] : [],
   )
   const names = [...new Set(declared.map(({ name }) => name))]
-  /** A row of a service's variable: name, services, meaning, default. Defaults that differ stand in the services' order. */
+  /**
+   * A row of a service's variable: name, services, meaning, default. Defaults that differ stand in the services' order.
+   */
   const serviceRow = (name: string): Named => {
     const readers = declared.filter((one) => one.name === name)
     const defaults = [...new Set(readers.map(({ fallback }) => shownDefault(fallback)))]
@@ -157,7 +159,7 @@ test('docs/security.md has a row for every area and file that counts attempts, a
 
 test('CHANGELOG.md has a place for what is not released yet', () => {
   const headings = readMarkdown(document('CHANGELOG.md')).headings.map(({ text }) => text)
-  expect(headings).toContain('Unreleased')
+  expect(headings).toContain('[Unreleased]')
 })
 
 describe('packages/client/README.md', () => {

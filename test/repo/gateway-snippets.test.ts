@@ -3,7 +3,9 @@ import { resolve } from 'node:path'
 import { forwardedPrefix, overrides, proxyWords, weirPrefix, words } from '@weir/ingress/http/withheld-headers.ts'
 import { expect, test } from 'vitest'
 
-/** Of the prefixes the names that software is known to read: not every gateway can remove headers by their beginning. */
+/**
+ * Of the prefixes the names that software is known to read: not every gateway can remove headers by their beginning.
+ */
 const ofPrefixes = [
   ...['subject', 'plan', 'key-id', 'degraded', 'credential'].map((word) => `${weirPrefix}${word}`),
   ...['for', 'host', 'proto', 'port', 'prefix', 'server', 'uri', 'method', 'scheme', 'ssl'].map(

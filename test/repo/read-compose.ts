@@ -26,7 +26,9 @@ export const compose: ComposeFile = parse(textOf(composeFile), { merge: true })
 
 export const composeServices: readonly (readonly [string, ComposeService])[] = Object.entries(compose.services)
 
-/** What a variable is set to where nobody has set what it refers to: `${A:-b}` is b, and `${A:?why}` stops the start. */
+/**
+ * What a variable is set to where nobody has set what it refers to: `${A:-b}` is b, and `${A:?why}` stops the start.
+ */
 export function valueWithout(text: string | number): { readonly value: string; readonly mustBeGiven: boolean } {
   const reference = /^\$\{[A-Z0-9_]+(:-|:\?)(.*)\}$/.exec(String(text))
   if (reference === null) return { value: String(text), mustBeGiven: false }

@@ -12,7 +12,10 @@ export interface ServiceVariables {
 const isVariables = (value: unknown): value is Variables =>
   typeof value === 'object' && value !== null && Object.values(value).every((one) => 'name' in one && 'parse' in one)
 
-/** What every service declares in its config.ts, loaded as the service itself loads it; services in order of their ops ports. */
+/**
+ * What every service declares in its config.ts, loaded as the service itself loads it; services in order of their ops
+ * ports.
+ */
 export async function readConfigs(): Promise<ServiceVariables[]> {
   const files = tree.filter(({ path }) => /^services\/[^/]+\/src\/config\.ts$/.test(path))
   const configs = await Promise.all(

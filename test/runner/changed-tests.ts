@@ -32,7 +32,9 @@ function byPathEnd(paths: readonly string[]): ReadonlyMap<string, readonly strin
   return ends
 }
 
-/** Paths in quotes: programs that a file starts, and files that it reads. `${name}` stands for any one part of a path. */
+/**
+ * Paths in quotes: programs that a file starts, and files that it reads. `${name}` stands for any one part of a path.
+ */
 function namedIn({ path, text }: SourceFile, paths: readonly string[], ends: ReadonlyMap<string, readonly string[]>) {
   const found = new Set<string>()
   const own = path.slice(0, path.lastIndexOf('/') + 1)
@@ -72,7 +74,10 @@ function usersByFile(tree: readonly SourceFile[]): ReadonlyMap<string, ReadonlyS
   return users
 }
 
-/** The test files that a change of these files touches: those that import, start or read one of them, at whatever remove. */
+/**
+ * The test files that a change of these files touches: those that import, start or read one of them, at whatever
+ * remove.
+ */
 export function testsTouchedBy(changed: readonly string[], tree: readonly SourceFile[]): string[] {
   const tests = tree.map(({ path }) => path).filter(isTest)
   if (changed.some((path) => underAll.some((one) => one.test(path)))) return tests

@@ -100,7 +100,9 @@ interface VitestReport {
   readonly testResults: readonly { readonly name: string; readonly startTime: number; readonly endTime: number }[]
 }
 
-/** What a tier's run came to. A run that ended badly without a failed test (a server missing, a crash) counts as one. */
+/**
+ * What a tier's run came to. A run that ended badly without a failed test (a server missing, a crash) counts as one.
+ */
 function outcomeOf({ report }: Step, exitCode: number): Outcome {
   let outcome: Outcome = { passed: 0, failed: 0, files: [] }
   try {

@@ -196,7 +196,7 @@ test('every action is recorded, and done as the policy says', async () => {
   }
 })
 
-test('a pause that one process is told of holds in the others at once', async () => {
+test('a pause that one process receives holds in the others immediately', async () => {
   const [one, other] = await Promise.all([open(), open()])
   const headers = { 'content-type': 'application/json', 'x-api-key': 'own' }
   const post = async ({ api }: RunningIngress, path: string, body: object) =>

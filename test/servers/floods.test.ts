@@ -60,7 +60,10 @@ interface Answered {
   cutOff: number
 }
 
-/** Asks over and over on some connections, in turn with a good key and a wrong one, until so many are answered or nobody answers. */
+/**
+ * Asks over and over on some connections, in turn with a good key and a wrong one, until so many are answered or nobody
+ * answers.
+ */
 async function flood(api: string, key: string, requests: number, answered: Answered, onAnswer: (n: number) => void) {
   let sent = 0
   let count = 0

@@ -13,7 +13,10 @@ import { expectHundredOfThousand, expectTwoAlerts, type Pipeline } from '../supp
 import { type SecuredServers, startSecuredServers } from '../support/secured/servers.ts'
 import { runWeir } from '../support/weir-up.ts'
 
-/** The demo's subjects and those of the failure suite, without the limit that all share: alerts are counted by what a subject used. */
+/**
+ * The demo's subjects and those of the failure suite, without the limit that all share: alerts are counted by what a
+ * subject used.
+ */
 function policyText(): string {
   const [demo, failure] = [parse(readFileSync(inProject('weir.yaml'), 'utf8')), parse(failurePolicy())]
   delete demo.limits['per-ip']

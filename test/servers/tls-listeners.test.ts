@@ -147,7 +147,10 @@ class CountingAgent extends Agent {
   }
 }
 
-/** Requests one after the other until `stop`: of `kept` connections each, and of one that opens its own for each request. */
+/**
+ * Requests one after the other until `stop`: of `kept` connections each, and of one that opens its own for each
+ * request.
+ */
 function load(name: Listener, port: number, kept: number) {
   const statuses: Record<string, number> = {}
   const agent = new CountingAgent({ keepAlive: true, maxSockets: kept })

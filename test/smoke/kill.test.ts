@@ -11,7 +11,10 @@ import { type RunningWeir, weirUp } from '../support/weir-up.ts'
 let weir: RunningWeir | undefined
 afterEach(() => weir?.close())
 
-/** Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group joins. */
+/**
+ * Until a killed part is back and everything that depends on it works again. Kafka takes longest: 3 s, then the group
+ * joins.
+ */
 const recoveryDeadlineMs = 60_000
 
 /** Requests of the tests themselves, beside any ledger. */

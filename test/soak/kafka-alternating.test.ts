@@ -22,8 +22,8 @@ it('Kafka away costs a request nothing: CPU, median and 99th percentile stay, an
     fault: `Kafka up and down in turn, ${rounds} times ${phaseMs / 1_000} s`,
     perSecond: 2_000,
     async strike({ load }) {
-      // What reads from Kafka would have the processor while Kafka is up, and none while it is down: requests then come in other
-      // groups, and that is all that would be measured.
+      // What reads from Kafka would have the processor while Kafka is up, and none while it is down: requests then come
+      // in other groups, and that is all that would be measured.
       for (const reader of readers) await stack.hold(reader)
       for (let round = 0; round < rounds; round += 1) {
         up.push(await watchPhase(stack, load, phaseMs))

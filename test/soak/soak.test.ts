@@ -55,7 +55,7 @@ it(`${minutes} minutes with a random kill every 5 s: answered = raw = rollups, n
   expect(perSecond).toBeGreaterThanOrEqual(perSecondMin)
 })
 
-it('an audit of what the soak left finds nothing; what is then removed by hand it names, and mends', async () => {
+it('an audit of what the soak left finds nothing; what is then removed by hand it names, and repairs', async () => {
   const clean = await weirAudit(stack)
   process.stdout.write(`  audit of the soaked data: ${JSON.stringify(clean)}\n`)
   expect([clean.code, clean.findings]).toEqual([0, []])

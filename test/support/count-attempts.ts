@@ -25,8 +25,9 @@ const testsOf = (task: RunnerTask): readonly RunnerTask[] =>
   task.type === 'suite' ? task.tasks.flatMap(testsOf) : [task]
 
 /**
- * Counts every test of the suite that calls it as one attempt on `area`, keeps the sum for the table of docs/security.md, and
- * fails if that table has another. A run that leaves tests of the file out, or in which one fails, counts nothing.
+ * Counts every test of the suite that calls it as one attempt on `area`, keeps the sum for the table of
+ * docs/security.md, and fails if that table has another. A run that leaves tests of the file out, or in which one
+ * fails, counts nothing.
  */
 export function countAttempts(area: string, holds: string): void {
   const tests: RunnerTestCase[] = []

@@ -46,7 +46,7 @@ export interface SettleCall extends CallTime {
   readonly atUs: number
 }
 
-/** The limit is to refuse for so long whatever room it has. */
+/** How long the limit denies, whatever its capacity. */
 export interface PauseCall {
   readonly limit: Limit
   readonly scope: ScopeValues

@@ -1,6 +1,9 @@
 import { isPortFree } from '@weir/runtime/ports.ts'
 
-/** Below the ports that the kernel gives to connections and to listeners on port 0: nothing takes one of these before its server does. */
+/**
+ * Below the ports that the kernel gives to connections and to listeners on port 0: nothing takes one of these before
+ * its server does.
+ */
 const first = 12_000
 const count = 20_000
 

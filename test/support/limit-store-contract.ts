@@ -170,7 +170,7 @@ export function limitStoreContract(name: string, open: () => Promise<OpenedStore
       expect(await look(store, request)).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
     })
 
-    test('whoever exceeds a limit with a block is shut out for its time, also after a refund, and then admitted', async () => {
+    test('a subject that exceeds a limit with a block is blocked for its time, also after a refund, and then admitted', async () => {
       const { store, scope, setNowMs } = await openAt(startMs)
       const limits = [buildLimit({ size: 1, span: { kind: 'window', ms: 2_000 }, blockMs: 10_000 })]
       const request = buildLimitRequest({ scope, limits })

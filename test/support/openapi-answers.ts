@@ -14,7 +14,7 @@ interface Described {
   readonly content?: Readonly<Record<string, { readonly schema?: object }>>
 }
 
-/** As much of an OpenAPI 3.1 document as answers are held to. */
+/** The part of an OpenAPI 3.1 document that answers are checked against. */
 export interface OpenApiDocument {
   readonly paths: Readonly<
     Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, Described>> }>>>
@@ -26,9 +26,9 @@ export interface OpenApiDocument {
 export type AnswerCheck = (answer: Answer) => readonly string[]
 
 /**
- * Holds answers to the served document: those of a route by its method and path, the proxy's own by `proxy`, those of its
- * upstreams by `passed`, and those to what is no route by `problem`. Status, media type, body, and every header that is
- * described.
+ * Holds answers to the served document: those of a route by its method and path, the proxy's own by `proxy`, those of
+ * its upstreams by `passed`, and those to what is no route by `problem`. Status, media type, body, and every header
+ * that is described.
  */
 export function createAnswerChecks(document: OpenApiDocument): {
   route(method: string, path: string): AnswerCheck

@@ -71,7 +71,10 @@ function timesOf(ids: readonly (readonly [id: string, times: number])[]): readon
   return [...times].toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** Of 1,000 requests over 8 connections exactly 100 are allowed, and Kafka, the raw table and every rollup count each of them once. */
+/**
+ * Of 1,000 requests over 8 connections exactly 100 are allowed, and Kafka, the raw table and every rollup count each of
+ * them once.
+ */
 export async function expectHundredOfThousand({ ingress, demoKey, kafka, clickhouse }: Pipeline): Promise<void> {
   await untilEarlyInTheMinute()
   const answers = await request(ingress, 1_000, 8, demoKey)
@@ -100,7 +103,10 @@ export async function expectHundredOfThousand({ ingress, demoKey, kafka, clickho
   expect(timesOf(parsed.map(({ id, count }) => [id, count]))).toEqual(answered)
 }
 
-/** Of 25 requests against a quota of 20 a day, 20 are allowed; two alerts are raised, and the receiver verifies two webhooks. */
+/**
+ * Of 25 requests against a quota of 20 a day, 20 are allowed; two alerts are raised, and the receiver verifies two
+ * webhooks.
+ */
 export async function expectTwoAlerts({ ingress, receiver, demoSmallKey, kafka, clickhouse }: Pipeline): Promise<void> {
   const answers = await request(ingress, 25, 1, demoSmallKey)
   expect(answers.map(({ status }) => status)).toEqual([...Array(20).fill(200), ...Array(5).fill(429)])

@@ -10,13 +10,19 @@ export interface RaceTask {
   readonly redisUrl: string
   readonly connections: number
   readonly request: LimitRequest
-  /** So many requests per connection, all at one instant of this time; or one after the other for so long, by Redis's clock. */
+  /**
+   * So many requests per connection, all at one instant of this time; or one after the other for this time, by Redis's
+   * clock.
+   */
   readonly pace:
     | { readonly kind: 'instant'; readonly nowMs: number; readonly requests: number }
     | { readonly kind: 'real'; readonly durationMs: number }
 }
 
-/** What it prints, in the order in which the connection was answered: Redis's time, the reason, and the first limit's units used. */
+/**
+ * What it prints, in the order in which the connection was answered: Redis's time, the reason, and the first limit's
+ * units used.
+ */
 export type RaceDecision = readonly [atUs: number, reason: string, used: number]
 
 const task: RaceTask = JSON.parse(process.argv[2] ?? '{}')

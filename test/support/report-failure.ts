@@ -1,7 +1,7 @@
 import { beforeEach, inject } from 'vitest'
 import { endOfFile, forgetEnded, keepLog, reportLogs } from './servers/server-logs.ts'
 
-/* Set-up of every tier with servers: a test that fails prints what its servers wrote last, and where the rest is kept. */
+// Set-up of every tier with servers: a test that fails prints what its servers wrote last, and where the rest is kept.
 
 for (const name of ['redis', 'kafka', 'clickhouse'] as const) {
   const path = inject(`${name}Log`)

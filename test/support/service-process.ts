@@ -15,7 +15,9 @@ export interface ServiceProcess {
   readonly ended: Promise<void>
 }
 
-/** Starts `services/NAME` on an ops port of its own; its group's session is 6 s unless the environment says otherwise. */
+/**
+ * Starts `services/NAME` on an ops port of its own; its group's session is 6 s unless the environment says otherwise.
+ */
 export async function startServiceProcess(
   name: 'ingress' | 'metering' | 'alerting' | 'console',
   environment: Readonly<Record<string, string>>,

@@ -47,7 +47,8 @@ export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEn
   // A path as people have them: with a blank, a comma and an umlaut.
   const dir = await mkdtemp(join(tmpdir(), 'weir up, größer-'))
   const command = [join(projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
-  // As npm does it: the first `node` on the PATH is then a script, which must not stand between a signal and the launcher.
+  // As npm does it: the first `node` on the PATH is then a script, which must not stand between a signal and the
+  // launcher.
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`
   const child = spawnBound(command as [string, ...string[]], {
     env: { ...process.env, PATH: path, ...env },

@@ -3,17 +3,18 @@
 --   global:    lua-load-per-thread /etc/haproxy/weir.lua
 --   frontend:  http-request lua.weir abns@weir closed
 --
--- The first argument is a listener of HAProxy's own whose servers are Weir's API listeners: there it has retries, health
--- checks and timeouts, which the client inside Lua has not. The second decides what happens to requests while Weir cannot be
--- reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the client as it is.
--- Of an allowed request the upstream is told who calls, and txn.weir_ratelimit, txn.weir_ratelimit_policy and
--- txn.weir_decision hold what the response is to carry. txn.weir_drop is there for a request that is to get no answer.
--- txn.weir_allowed is there for a request that may go on: HAProxy itself goes on after an error in a script.
+-- The first argument is a listener of HAProxy's own whose servers are Weir's API listeners: there it has retries,
+-- health checks and timeouts, which the client inside Lua has not. The second decides what happens to requests while
+-- Weir cannot be reached: `closed` refuses them with 503, `open` serves them uncounted. A refusal of Weir's goes to the
+-- client as it is. Of an allowed request the upstream is told who calls, and txn.weir_ratelimit,
+-- txn.weir_ratelimit_policy and txn.weir_decision hold what the response is to carry. txn.weir_drop is there for a
+-- request that is to get no answer. txn.weir_allowed is there for a request that may go on: HAProxy itself goes on
+-- after an error in a script.
 
 local timeout_ms = 5000 -- above those of the listener, which end it before
 
--- The question has to fit into a buffer (tune.bufsize, less tune.maxrewrite). Refused beyond that, also with `open`: else
--- a client would be served uncounted for sending more.
+-- The question has to fit into a buffer (tune.bufsize, less tune.maxrewrite). Refused beyond that, also with `open`:
+-- else a client would be served uncounted for sending more.
 local question_bytes_max = 28000
 
 -- Headers of the client that are not for Weir: those of the body and the connection, and whatever Weir would believe.
@@ -94,7 +95,8 @@ core.register_action("weir", { "http-req" }, function(txn, weir, when_away)
       local value = first(answer, name)
       if value and value ~= "" then txn.http:req_set_header(name, value) end
     end
-    local credential = first(answer, "x-weir-credential") -- the header that carried the key: between the client and Weir
+    -- the header that carried the key: between the client and Weir
+    local credential = first(answer, "x-weir-credential")
     if credential and credential ~= "" then txn.http:req_del_header(credential) end
     txn:set_var("txn.weir_ratelimit", first(answer, "ratelimit"))
     txn:set_var("txn.weir_ratelimit_policy", first(answer, "ratelimit-policy"))

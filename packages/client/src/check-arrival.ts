@@ -61,7 +61,9 @@ const routeLengthMax = 2_048
 /** Weir counts by no longer text. */
 const attributeLengthMax = 256
 
-/** Asks Weir about a request and decides what to do with it. Who leaves while the check waits, leaves Weir's queue too. */
+/**
+ * Asks Weir about a request and decides what to do with it. Who leaves while the check waits, leaves Weir's queue too.
+ */
 export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
   // Perhaps while `ask` was looking something up. No client is left to answer.
   if (response.destroyed === true) return { kind: 'drop' }

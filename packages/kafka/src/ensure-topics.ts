@@ -33,7 +33,7 @@ const leadersDeadlineMs = 15_000
 
 async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number): Promise<void> {
   await admin.createTopics({
-    // Ours to wait for: kafkajs gives up at once where a broker has not heard of the topic yet.
+    // Ours to wait for: kafkajs gives up at once where a broker does not know the topic yet.
     waitForLeaders: false,
     topics: specs.map((spec) => ({
       topic: spec.name,
@@ -45,7 +45,7 @@ async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number
 }
 
 /**
- * Whether every partition can be written to: its leader is known, and knows it too. A broker that has not heard of a
+ * Whether every partition can be written to: its leader is known, and knows it too. A broker that does not know a
  * topic that was just created says so, and learns of it.
  */
 async function haveLeaders(admin: Admin, specs: readonly TopicSpec[]): Promise<boolean> {

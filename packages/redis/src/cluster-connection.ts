@@ -44,7 +44,7 @@ function parseRange(line: unknown, asked: ServerAddress): SlotRange | undefined 
 }
 
 /**
- * Connections to the masters of a Redis Cluster, each as to a single server: what becomes of a command that fails, and
+ * Connections to the masters of a Redis Cluster, each as to a single server: what happens to a command that fails, and
  * whether it goes anywhere else, is up to the sender. Which master holds a slot is asked at the start and
  * whenever it turns out to be wrong.
  */

@@ -10,7 +10,7 @@ import type { RedisTlsFiles } from './redis-variables.ts'
 import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
 
 /**
- * What a connection is for, which decides what becomes of a command when Redis is slow or gone.
+ * What a connection is for, which decides what happens to a command when Redis is slow or gone.
  *
  * - `limiter`: fails at once and never sends anything twice; the limit's `onUnavailable` decides instead.
  * - `claims`: fails within seconds and never sends anything twice; the caller repeats its whole step.

@@ -23,11 +23,11 @@ export interface RedisHealthOptions {
   readonly clock: Clock
 }
 
-/** Whoever asks gets an answer this old, so that asking often costs Redis nothing. */
+/** Callers get an answer up to this old, so that asking often costs Redis nothing. */
 const freshMs = 1_000
 /** A server that does not answer within this time is described by its breaker. */
 const answerMs = 1_000
-/** What Redis refused is told for so long; without requests nobody would find out that it has ended. */
+/** How long a refusal by Redis is reported; without requests nothing would show that it has ended. */
 const refusedToldMs = 5_000
 /**
  * This machine's clock makes calendar boundaries and Redis's picks them: further apart, periods begin late or early.

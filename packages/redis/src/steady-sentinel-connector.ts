@@ -4,7 +4,7 @@ import { type RedisOptions, type SentinelConnectionOptions, SentinelConnector } 
  * Asks Sentinels for the master, and goes on asking while they fail over.
  *
  * ioredis 6.0 keeps the subscriptions of a lost connection while it looks for the next master. What they then
- * tell of the failover ends that attempt as if the connection had been closed by its owner, and no other follows. It
+ * say about the failover ends that attempt as if the connection had been closed by its owner, and no other follows. It
  * also keeps to itself that a Sentinel refuses a subscription: the connection's own `reconnectOnError` is handed what
  * Sentinels refuse.
  */

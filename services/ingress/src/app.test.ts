@@ -128,7 +128,7 @@ describe('the reverse proxy', () => {
     expect(upstreamSaw).toHaveLength(6)
   })
 
-  it('counts by headers, says how long a block lasts, and never tells of a shadow limit', async () => {
+  it('counts by headers, says how long a block lasts, and never mentions a shadow limit', async () => {
     const from = (region: string) => get({ 'x-api-key': 'hooli-key', 'x-region': region })
     const answers = [await from('eu'), await from('eu'), await from('us'), await from('eu'), await from('eu')]
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([201, 201, 201, 429, 429])

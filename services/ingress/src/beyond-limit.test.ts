@@ -197,7 +197,7 @@ test('through the proxy a request waits for room in a limit that delays, and is 
   expect([decisionService.exceeded.delay, decisionService.delays.waiting, records.length]).toEqual([4, 0, 5])
 })
 
-test('a client that hangs up while it waits is let go of at once', async () => {
+test('a client that hangs up while it waits leaves the queue immediately', async () => {
   const { port, ask, decisionService, records, post } = await openIngress()
   await ask('slow')
   const check = post('/v1/check', { subject: 'slow', wait: '60s' })

@@ -3,7 +3,10 @@ import { createServer } from 'node:http'
 import { topics } from '@weir/contracts/topics.ts'
 import { Kafka, logLevel } from 'kafkajs'
 
-/** Fetches as kafkajs does by itself and looks at nothing: what it and Kafka make possible. Tells how many records came, as a metric. */
+/**
+ * Fetches as kafkajs does by itself and looks at nothing: what it and Kafka make possible. Tells how many records came,
+ * as a metric.
+ */
 const [brokers = '', port = ''] = process.argv.slice(2)
 let seen = 0
 createServer((_, response) => response.end(`weir_decisions_watched_total ${seen}\n`)).listen(Number(port), '127.0.0.1')

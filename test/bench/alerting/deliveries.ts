@@ -12,7 +12,10 @@ export interface AlertDelay {
 const alertsOfRound = 400
 const roundEveryMs = 25
 
-/** Decides for one subject after the other, each of which reaches a threshold, and waits for the webhooks of one endpoint. */
+/**
+ * Decides for one subject after the other, each of which reaches a threshold, and waits for the webhooks of one
+ * endpoint.
+ */
 export async function measureDelay(stack: AlertingStack, prefix: string): Promise<AlertDelay> {
   const startedAt = performance.now()
   const sentMs = new Map<string, number>()
@@ -39,7 +42,10 @@ export async function measureDelay(stack: AlertingStack, prefix: string): Promis
 const endpointCount = 10_000
 const alertCount = 5
 
-/** Alerts for 10,000 endpoints, one in twenty of which never answers if `areSomeHanging`. Webhooks a second to the others. */
+/**
+ * Alerts for 10,000 endpoints, one in twenty of which never answers if `areSomeHanging`. Webhooks a second to the
+ * others.
+ */
 export async function measureMany(areSomeHanging: boolean): Promise<number> {
   const isHanging = (at: number) => areSomeHanging && at % 20 === 0
   const names = Array.from({ length: endpointCount }, (_, at) => `endpoint-${at}`)

@@ -27,7 +27,7 @@ async function readRecords(port: number): Promise<number> {
   return Number(/^weir_decisions_watched_total (\d+)$/m.exec(await answer.text())?.[1] ?? 0)
 }
 
-/** Waits until a consumer that tells of itself at `port` has read so many decisions. Its first fifth does not count. */
+/** Waits until a consumer with its ops server at `port` has read `events` decisions. Its first fifth does not count. */
 export async function drainDecisions(program: Program, port: number, events: number): Promise<DrainedDecisions> {
   const look = async () => ({
     records: await readRecords(port),

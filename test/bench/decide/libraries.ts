@@ -7,7 +7,7 @@ import { UpstashClient } from './upstash-client.ts'
 
 type Decide = (subject: string) => Promise<unknown>
 
-/** These libraries know no batches: whoever has many requests asks for each. */
+/** These libraries know no batches: a caller with many requests asks for each. */
 const each =
   (decide: Decide): Contestant['decide'] =>
   async (subjects) => {

@@ -49,8 +49,8 @@ const groups: Readonly<Record<Together, readonly (readonly string[])[]>> = {
 }
 
 /**
- * Decides for one group of subjects after the other, at least `ms` long and at least `decisionsMin` often. Two groups of many
- * are under way at any time, as on a busy server: while one is decided, the next is asked for.
+ * Decides for one group of subjects after the other, at least `ms` long and at least `decisionsMin` often. Two groups
+ * of many are under way at any time, as on a busy server: while one is decided, the next is asked for.
  */
 async function ask(contestant: Contestant, ms: number, decisionsMin: number): Promise<number> {
   const own = groups[contestant.together]

@@ -2,13 +2,19 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { bothWays, type Contestant, logSizeMax, refuseToCount, sizeMax, windowMs } from './contestant.ts'
 
-/** What is written in every introduction to rate limiting with Redis: one counter a window, charged before it is looked at. */
+/**
+ * What is written in every introduction to rate limiting with Redis: one counter a window, charged before it is looked
+ * at.
+ */
 const plainCounter = `
 local count = redis.call('INCR', KEYS[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return count <= tonumber(ARGV[2]) and 1 or 0`
 
-/** The usual exact log: a sorted set of unique members, by time. ARGV: window in microseconds and milliseconds, size, member. */
+/**
+ * The usual exact log: a sorted set of unique members, by time. ARGV: window in microseconds and milliseconds, size,
+ * member.
+ */
 const sortedSetLog = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

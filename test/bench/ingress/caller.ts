@@ -9,7 +9,7 @@ export interface Asking {
   readonly path: string
   readonly headersOf: (connection: number) => Readonly<Record<string, string>>
   readonly bodyOf?: (connection: number) => string
-  /** Over gRPC, in the place of all that. */
+  /** Over gRPC, instead of all that. */
   readonly messageOf?: (connection: number) => object
 }
 

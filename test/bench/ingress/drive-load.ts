@@ -19,10 +19,13 @@ export interface Load {
   readonly generatorCores: number
 }
 
-/** A request unanswered for so long has failed; the slowest seen take a tenth of a second. */
+/** A request unanswered for this long has failed; the slowest seen take a tenth of a second. */
 const timeoutSeconds = 5
 
-/** Loads one server from this process. Fails if any request was not answered with 2xx, for then it measured something else. */
+/**
+ * Loads one server from this process. Fails if any request was not answered with 2xx, for then it measured something
+ * else.
+ */
 export async function driveLoad({ origin, asking, connections, seconds }: LoadOptions): Promise<Load> {
   const url = `${origin}${asking.path}`
   const tookMs: number[] = []

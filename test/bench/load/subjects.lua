@@ -1,4 +1,5 @@
--- For wrk: each request for the next of so many subjects (first argument), in turn; figures as one line of JSON at the end.
+-- For wrk: each request for the next of so many subjects (first argument), in turn; figures as one line of JSON at the
+-- end.
 
 function init(args)
   subjects = tonumber(args[1])

@@ -39,5 +39,7 @@ const startNaiveWith =
     })
 
 export const startNaive = startNaiveWith()
-/** The same, told to fetch in blocks as large as metering's, so that only what is done to a record makes the difference. */
+/**
+ * The same, told to fetch in blocks as large as metering's, so that only what is done to a record makes the difference.
+ */
 export const startNaiveInBlocks = startNaiveWith(String(blockBytes))

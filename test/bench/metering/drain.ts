@@ -17,8 +17,8 @@ const pollMs = 50
 const deadlineMs = 300_000
 
 /**
- * Starts a consumer on a full topic and waits until ClickHouse has all of it. The figures are those of the last four fifths, so that
- * neither the start of the process nor joining the group counts.
+ * Starts a consumer on a full topic and waits until ClickHouse has all of it. The figures are those of the last four
+ * fifths, so that neither the start of the process nor joining the group counts.
  */
 export async function drain(start: () => Promise<Program>, tables: Tables, events: number): Promise<Drained> {
   const consumer = await start()

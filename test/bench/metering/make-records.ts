@@ -22,8 +22,8 @@ const routes = [
 const minuteMs = 60_000
 
 /**
- * Records of an API with 1,000 subjects, of which a few make most of the requests, two limits each, one request in twelve refused:
- * the same again each time, but for their ids. `timeOf` tells each one's time by its number.
+ * Records of an API with 1,000 subjects, of which a few make most of the requests, two limits each, one request in
+ * twelve refused: the same again each time, but for their ids. `timeOf` tells each one's time by its number.
  */
 export function* makeRecords(timeOf: (number: number) => number): Generator<OpenRecord, never> {
   const random = createSeededRandom(1)

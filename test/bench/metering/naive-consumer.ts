@@ -4,8 +4,9 @@ import { topics } from '@weir/contracts/topics.ts'
 import { Kafka, logLevel } from 'kafkajs'
 
 /**
- * A consumer as the manuals of both clients show it: each record is parsed here, and made to text again by the client. A whole batch is
- * inserted at once; nothing keeps it from inserting twice. It fetches by the defaults of kafkajs, or as much at a time as it is told.
+ * A consumer as the manuals of both clients show it: each record is parsed here, and made to text again by the client.
+ * A whole batch is inserted at once; nothing keeps it from inserting twice. It fetches by the defaults of kafkajs, or
+ * as much at a time as it is told.
  */
 const [brokers = '', clickhouseUrl = '', fetchBytes] = process.argv.slice(2)
 const fetches =

@@ -7,8 +7,8 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { makeRecords } from './make-records.ts'
 
 /**
- * Records decisions as an ingress does, through a journal and its publisher, so many a second for so many seconds, and ends when Kafka has
- * them. What is missing to an ingress is the deciding.
+ * Records decisions as an ingress does, through a journal and its publisher, `perSecond` of them for `seconds`, and
+ * ends when Kafka has them. What is missing to an ingress is the deciding.
  */
 const [brokers = '', base = '', perSecondText = '', secondsText = ''] = process.argv.slice(2)
 const perSecond = Number(perSecondText)

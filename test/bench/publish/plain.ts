@@ -3,8 +3,8 @@ import type { kafkajs } from '@weir/kafka/wire/kafkajs-fixes.ts'
 import { makeRecord, type PublishResult, type PublishTask, paced } from './task.ts'
 
 /*
- * What one would write with kafkajs as it comes: messages as objects in memory, sendBatch with acks=all, one request at a time. What is
- * in memory is lost with the process, and nothing is numbered.
+ * What one would write with kafkajs as it comes: messages as objects in memory, sendBatch with acks=all, one request at
+ * a time. What is in memory is lost with the process, and nothing is numbered.
  */
 
 const requireOfKafka = createRequire(new URL('../../../packages/kafka/package.json', import.meta.url))

@@ -1,4 +1,7 @@
-/** The doors of the ingress as they are, but with nothing recorded: what deciding alone costs. `WEIR_*` as for the ingress. */
+/**
+ * The doors of the ingress as they are, but with nothing recorded: what deciding alone costs. `WEIR_*` as for the
+ * ingress.
+ */
 import { readFileSync } from 'node:fs'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
 import { systemClock } from '@weir/core/clock.ts'

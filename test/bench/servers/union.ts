@@ -1,4 +1,6 @@
-/** Fastify with three limits of rate-limiter-flexible on Redis, together in its union, as its documentation shows it. */
+/**
+ * Fastify with three limits of rate-limiter-flexible on Redis, together in its union, as its documentation shows it.
+ */
 import { Redis } from 'ioredis'
 import { RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
 import { answer, type CheckRequest, newServer, readArguments, schema } from './answer.ts'

@@ -1,4 +1,6 @@
-/** Fastify with @weir/client, set up as its documentation shows it: every request asks an ingress before it is served. */
+/**
+ * Fastify with @weir/client, set up as its documentation shows it: every request asks an ingress before it is served.
+ */
 import { createClient, weirFastify } from '@weir/client'
 import { checkedRoute, token } from '../ingress/caller.ts'
 import { answer, type CheckRequest, newServer, readArguments, schema } from './answer.ts'

@@ -4,7 +4,10 @@ import { type Finding, isTestPath, type SourceFile } from './source-file.ts'
 
 const rule = 'circles'
 
-/** The files that each running file imports, types included: what needs a type of another file cannot be read without it. */
+/**
+ * The files that each running file imports, types included: what needs a type of another file cannot be read without
+ * it.
+ */
 function importsOf(tree: readonly SourceFile[]): ReadonlyMap<string, readonly string[]> {
   const packages = findPackages(tree)
   const sources = tree.filter(({ path }) => path.endsWith('.ts') && !isTestPath(path))
@@ -17,7 +20,9 @@ function importsOf(tree: readonly SourceFile[]): ReadonlyMap<string, readonly st
   )
 }
 
-/** Groups of files of which each imports every other, directly or by others of the group (Tarjan, 1972). Sorted by path. */
+/**
+ * Groups of files of which each imports every other, directly or by others of the group (Tarjan, 1972). Sorted by path.
+ */
 function findCircles(edges: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>()
   const open: string[] = []
@@ -42,8 +47,8 @@ function findCircles(edges: ReadonlyMap<string, readonly string[]>): string[][] 
 }
 
 /**
- * Reports every import circle of running code, by the first file of its path. `known` lists beginnings of paths below which a circle may
- * still be; one that has none any more is reported too, so that the list only shrinks.
+ * Reports every import circle of running code, by the first file of its path. `known` lists beginnings of paths below
+ * which a circle may still be; one that has none any more is reported too, so that the list only shrinks.
  */
 export function checkCircles(tree: readonly SourceFile[], known: readonly string[]): Finding[] {
   const circles = findCircles(importsOf(tree))

@@ -10,7 +10,7 @@ const inScope = /^(?:packages\/[\w-]+\/src\/|services\/[\w-]+\/src\/|infra\/loca
 
 /** Names that others have fixed. */
 const given: readonly RegExp[] = [
-  /^(?:LICENSE|[A-Z]+\.md)$/, // README.md and its like
+  /^(?:LICENSE|[A-Z]+\.md)$/, // such as README.md
   /^\d{4}_[a-z0-9]+(?:_[a-z0-9]+)*\.sql$/, // migrations: a number, then the table
   /^[a-z]+\.Dockerfile$/,
   /^\.[a-z]+(?:[-.][a-z]+)*$/, // .gitignore

@@ -2,7 +2,9 @@
 export interface Layer {
   /** Packages of the workspace, or single modules of them. */
   readonly packages: readonly string[]
-  /** Libraries. A server's client stands with the package that owns the server, so that it can be replaced in one place. */
+  /**
+   * Libraries. A server's client stands with the package that owns the server, so that it can be replaced in one place.
+   */
   readonly libraries: readonly string[]
   /** Whether Node's own modules may be used; a pure package has none. `crypto` counts as pure for its hashes. */
   readonly node: 'all' | 'hashes'
@@ -11,7 +13,10 @@ export interface Layer {
 const shared = ['@weir/core', '@weir/policy', '@weir/contracts', '@weir/runtime']
 const local: Layer = { packages: ['@weir/runtime'], libraries: [], node: 'all' }
 
-/** Arrows point inwards: services → kafka, redis, clickhouse → contracts → policy → core. Services meet in Kafka, never in an import. */
+/**
+ * Arrows point inwards: services → kafka, redis, clickhouse → contracts → policy → core. Services meet in Kafka, never
+ * in an import.
+ */
 export const layers: Readonly<Record<string, Layer>> = {
   '@weir/core': { packages: [], libraries: ['temporal-polyfill'], node: 'hashes' },
   '@weir/policy': { packages: ['@weir/core'], libraries: ['ipaddr.js', 'temporal-polyfill', 'yaml'], node: 'hashes' },
@@ -31,7 +36,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/policy-feed': { packages: [...shared, '@weir/kafka'], libraries: [], node: 'all' },
   '@weir/clickhouse': { packages: shared, libraries: ['@clickhouse/client'], node: 'all' },
 
-  // Shipped alone, to whoever calls Weir: it has nothing of ours.
+  // Shipped alone, to programs that call Weir: it has nothing of ours.
   '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
 
   '@weir/ingress': {

@@ -81,8 +81,8 @@ export function checkProcessUse(tree: readonly SourceFile[]): Finding[] {
 }
 
 /**
- * The folders of core import each other in one direction only: a circle between two of them is one folder in disguise. Of
- * the two directions the one with fewer imports is reported, which is likely the mistake.
+ * The folders of core import each other in one direction only: a circle between two of them is one folder in disguise.
+ * Of the two directions the one with fewer imports is reported, which is likely the mistake.
  */
 export function checkCoreOrder(tree: readonly SourceFile[]): Finding[] {
   const top = 'packages/core/src/'

@@ -65,7 +65,10 @@ export function checkCode(files: readonly SourceFile[]): Finding[] {
 const machinePath = /(?<![\w.:}\])*])\/(?:work|root|home|Users)\/[\w.-]+|\/tmp\/bash/
 const registryHost = /https?:\/\/[\w.:-]*(?:registry|artifactory|nexus|verdaccio)[\w.:-]*/
 
-/** Texts that are true on one machine only, and words that put something off outside TypeScript, whose comments are read. */
+/**
+ * Texts that are true on one machine only, and words that put something off outside TypeScript, whose comments are
+ * read.
+ */
 export function checkTexts(tree: readonly SourceFile[]): Finding[] {
   return tree
     .filter(({ path }) => path !== 'pnpm-lock.yaml')

@@ -5,7 +5,10 @@ import { type Finding, isTestPath, lineAt, type SourceFile } from './source-file
 
 const rule = 'manifests'
 
-/** The package whose libraries a file uses. Programs that documents show are run by tests, beside the libraries of those. */
+/**
+ * The package whose libraries a file uses. Programs that documents show are run by tests, beside the libraries of
+ * those.
+ */
 function homeOf(path: string, packages: readonly WorkspacePackage[]): WorkspacePackage | undefined {
   if (path.endsWith('.ts')) return packageOf(path, packages)
   const isShown = path.startsWith('docs/') && path.endsWith('.mjs')
@@ -32,7 +35,7 @@ export function checkDeclared(tree: readonly SourceFile[]): Finding[] {
   })
 }
 
-/** Types are used by whoever imports what they describe. */
+/** Types are used by the packages that import what they describe. */
 const described = (name: string) => name.replace(/^@types\//, '')
 
 /** Every declared library is imported, and those that only tests import are declared as such. */

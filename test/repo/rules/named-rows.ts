@@ -17,7 +17,9 @@ export function namedRows(document: SourceFile, isOne: (name: string) => boolean
     .filter(({ name }) => isOne(name))
 }
 
-/** Holds a table to the code, both ways: every name has exactly one row, every row a name, and the known cells agree. */
+/**
+ * Holds a table to the code, both ways: every name has exactly one row, every row a name, and the known cells agree.
+ */
 export function compareRows(
   document: SourceFile,
   wanted: readonly Named[],

@@ -32,7 +32,9 @@ export function packageOf(path: string, packages: readonly WorkspacePackage[]): 
     .toSorted((a, b) => b.folder.length - a.folder.length)[0]
 }
 
-/** The package part of a module's name: `@scope/name`, or the first word; undefined for relative paths and Node's own. */
+/**
+ * The package part of a module's name: `@scope/name`, or the first word; undefined for relative paths and Node's own.
+ */
 export function packageNameOf(module: string): string | undefined {
   if (module.startsWith('.') || module.startsWith('/') || module.startsWith('node:')) return undefined
   return module

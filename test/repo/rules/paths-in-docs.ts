@@ -29,7 +29,9 @@ function meansPath(text: string, { folders }: Places): boolean {
   return ourEndings.test(text) || (text.includes('/') && folders.has(first))
 }
 
-/** A path may be written from the root, from the document's folder, or by its last parts alone; `*` stands for any name. */
+/**
+ * A path may be written from the root, from the document's folder, or by its last parts alone; `*` stands for any name.
+ */
 function isThere(text: string, document: string, { files, folders }: Places): boolean {
   const path = text.replace(/\/$/, '')
   const wanted = [path.replace(/^\.\//, ''), resolveRelative(document, path)]

@@ -110,7 +110,7 @@ test('fifty keys made and revoked through the API are each in force everywhere w
   expect(at(0.99)).toBeLessThan(inForceMs)
 })
 
-test('a reset through the API lets in at once whoever an ingress remembers as refused', async () => {
+test('a reset through the API admits immediately a subject that an ingress remembers as denied', async () => {
   await admin.ask('PUT /v1/limits/minute', { algorithm: 'fixed_window', size: 2, window: '1m', block: '10m' })
   const { key } = (await admin.ask<{ readonly key: string }>('POST /v1/subjects/acme/keys', {})).body
   const check = async () => {

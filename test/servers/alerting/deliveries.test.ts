@@ -77,8 +77,8 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
     expect(() => new Webhook(webhookSecret).verify(body, signed)).not.toThrow()
   }
 
-  // Each bad endpoint is tried, recorded in the table, and not followed anywhere. Which subject it is tried for first is left to chance:
-  // one that has failed gets a single place, and none for a while after the fifth time.
+  // Each bad endpoint is tried, recorded in the table, and not followed anywhere. Which subject it is tried for first
+  // is left to chance: one that has failed gets a single place, and none for a while after the fifth time.
   for (const endpoint of ['fails', 'redirects', 'endless', 'busy']) {
     await until(async () => (await attempts(endpoint)).length > 0)
   }

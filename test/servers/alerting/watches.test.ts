@@ -20,7 +20,9 @@ afterAll(() => stack?.close())
 const minuteMs = 60_000
 const second = (ms: number) => Math.floor(ms / 1_000)
 
-/** Requests of each minute of the last hour and a quarter, so many in one before the last windows, and in one of those. */
+/**
+ * Requests of each minute of the last hour and a quarter, so many in one before the last windows, and in one of those.
+ */
 async function use(subject: string, outcome: 'allow' | 'deny', usual: number, lately: number) {
   const thisMinute = Math.floor(Date.now() / minuteMs) * minuteMs
   const values = Array.from({ length: 76 }, (_, ago) => ({

@@ -41,7 +41,9 @@ interface Arrival {
   readonly status: number
 }
 
-/** An API that allows ten calls in any second, and answers the eleventh with 429; `answer` may say something else first. */
+/**
+ * An API that allows ten calls in any second, and answers the eleventh with 429; `answer` may say something else first.
+ */
 async function openApi(answer: (nth: number) => Readonly<Record<string, string>> | undefined = () => undefined) {
   const arrivals: Arrival[] = []
   const api = createServer((request, response) => {

@@ -77,7 +77,8 @@ const units = (...headers: string[]): Case => ({
 const free = (...headers: string[]): Case => ({ path: '/v1/free', headers: [...withKey, ...headers] })
 
 const cases: Readonly<Record<string, Case>> = {
-  // With the gateway's own headers before it, X-Units is the 1,001st of the question of Caddy, of nginx, and far beyond.
+  // With the gateway's own headers before it, X-Units is the 1,001st of the question of Caddy, of nginx, and far
+  // beyond.
   ...Object.fromEntries(
     [993, 995, 2_000].map((count) => [
       `${count} filler headers, then X-Units: 300`,

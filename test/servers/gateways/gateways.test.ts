@@ -162,12 +162,15 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
     expect(seenSince(before)).toHaveLength(4)
   })
 
-  test.each([{}, { 'x-api-key': 'wrong' }, { authorization: 'Bearer wrong' }])('%o is nobody: 401', async (headers) => {
-    const before = upstream.seen.length
-    const answer = await ask({ headers })
-    expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
-    expect(seenSince(before)).toEqual([])
-  })
+  test.each([{}, { 'x-api-key': 'wrong' }, { authorization: 'Bearer wrong' }])(
+    '%o is unauthenticated: 401',
+    async (headers) => {
+      const before = upstream.seen.length
+      const answer = await ask({ headers })
+      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+      expect(seenSince(before)).toEqual([])
+    },
+  )
 
   test('nothing that a client sends changes its route, its cost, its address or who it is', async () => {
     const forged = {
@@ -255,7 +258,7 @@ describe('while Weir is away', () => {
   })
 
   const open = Object.entries(kinds).filter(([, { canServeWhenAway }]) => canServeWhenAway)
-  test.each(open)('%s serves if told to, and the upstream hears of no caller', async (name, { start }) => {
+  test.each(open)('%s serves if told to, and the upstream learns of no caller', async (name, { start }) => {
     const before = upstream.seen.length
     const gateway = await startAway(start, 'open')
     const headers = { ...asAway(name), 'x-weir-subject': 'forged', 'x-weir-plan': 'forged', 'x-weir-key-id': 'forged' }

@@ -13,7 +13,10 @@ export const callerOf = (gateway: string, caller: (typeof callers)[number]) => `
 const plans = ['wide', 'soft', 'cut', 'human']
 const planOf = (name: string) => plans.find((plan) => name.endsWith(`-${plan}`)) ?? 'free'
 
-/** The gateways of a machine are its trusted proxies, and may even name subjects: nothing of a client's may pass for theirs. */
+/**
+ * The gateways of a machine are its trusted proxies, and may even name subjects: nothing of a client's may pass for
+ * theirs.
+ */
 export const policyOf = (gateways: readonly string[]) => {
   const names = gateways.flatMap((gateway) => callers.map((caller) => callerOf(gateway, caller)))
   const day = { algorithm: 'fixed_window', period: 'day' }

@@ -31,8 +31,8 @@ interface Asking {
 }
 
 /**
- * An authenticator behind a real HTTP server, with time in the test's hands. The policy has the plans `free` and `pro`, the
- * subject `acme` on `pro` with the keys `acme-key` and `old-key`, which has expired, and the identity given.
+ * An authenticator behind a real HTTP server, with time in the test's hands. The policy has the plans `free` and `pro`,
+ * the subject `acme` on `pro` with the keys `acme-key` and `old-key`, which has expired, and the identity given.
  */
 export async function openIdentity(identity: string) {
   const time = { ms: Date.parse('2026-11-21T12:00:00Z') }

@@ -48,7 +48,7 @@ describe('an API key', () => {
     expect(await ask({ headers: { 'x-api-key': 'wrong' } })).toEqual(unauthenticated)
   })
 
-  it('in the query is nobody unless the policy names the parameter, and comes after the headers', async () => {
+  it('in the query is unauthenticated unless the policy names the parameter, and comes after the headers', async () => {
     const { ask, replaceIdentity } = await openIdentity('{ anonymous: free }')
     const asAddress = { who: 'ip:127.0.0.1 on free', address }
     expect(await ask({ url: '/?api_key=acme-key' })).toEqual(asAddress)

@@ -79,7 +79,7 @@ test('of processes killed with kill -9 all that they had answered is sent by the
   expect(await readdir(base)).toEqual(['topics.json'])
 })
 
-test('corrections in the journal of a dead process reach whoever takes it over, who sends them too', async () => {
+test('corrections in the journal of a dead process reach the process that takes it over, which sends them too', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 6)
   const base = await journalBase()
@@ -150,7 +150,7 @@ test('a topic that is missing holds up no other, however much waits for it, and 
   }
 })
 
-test('a topic that is deleted and made anew gets, in its new life, all from the first unacknowledged number on', async () => {
+test('a topic that is deleted and created again gets all from the first unacknowledged number on', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const spec = topicSpec(6)
   await ensureTopics(options, [spec])

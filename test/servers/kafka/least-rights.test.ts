@@ -29,7 +29,10 @@ afterAll(async () => {
   await weir?.close()
 })
 
-/** Until the service's log and /readyz name the right; and the console's answers, where it was asked for what needs the right. */
+/**
+ * Until the service's log and /readyz name the right; and the console's answers, where it was asked for what needs the
+ * right.
+ */
 async function untilNamed(service: ServiceName, sentence: string, from: number, askConsole: () => Promise<string>) {
   const isAnswered = service === 'console' && sentence.includes('Write')
   const said = async () => ({
@@ -86,7 +89,8 @@ test('Each command does its work with its rights alone, and names each one that 
       await kafka.revoke(user, [right])
       const { text } = await commands.run(user).finally(() => kafka.grant(user, [right]))
       await kafka.revoke(user, less)
-      const sentence = new RegExp(`lacks ${operation} on ${resource} ${name}\\S*`) // a topic that is made is named whole
+      // a topic that is made is named whole
+      const sentence = new RegExp(`lacks ${operation} on ${resource} ${name}\\S*`)
       expect(text, `${user} without ${operation} on ${resource} ${name}`).toMatch(sentence)
       table.push(`| ${user} | ${operation} on ${resource} ${name} | ${sentence.exec(text)?.[0]} |`)
     }

@@ -30,7 +30,7 @@ test('processes that create topics at once all succeed', async () => {
   expect((await ensureTopics(options, specs)).differences).toEqual([])
 })
 
-test('a Kafka that is away is an error that a retry may mend', async () => {
+test('a Kafka that is away is an error that a retry may resolve', async () => {
   const away = kafkaOptions('127.0.0.1:1')
   await expect(ensureTopics(away, [topicSpec(1)])).rejects.toMatchObject({ code: 'KAFKA_UNAVAILABLE', retryable: true })
 })

@@ -82,7 +82,7 @@ async function answersTo(url: string, asked: typeof traffic, as: string) {
       const isNamed = ['monitor', 'scraper'].includes(user)
       const { status, headers } = await send(url, { path, headers: { 'x-user': isNamed ? user : `${user}${as}` } })
       const [size] = String(headers['x-ratelimit-limit']).split(',')
-      // What all share is another number after refusals, and Weir tells of no limit in shadow.
+      // What all share is another number after refusals, and Weir mentions no limit in shadow.
       const left = size === '1000' || path === '/search' ? '' : `${headers['x-ratelimit-remaining']} of ${size}`
       answers.push(`${user} ${path} ${status}: ${left}`)
     }

@@ -27,7 +27,7 @@ const quantile = (sorted: readonly number[], share: number) =>
 const sizeOf = (headers: IncomingHttpHeaders) =>
   Number(/"count";q=(\d+)/.exec(String(headers['ratelimit-policy']))?.[1])
 
-test('100 edits under 2,000 requests/s on three ingress processes: no request fails, each edit is in force everywhere within a second, no count begins anew', async () => {
+test('100 edits under 2,000 requests/s on three ingress processes: no request fails, each edit is in force everywhere within a second, no count begins again', async () => {
   const policy = { version: 1, plans: { free: { limits: ['count'] } }, limits: { count: limit(sizeAtStart) } }
   await writeFile(policyFile, JSON.stringify({ ...policy, subjects: { demo: { plan: 'free' } } }))
   weir = await weirUp(['--policy', policyFile, '--ingress', '3'], { WEIR_DECISION_DEADLINE_MS: String(deadlineMs) })

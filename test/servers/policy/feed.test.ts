@@ -188,7 +188,7 @@ test('subjects and keys come and go without a new policy object; resets are told
   expect(audits.toSorted()).toEqual(audits)
 })
 
-test('a topic that was made anew is read from its beginning; while it is empty the policy before stays', async () => {
+test('a topic that was created again is read from its beginning; while it is empty the policy before stays', async () => {
   const { topic } = await topicWithPolicy(1)
   const audits: string[] = []
   const onAuditAnew = () => {

@@ -79,7 +79,7 @@ test('a snapshot of another topic is no place to read on from', async () => {
   expect([policy.limits.get('minute')?.size, policy.subjects.size]).toEqual([30, 1])
 })
 
-test('with a topic that is made anew and empty the snapshot is in force where there is no file', async () => {
+test('with a topic that was created again and is empty the snapshot is in force where there is no file', async () => {
   const { options, snapshotPath } = await leaveSnapshot(10)
   const topic = await createPolicyTopic(options)
   const feed = openFeed(options, topic, { snapshotPath })

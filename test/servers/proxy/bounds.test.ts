@@ -55,7 +55,7 @@ describe('headers', () => {
 })
 
 describe('a body', () => {
-  it('that stops coming is given up with 408, and the upstream is let go', async () => {
+  it('that stops coming is given up with 408, and the upstream is released', async () => {
     const { raw, upstreamSockets, outcomes } = await openProxy({ bounds: { silentMsMax: 300 } })
     const answer = await raw(`POST / HTTP/1.1\r\n${own}Content-Length: 10\r\n\r\nhello`)
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
@@ -107,7 +107,7 @@ describe('a body', () => {
 })
 
 describe('an answer', () => {
-  it('that the client does not read is given up, and the upstream is let go', async () => {
+  it('that the client does not read is given up, and the upstream is released', async () => {
     const { port, upstreamSockets, outcomes } = await openProxy({
       bounds: { silentMsMax: 300 },
       serve: (_request, response) => void response.end(Buffer.alloc(50_000_000)),
@@ -126,7 +126,7 @@ describe('an answer', () => {
 describe('requests sent in one go', () => {
   const both = `GET /never HTTP/1.1\r\n${own}\r\nGET /big HTTP/1.1\r\n${own}\r\n`
 
-  it('all let go of the upstream when their client does', async () => {
+  it('all release the upstream when their client goes', async () => {
     const { port, upstreamSockets, outcomes } = await openProxy({
       serve: ({ url }, response) => void (url === '/big' && response.end(Buffer.alloc(5_000_000))),
     })

@@ -108,14 +108,14 @@ describe('a cost in a JSON body', () => {
     expect([status, records]).toEqual([415, []])
   })
 
-  it('of a stranger is not even read', async () => {
+  it('of an unauthenticated request is not even read', async () => {
     const { raw, records } = await openProxy()
     const head = 'POST /v1/bulk HTTP/1.1\r\nHost: api.test\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n'
     expect(await raw(head)).toMatch(/^HTTP\/1\.1 401 /)
     expect(records).toMatchObject([{ reason: 'unauthorized' }])
   })
 
-  it('is asked for with 100 Continue by whoever waits for it', async () => {
+  it('is asked for with 100 Continue where the client waits for it', async () => {
     const { ask, records } = await openProxy()
     const body = domains(4)
     const headers = { ...json, expect: '100-continue', 'content-length': `${body.length}` }

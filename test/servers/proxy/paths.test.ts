@@ -57,7 +57,10 @@ describe('whatever way a path is written in', () => {
   })
 })
 
-/** What the most generous reader makes of a path: unescaped twice, without parameters, `\\` as `/`, dots and `//` resolved. */
+/**
+ * What the most generous reader makes of a path: unescaped twice, without parameters, `\\` as `/`, dots and `//`
+ * resolved.
+ */
 function laxest(path: string): string {
   const decoded = (text: string) =>
     text.replaceAll(/%u00([0-9a-f]{2})|%([0-9a-f]{2})/gi, (_, wide, hex) =>

@@ -87,7 +87,7 @@ it.each(Object.keys(brokenBodies))(
   },
 )
 
-it('chunks are taken apart and put together anew: extensions and trailers of the client do not travel', async () => {
+it('chunks are taken apart and put together again: extensions and trailers of the client do not travel', async () => {
   const bodies: string[] = []
   const { raw, seen } = await openProxy({
     serve: (request, response) => {
@@ -195,7 +195,8 @@ const odd: Readonly<Record<string, string>> = {
 
 it.each(Object.keys(odd))('%s: nothing reaches the upstream undecided, and nothing hidden behind it', async (name) => {
   const { raw, seen, records } = await openProxy()
-  // `hidden` is a request of its own where the first one ends in front of it and keeps the connection; then it is decided.
+  // `hidden` is a request of its own where the first one ends in front of it and keeps the connection; then it is
+  // decided.
   const answer = await raw(odd[name] ?? '')
   const passed = answer.match(/HTTP\/1\.1 [235]\d\d/g) ?? []
   expect(seen.length).toBeLessThanOrEqual(passed.length)

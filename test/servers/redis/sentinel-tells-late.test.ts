@@ -45,7 +45,7 @@ async function listenAsSentinel(masterPort: string) {
   return { port: address.port, subscribers, asked: () => asked }
 }
 
-test('told of a failover while it asks for the master, a connection goes on to the master', async () => {
+test('notified of a failover while it asks for the master, a connection goes on to the master', async () => {
   const { port, username, password } = new URL(inject('redisUrl'))
   const sentinel = await listenAsSentinel(port)
   const redis = connectRedis(`redis+sentinel://${username}:${password}@127.0.0.1:${sentinel.port}/weir`, {

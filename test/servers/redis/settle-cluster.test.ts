@@ -162,7 +162,8 @@ test('the markers of a subject are bounded over all slots, and one that is refus
   const kept = requests.map(({ reservation }) => keys.filter((key) => key.endsWith(reservation.id)).length)
   expect(kept).toEqual([2, 2, 0, 0])
 
-  // Without a limit by subject the markers are in the slot that all share, and every subject's are counted by themselves.
+  // Without a limit by subject the markers are in the slot that all share, and every subject's are counted by
+  // themselves.
   const once = (who: string) => {
     const plain = buildLimitRequest({ scope: buildScope({ subject: who }), limits: [all] })
     return store.decide({ ...plain, idempotency: { key: randomUUID(), id: 'first' } })

@@ -1,6 +1,7 @@
 /**
- * Puts what the last runs of the tests counted into the table of docs/security.md: `node test/servers/security/write-table.ts`.
- * A file that did not run keeps its rows; rows of a file that no longer counts them go.
+ * Puts what the last runs of the tests counted into the table of docs/security.md: `node
+ * test/servers/security/write-table.ts`. A file that did not run keeps its rows; rows of a file that no longer counts
+ * them go.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

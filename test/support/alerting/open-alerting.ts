@@ -88,7 +88,10 @@ function decisionOf(subject: string, used: number, size: number, tsMs: number): 
   return `${open},"journal":"01a1fdfa-6d10-4540-81b4-576e9d55a36f","seq":0}`
 }
 
-/** Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`, and these sections besides. */
+/**
+ * Starts the servers, with a policy whose endpoints have these names and lead to the paths `/NAME`, and these sections
+ * besides.
+ */
 export async function openAlertingStack(
   endpointNames: readonly string[],
   sections: object = {},

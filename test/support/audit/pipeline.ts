@@ -58,7 +58,9 @@ export function openTestJournal(stack: AuditStack): TestJournal {
   }
 }
 
-/** Stands in for metering: rows of every record that is one, dead letters of what is none, marks, and then the commit. */
+/**
+ * Stands in for metering: rows of every record that is one, dead letters of what is none, marks, and then the commit.
+ */
 export async function meterAll(stack: AuditStack): Promise<void> {
   const kafka = kafkaOptions(stack.kafka.address)
   const admin = new PartitionAdmin(kafka, 'weir-metering')

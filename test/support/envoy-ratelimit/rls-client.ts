@@ -68,7 +68,9 @@ type RlsPackage = {
 /** An answer that takes longer is none. */
 const deadlineMs = 20_000
 
-/** A client of the rate limit service v3 as Envoy's own rls.proto describes it. `address` is `host:port`, without TLS. */
+/**
+ * A client of the rate limit service v3 as Envoy's own rls.proto describes it. `address` is `host:port`, without TLS.
+ */
 export async function createRlsClient(address: string): Promise<RlsClient> {
   const definition = await load('envoy/service/ratelimit/v3/rls.proto', {
     includeDirs: [await envoyProtos()],

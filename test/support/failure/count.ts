@@ -110,7 +110,8 @@ export function openCounter(url: string): Counter {
 }
 
 /**
- * Answers by decision against the rows: by id how many are missing; what the rows have beyond the answers; rows beyond one per decision.
+ * Answers by decision against the rows: by id how many are missing; what the rows have beyond the answers; rows beyond
+ * one per decision.
  */
 function compareWithRaw(
   answers: ReadonlyMap<string, number>,
@@ -132,7 +133,10 @@ function compareWithRaw(
 /** A row that is on its way is there within this time after everything else is. */
 const lateMs = 90_000
 
-/** Compares once no id is missing, or when it is certain that one is: rows of cut off requests stand in for late ones in any sum. */
+/**
+ * Compares once no id is missing, or when it is certain that one is: rows of cut off requests stand in for late ones in
+ * any sum.
+ */
 export async function compareWhenThere(counter: Counter, answers: ReadonlyMap<string, number>, sinceTs: string) {
   const compare = async () => compareWithRaw(answers, await counter.rawById(sinceTs))
   let compared = await compare()

@@ -81,8 +81,8 @@ export const crashSteps: readonly CrashStep[] = [
 ]
 
 /**
- * What is played at once, so that the suite ends before its reader has gone: of each part a step or more, one after the other, while
- * those of the other parts are killed too.
+ * What is played at once, so that the suite ends before its reader has gone: of each part a step or more, one after the
+ * other, while those of the other parts are killed too.
  */
 export function crashScenarios(): readonly (readonly (readonly CrashStep[])[])[] {
   const byPart = [...Map.groupBy(crashSteps, ({ part }) => part).values()]

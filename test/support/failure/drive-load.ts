@@ -15,7 +15,7 @@ export interface RunningLoad {
   readonly quotaSubjects: readonly string[]
   /** Waits until the progress is so, or fails after the deadline with what it is instead. */
   until(what: string, isSo: (progress: LoadProgress) => boolean, deadlineMs: number): Promise<void>
-  /** Waits for so long on the load's own clock. */
+  /** Waits for this time on the load's own clock. */
   forMs(ms: number): Promise<void>
   /** Ends it and reads its ledger. */
   stop(): Promise<readonly LedgerEntry[]>

@@ -15,8 +15,8 @@ export const keyOf = (subject: string): string => `weir_failure_${subject}_01234
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /**
- * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an unavailable
- * Redis all are admitted.
+ * Subjects that are never refused, subjects that mostly are, and subjects whose quota is used up and alerts. Behind an
+ * unavailable Redis all are admitted.
  */
 export function failurePolicy(): string {
   const subjects = Object.entries(subjectCounts).flatMap(([kind, count]) =>

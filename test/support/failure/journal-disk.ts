@@ -5,7 +5,7 @@ import { join } from 'node:path'
 /** Where the journals of a stack lie. */
 const journalDir = (dir: string): string => join(dir, 'journal')
 
-/** A small file system of its own for the journals; whoever mounts it unmounts it. Needs the right to mount. */
+/** A small file system of its own for the journals; the test that mounts it unmounts it. Needs the right to mount. */
 export function mountJournalDisk(dir: string, megabytes: number): () => void {
   const path = journalDir(dir)
   mkdirSync(path, { recursive: true })

@@ -9,8 +9,8 @@ export interface RawAnswer {
 }
 
 /**
- * One connection that is kept, with one request at a time, over plain sockets: a load that shares two cores with what it loads must
- * cost little. Once it has ended it waits to be opened again.
+ * One connection that is kept, with one request at a time, over plain sockets: a load that shares two cores with what
+ * it loads must cost little. Once it has ended it waits to be opened again.
  */
 export class LedgerConnection {
   readonly #port: number

@@ -56,7 +56,10 @@ export function readLedger(file: string): LedgerEntry[] {
   })
 }
 
-/** By decision, how many answers carry its id: of refusals that were summed into one record there are several. Without those that have none. */
+/**
+ * By decision, how many answers carry its id: of refusals that were summed into one record there are several. Without
+ * those that have none.
+ */
 export function answersById(entries: readonly LedgerEntry[]): ReadonlyMap<string, number> {
   const answers = new Map<string, number>()
   for (const { id } of entries) if (id !== '') answers.set(id, (answers.get(id) ?? 0) + 1)

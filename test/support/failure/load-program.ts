@@ -1,6 +1,6 @@
 /**
- * A load that outlives whatever it loads, and keeps a ledger of what it was answered: a program of its own, so that no fault of the
- * tests' process stalls it. `load-program.ts PLAN` (JSON, load-plan.ts). Ends when standard input does.
+ * A load that outlives whatever it loads, and keeps a ledger of what it was answered: a program of its own, so that no
+ * fault of the tests' process stalls it. `load-program.ts PLAN` (JSON, load-plan.ts). Ends when standard input does.
  */
 import { openSync, writeSync } from 'node:fs'
 import { type Reason, reasons } from '@weir/core/limits/decision.ts'

@@ -3,8 +3,9 @@ import { type LedgerEntry, packId } from './ledger.ts'
 import type { Stack } from './stack.ts'
 
 /**
- * Connections whose decisions stand in Kafka in another order than that in which they were answered, or in several partitions. Each
- * connection asks for one subject, one request after another. For one ingress process that lived all the while; sums are left out.
+ * Connections whose decisions stand in Kafka in another order than that in which they were answered, or in several
+ * partitions. Each connection asks for one subject, one request after another. For one ingress process that lived all
+ * the while; sums are left out.
  */
 export async function disorderedSubjects(stack: Stack, ledger: readonly LedgerEntry[]): Promise<string[]> {
   const connectionOf = new Map(ledger.map(({ id, connection }) => [id, connection]))

@@ -20,8 +20,8 @@ export async function openInspector(stack: Stack): Promise<number> {
 }
 
 /**
- * Ends every thread of the process but the first, as a crash in it would: no service has a switch for that, so it is done from outside,
- * by Node's inspector. Resolves with what the threads ran.
+ * Ends every thread of the process but the first, as a crash in it would: no service has a switch for that, so it is
+ * done from outside, by Node's inspector. Resolves with what the threads ran.
  */
 export async function endThreads(port: number): Promise<string[]> {
   const targets = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()

@@ -109,8 +109,8 @@ async function sayJournal(stack: Stack): Promise<void> {
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((all, one) => all + one, 0)
 
 /**
- * Loads the stack, lets the fault strike, waits until everything is worked off, and counts. `strike` resolves when its fault is over
- * and what it broke was started again.
+ * Loads the stack, lets the fault strike, waits until everything is worked off, and counts. `strike` resolves when its
+ * fault is over and what it broke was started again.
  */
 export async function playScenario(
   stack: Stack,
@@ -191,7 +191,10 @@ async function untilRecovered(
   return there === true ? Math.round((performance.now() - overAtMs) / 100) / 10 : Number.NaN
 }
 
-/** What every row must say: answered = raw and gaps, raw = every rollup, no id missing, nothing twice, no number left out. */
+/**
+ * What every row must say: answered = raw and gaps, raw = every rollup, no id missing, nothing twice, no number left
+ * out.
+ */
 export function exactly(row: FailureRow) {
   const uncounted = Math.min(row.uncounted, row.unrecorded)
   const total = row.answered + row.unrecorded + row.cutOff - row.gaps - uncounted

@@ -1,6 +1,7 @@
 /**
- * Loaded into a service before anything else (`--import`): its wall clock is off by as many milliseconds as WEIR_TEST_CLOCK_FILE says,
- * from the moment at which the file says so. Timers and the monotonic clock stay as they are, as when a clock is set.
+ * Loaded into a service before anything else (`--import`): its wall clock is off by as many milliseconds as
+ * WEIR_TEST_CLOCK_FILE says, from the moment at which the file says so. Timers and the monotonic clock stay as they
+ * are, as when a clock is set.
  */
 import { readFileSync } from 'node:fs'
 

@@ -1,8 +1,8 @@
 import { ManagedProcess, type ProcessContext, type ProcessDefinition } from '@weir/cli/up/managed-process.ts'
 
 /**
- * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have started with more
- * variables for a while.
+ * A part that its supervisor starts again when it dies, as in production, and that a test can hold down, or have
+ * started with more variables for a while.
  */
 export class StackPart {
   readonly base: ProcessDefinition

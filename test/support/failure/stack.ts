@@ -38,7 +38,10 @@ export interface StackOptions {
   readonly beforeRemoval?: () => void
 }
 
-/** All of Weir as `./weir up` runs it, every part a process of its own that can be killed, held, and started again otherwise. */
+/**
+ * All of Weir as `./weir up` runs it, every part a process of its own that can be killed, held, and started again
+ * otherwise.
+ */
 export interface Stack {
   readonly dir: string
   readonly ports: Ports
@@ -53,7 +56,10 @@ export interface Stack {
   opsAddress(name: string): string
   /** Sends a signal to its process. After SIGKILL it is started again by itself, as in production. */
   signal(name: string, signal: NodeJS.Signals): void
-  /** Kills it now. At each of its next starts it gets the more variables that are next; when they are at an end all is as ever. */
+  /**
+   * Kills it now. At each of its next starts it gets the more variables that are next; when they are at an end all is
+   * as ever.
+   */
   killInto(name: string, environments: readonly Readonly<Record<string, string>>[]): void
   /** Waits until it does its work again, in another process than `before`. */
   backAfter(name: string, before: number | undefined): Promise<void>
@@ -117,7 +123,7 @@ async function planStack(options: StackOptions) {
 
 type Plan = Awaited<ReturnType<typeof planStack>>
 
-/** In the order of `./weir up`: whoever is needed is there first. */
+/** In the order of `./weir up`: what others need starts first. */
 async function startParts(plan: Plan, start: (parts: readonly ProcessDefinition[]) => Promise<void>): Promise<void> {
   const { servers, report, ports, data, policy, demo, services, more } = plan
   await start(servers.processes)

@@ -5,7 +5,10 @@ import type { CrashStep } from './crash-steps.ts'
 import type { Scene } from './scenario.ts'
 import type { Stack } from './stack.ts'
 
-/** A step of an order of effects is passed within this time under load, by the slowest of them: a rare path waits for its occasion. */
+/**
+ * A step of an order of effects is passed within this time under load, by the slowest of them: a rare path waits for
+ * its occasion.
+ */
 const crashDeadlineMs = 60_000
 /** Rare enough for metering, which stops where too large a share of the records cannot be read. */
 const occasionEveryMs = 1_000
@@ -21,8 +24,8 @@ export async function killAtRandom({ stack, load, random }: Scene, name: string,
 }
 
 /**
- * Has a part end at a step: the first time that it comes there after a start, and after the next start the `nth` time. Waits until it
- * did both and is back.
+ * Has a part end at a step: the first time that it comes there after a start, and after the next start the `nth` time.
+ * Waits until it did both and is back.
  */
 export async function crashTwiceAt({ stack }: Scene, step: CrashStep, nth: number): Promise<void> {
   const { part, at, occasion, behind } = step
@@ -48,14 +51,14 @@ export async function crashTwiceAt({ stack }: Scene, step: CrashStep, nth: numbe
   await stack.backAfter(part, undefined)
 }
 
-/** Stops a part in its tracks for so long, and lets it go on as if nothing had happened. */
+/** Stops a part for this time, and lets it continue as if nothing had happened. */
 export async function freeze({ stack, load }: Scene, name: string, ms: number): Promise<void> {
   stack.signal(name, 'SIGSTOP')
   await load.forMs(ms)
   stack.signal(name, 'SIGCONT')
 }
 
-/** Keeps a part down for so long. */
+/** Keeps a part down for this time. */
 export async function keepDown({ stack, load }: Scene, name: string, ms: number): Promise<void> {
   await stack.hold(name)
   await load.forMs(ms)

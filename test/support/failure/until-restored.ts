@@ -6,8 +6,9 @@ import type { Stack } from './stack.ts'
 const restoredDeadlineMs = 90_000
 
 /**
- * Waits until the console no longer raises the counts of a Redis that is new, which to it is one that lost its counts: meanwhile they
- * become ClickHouse's sums, which do not know of corrections that a killed process still owes (docs/decisions/0008).
+ * Waits until the console no longer raises the counts of a Redis that is new, which to it is one that lost its counts:
+ * meanwhile they become ClickHouse's sums, which do not know of corrections that a killed process had still to write
+ * (docs/decisions/0008).
  */
 export async function untilRestored({ addresses }: Stack): Promise<void> {
   const redis = connectRedis(addresses.redis, { role: 'claims', onError: () => undefined })

@@ -7,12 +7,18 @@ import type { Stack } from './stack.ts'
 
 /** All that journals held is in Kafka, and all of that in ClickHouse, within this time each. */
 const deadlineMs = 120_000
-/** Journals that wait for nothing for so long have nothing more to come: a sum of refusals is closed, and numbered, after a second. */
+/**
+ * Journals that wait for nothing for this time have nothing more to come: a sum of refusals is closed, and numbered,
+ * after a second.
+ */
 const idleMs = 2_500
 
 const meteringGroup = 'weir-metering'
 
-/** Every journal in the folder is that of a process which lives, and Kafka has all of it; what dead ones left was sent by others. */
+/**
+ * Every journal in the folder is that of a process which lives, and Kafka has all of it; what dead ones left was sent
+ * by others.
+ */
 async function untilSent(base: string): Promise<boolean> {
   let idleSinceMs: number | undefined
   const isIdle = async () => {
@@ -35,8 +41,9 @@ async function untilRead(kafka: KafkaOffsets): Promise<boolean> {
 }
 
 /**
- * Waits, after the load has stopped, until all that will ever come to ClickHouse is there: what was answered, what was cut off, and what
- * came too often. Only then can it be counted: else decisions that were cut off stand in for answered ones still on their way.
+ * Waits, after the load has stopped, until all that will ever come to ClickHouse is there: what was answered, what was
+ * cut off, and what came too often. Only then can it be counted: else decisions that were cut off stand in for answered
+ * ones still on their way.
  */
 export async function untilSettled({ kafka, dir }: Pick<Stack, 'kafka' | 'dir'>): Promise<void> {
   if (!(await untilSent(join(dir, 'journal')))) throw new Error('journals hold records that Kafka does not have')

@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { type Gateway, type GatewayOptions, hostOf, snippet, startGateway } from './start-gateway.ts'
 
-/** Caddy with a file of docs/integrations/caddy. It refuses while Weir is away; there is no snippet for anything else. */
+/**
+ * Caddy with a file of docs/integrations/caddy. It refuses while Weir is away; there is no snippet for anything else.
+ */
 export const startCaddy = (
   { weirApi, upstream }: Omit<GatewayOptions, 'whenAway'>,
   file: 'weir.caddyfile' | 'weir-short.caddyfile' = 'weir.caddyfile',

@@ -34,7 +34,10 @@ export const startEnvoyOverGrpc = (asks: {
     ['timeout: 0.5s', 'timeout: 20s'],
   ])
 
-/** Envoy with a file of docs/integrations, or one beside it, in which some text is replaced. It listens where the file says port 80. */
+/**
+ * Envoy with a file of docs/integrations, or one beside it, in which some text is replaced. It listens where the file
+ * says port 80.
+ */
 export const startEnvoyWith = (file: string, replacements: readonly (readonly [string, string])[]): Promise<Gateway> =>
   startGateway(async (port) => {
     const program = await envoyProgram()

@@ -17,7 +17,9 @@ export interface PlainUpstream {
   close(): Promise<void>
 }
 
-/** An API that knows nothing of Weir: answers everything with 200, also where it claims RateLimit headers of its own. */
+/**
+ * An API that knows nothing of Weir: answers everything with 200, also where it claims RateLimit headers of its own.
+ */
 export async function startPlainUpstream(): Promise<PlainUpstream> {
   const seen: Seen[] = []
   const server = createServer({ maxHeaderSize: 65_536 }, (request, response) => {

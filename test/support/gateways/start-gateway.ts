@@ -19,7 +19,7 @@ export interface Gateway {
 export interface GatewayOptions {
   readonly weirApi: string
   readonly upstream: string
-  /** What becomes of requests while Weir is away: refused, as the snippets have it, or served. */
+  /** What happens to requests while Weir is away: refused, as the snippets have it, or served. */
   readonly whenAway?: 'closed' | 'open'
 }
 
@@ -59,7 +59,9 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** Starts the program in a folder of its own and waits until it accepts connections on the port that `planOf` was given. */
+/**
+ * Starts the program in a folder of its own and waits until it accepts connections on the port that `planOf` was given.
+ */
 export async function startGateway(planOf: (port: number) => Promise<GatewayPlan>): Promise<Gateway> {
   const [port = 0] = await freePorts(1)
   const { needs, files, command } = await planOf(port)

@@ -14,7 +14,7 @@ export async function runRecipe(
   return (await redis.eval(source, 1, key, ...argv)) === 1
 }
 
-/** Every step is a command of its own; whoever iterates may stop after any, as a process does that dies. */
+/** Every step is a command of its own; the caller may stop after any, as a process does that dies. */
 export async function* incrThenExpire(redis: Redis, key: string, windowMs: number): AsyncGenerator<number> {
   const count = await redis.incr(key)
   yield count

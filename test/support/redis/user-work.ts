@@ -27,8 +27,8 @@ import { expect, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../builders/limit.ts'
 
 /*
- * All that a user of Redis does in its service, through the modules that do it. Each piece of work fails where a right is missing that it
- * needs. `admin` may do everything, and has what the work finds.
+ * All that a user of Redis does in its service, through the modules that do it. Each piece of work fails where a right
+ * is missing that it needs. `admin` may do everything, and has what the work finds.
  */
 
 const deadlineMs = 1_000
@@ -173,7 +173,10 @@ async function leaveJobs(admin: Redis, dead: DeliveryJob): Promise<void> {
   await admin.zadd(`${prefix}completed`, 1, 'old')
 }
 
-/** Jobs that arrive, are put off, reject, are given up, had lost their process; an old one goes. And an endpoint is disabled and enabled. */
+/**
+ * Jobs that arrive, are put off, reject, are given up, had lost their process; an old one goes. And an endpoint is
+ * disabled and enabled.
+ */
 async function queue(redis: Redis, admin: Redis): Promise<void> {
   const endpoint = { name: 'ops', type: 'webhook', url: 'https://ops.example/' } as Endpoint
   const endpoints = createDisabledEndpoints(redis, systemClock)

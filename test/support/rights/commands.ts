@@ -27,7 +27,10 @@ const repaired: Readonly<Record<string, string>> = {
   }),
 }
 
-/** The commands that ask Kafka, by the user that they run as. Letters are replayed one after the other: each is taken once. */
+/**
+ * The commands that ask Kafka, by the user that they run as. Letters are replayed one after the other: each is taken
+ * once.
+ */
 export async function openCommands(weir: SecuredWeir) {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-commands-'))
   const taken = new Map<string, number>()

@@ -16,7 +16,9 @@ import { type ServiceProcess, startServiceProcess } from '../service-process.ts'
 export const serviceNames = ['ingress', 'metering', 'alerting', 'console'] as const
 export type ServiceName = (typeof serviceNames)[number]
 
-/** A Kafka that grants what docs/configuration.md says and nothing more, with all services on it, each as its own user. */
+/**
+ * A Kafka that grants what docs/configuration.md says and nothing more, with all services on it, each as its own user.
+ */
 export interface SecuredWeir {
   readonly kafka: SecureKafka
   readonly tables: Tables

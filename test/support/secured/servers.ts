@@ -37,7 +37,10 @@ export interface SecuredServers {
   environmentOf(name: string): Environment
   /** `kill -9`, and a start on the same data. */
   restart(name: ServerName): Promise<void>
-  /** Gives every user another password. Connections stay; who opens one by the old password is refused. Resolves to what writes the files. */
+  /**
+   * Gives every user another password. Connections stay; who opens one by the old password is refused. Resolves to what
+   * writes the files.
+   */
   changePasswords(): Promise<() => Promise<void>>
   /** Ends every connection to every server. */
   closeConnections(): Promise<void>
@@ -93,7 +96,9 @@ function environments({ kafka, redis, clickhouse }: Servers, file: (server: Serv
   }
 }
 
-/** A Redis, a Kafka and a ClickHouse as a security team has them: TLS, a user for each service, and passwords in files. */
+/**
+ * A Redis, a Kafka and a ClickHouse as a security team has them: TLS, a user for each service, and passwords in files.
+ */
 export async function startSecuredServers(): Promise<SecuredServers> {
   const dir = await mkdtemp(join(tmpdir(), 'weir-test-secrets-'))
   const servers = await openServers()

@@ -12,7 +12,10 @@ export interface Certificate {
 export interface Authority {
   /** The certificate that clients are given to trust. */
   readonly caFile: string
-  /** Signs a certificate for 127.0.0.1 and localhost, valid for 2 days. Repeated with the same name, it replaces the files by new ones. */
+  /**
+   * Signs a certificate for 127.0.0.1 and localhost, valid for 2 days. Repeated with the same name, it replaces the
+   * files by new ones.
+   */
   issue(commonName: string, days?: number): Promise<Certificate>
 }
 

@@ -36,8 +36,8 @@ export interface ClickhouseProxy {
   environmentOf(user: string, database: string): Promise<Record<string, string>>
   passwordFileOf(user: string): string
   /**
-   * Starts the engine again, where its user has these grants alone, such as `SELECT ON db.table`; all for undefined. Each time it has the
-   * data of before the first time.
+   * Starts the engine again, where its user has these grants alone, such as `SELECT ON db.table`; all for undefined.
+   * Each time it has the data of before the first time.
    */
   useGrants(grants: readonly string[] | undefined): Promise<void>
   /** What the engine answers to a statement now. */

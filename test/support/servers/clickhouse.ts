@@ -9,7 +9,10 @@ export interface LocalClickhouse {
   /** The header that lets a request in. */
   readonly credentials: { readonly authorization: string }
   readonly client: ClickHouseClient
-  /** A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the body. */
+  /**
+   * A POST of a statement as any HTTP client sends it: parameters in the URL, the statement or an INSERT's data in the
+   * body.
+   */
   post(
     parameters: Readonly<Record<string, string>>,
     body?: string | Uint8Array<ArrayBuffer>,
@@ -20,7 +23,9 @@ export interface LocalClickhouse {
   close(): Promise<void>
 }
 
-/** The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`. */
+/**
+ * The local ClickHouse in a process of its own, for tests of that very server: others take `inject('clickhouseUrl')`.
+ */
 export async function startClickhouse(): Promise<LocalClickhouse> {
   const server = await startServer(clickhouseServer)
   const { origin: url, username, password } = new URL(server.address)

@@ -11,8 +11,9 @@ import { serverProperties } from '@weir/local-kafka/server-files.ts'
 const folder = 'data'
 
 /**
- * Puts the formatted folder of a Kafka without data into `dir`, so that its start needs no other virtual machine before: dozens of
- * tests start a Kafka. The first call formats one, which stays in the checkout while jars and settings are the same.
+ * Puts the formatted folder of a Kafka without data into `dir`, so that its start needs no other virtual machine
+ * before: dozens of tests start a Kafka. The first call formats one, which stays in the checkout while jars and
+ * settings are the same.
  */
 export async function takeFormatted(dir: string): Promise<void> {
   const libs = await kafkaLibs((line) => process.stderr.write(`${line}\n`))

@@ -22,8 +22,8 @@ declare module 'vitest' {
 type AddressName = 'redisUrl' | 'kafkaBrokers' | 'clickhouseUrl'
 
 /**
- * Gives a tier its server: the address in the environment, else the native program, else a container, else an error that
- * says what to install. Tests see only the address, by `inject(name)`.
+ * Gives a tier its server: the address in the environment, else the native program, else a container, else an error
+ * that says what to install. Tests see only the address, by `inject(name)`.
  */
 export async function provideServer(project: TestProject, server: NativeServer, name: AddressName, variable: string) {
   const given = process.env[variable]

@@ -19,7 +19,9 @@ export interface RedisProcess {
 /** What several servers of one test share: a folder, and one end for all. */
 export interface RedisFamily {
   readonly dir: string
-  /** Starts a server with these settings, in the form of its configuration file, and waits until it accepts connections. */
+  /**
+   * Starts a server with these settings, in the form of its configuration file, and waits until it accepts connections.
+   */
   start(port: number, lines: readonly string[], flags?: readonly string[]): Promise<RedisProcess>
   /** Kills all and removes their data. */
   close(): Promise<void>

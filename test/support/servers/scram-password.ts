@@ -2,7 +2,10 @@ import type { Cluster } from '@weir/kafka/wire/raw-cluster.ts'
 import { rawRequest } from '@weir/kafka/wire/raw-requests.ts'
 import { encodeScramPassword } from '@weir/local-kafka/rights.ts'
 
-/** Gives a user a password for SCRAM-SHA-256 and SCRAM-SHA-512, by AlterUserScramCredentials requests, which kafkajs does not know. */
+/**
+ * Gives a user a password for SCRAM-SHA-256 and SCRAM-SHA-512, by AlterUserScramCredentials requests, which kafkajs
+ * does not know.
+ */
 export async function alterScramPassword(cluster: Cluster, user: string, password: string): Promise<void> {
   await cluster.refreshMetadata()
   const broker = await cluster.findBroker({ nodeId: '1' }) // the only one; it passes the request on to the controller

@@ -20,7 +20,10 @@ export interface SecureClickhouse extends Pick<RunningServer, 'kill' | 'restart'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-/** A ClickHouse that speaks https and knows users: the local one does neither, so that a server before it does. All users may do all. */
+/**
+ * A ClickHouse that speaks https and knows users: the local one does neither, so that a server before it does. All
+ * users may do all.
+ */
 export async function startSecureClickhouse(authority: Authority): Promise<SecureClickhouse> {
   const engine = await startServer(clickhouseServer)
   const { hostname, port, username, password } = new URL(engine.address)

@@ -81,7 +81,10 @@ export interface SecureKafka extends Pick<RunningServer, 'pid' | 'kill' | 'resta
   readonly admin: Admin
   /** The super user's. */
   readonly client: Kafka
-  /** For SCRAM, in both sizes; the user need not be known before. In force when it returns, and open connections stay open. */
+  /**
+   * For SCRAM, in both sizes; the user need not be known before. In force when it returns, and open connections stay
+   * open.
+   */
   setPassword(user: string, password: string): Promise<void>
   /** Both are in force when they return: Kafka checks each request. */
   grant(user: string, rights: readonly AccessRight[]): Promise<void>
@@ -106,8 +109,8 @@ export function unsecuredToken(user: string, seconds = 600): string {
 }
 
 /**
- * A Kafka as it is in production: TLS, passwords, client certificates, and no right that is not granted. It starts with a super user
- * and no other; topics are made by `admin` or by `ensureTopics`.
+ * A Kafka as it is in production: TLS, passwords, client certificates, and no right that is not granted. It starts with
+ * a super user and no other; topics are made by `admin` or by `ensureTopics`.
  */
 export async function startSecureKafka({
   settings = {},

@@ -32,7 +32,10 @@ export function endOfFile(path: string): string {
   }
 }
 
-/** Keeps what a server or a service writes for the report of a failed test. Call what it returns before the log is removed. */
+/**
+ * Keeps what a server or a service writes for the report of a failed test. Call what it returns before the log is
+ * removed.
+ */
 export function keepLog(name: string, read: () => string): () => void {
   const log: ServerLog = { name, read: () => read().slice(-keptBytes) }
   logs.add(log)

@@ -42,7 +42,7 @@ async function launch(server: NativeServer, plan: ServerPlan, logFile: string) {
   return { child, ended }
 }
 
-/** A real server of a test's own, on free ports and an empty folder. Whoever starts it closes it. */
+/** A real server of a test's own, on free ports and an empty folder. The test that starts it closes it. */
 export async function startServer(server: NativeServer): Promise<RunningServer> {
   const dir = await mkdtemp(join(tmpdir(), `weir-test-${server.name}-`))
   const data = join(dir, 'data')

@@ -14,7 +14,7 @@ export interface Tables {
   close(): Promise<void>
 }
 
-/** A ClickHouse with all tables. The database's name is fixed, so whoever needs it empty starts one. */
+/** A ClickHouse with all tables. The database's name is fixed, so a test that needs it empty starts one. */
 export async function startTables(): Promise<Tables> {
   const server = await startServer(clickhouseServer)
   const client = connectClickhouse(server.address, 'test')

@@ -2,7 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { unsecuredToken } from './secure-kafka.ts'
 
-/** Gives out tokens by the client credentials grant, for any secret but `wrong`; each is good for so many seconds. */
+/**
+ * Gives out tokens by the client credentials grant, for any secret but `wrong`; each is valid for `seconds` seconds.
+ */
 export async function startTokenServer(user: string, seconds: number) {
   const asked: { readonly authorization: string | undefined; readonly body: string }[] = []
   const server = createServer(async (request, response) => {

@@ -14,7 +14,7 @@ export interface Claim {
 
 /**
  * The key in Redis under which an alert is claimed, once for all processes, and from which its id is made. Holds the
- * size, so that a raised quota raises its alerts anew. The subject is the hash tag, as in limits' keys.
+ * size, so that a raised quota raises its alerts again. The subject is the hash tag, as in limits' keys.
  */
 export function claimKey({ subject, limit, size, threshold, periodStart }: Claim): string {
   return `quota_alert:{${encodeKeyPart(subject)}}:${encodeKeyPart(limit)}:${size}:${threshold}:${encodeKeyPart(periodStart)}`

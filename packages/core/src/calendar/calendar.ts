@@ -40,7 +40,8 @@ function dateBoundaries(
   const starts: number[] = []
   for (let index = 0; index < periodsMax; index += 1) {
     const startMs = nthDate(unit, anchor, first, index).toZonedDateTime(timeZone).epochMilliseconds
-    // What has begun by now replaces what was begun before; a skipped day begins with the one after it, and is not counted.
+    // What has begun by now replaces what was begun before; a skipped day begins with the one after it, and is not
+    // counted.
     if (startMs <= nowMs) starts[0] = startMs
     else if (startMs > (starts.at(-1) ?? 0)) starts.push(startMs)
     const [thisStartMs, nextMs, afterNextMs] = starts

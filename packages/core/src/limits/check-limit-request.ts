@@ -11,7 +11,7 @@ const idempotencyIdLengthMax = 64
 
 /** A day: a later settlement would fall into another period of its quota. Also checked in lua/lib/reservation.lua. */
 export const settleMsMax = 86_400_000
-/** What is told of a decision: names and ids of bounded length. */
+/** The parts of a decision that leave the process: names and ids of bounded length. */
 const aboutLengthMax = 8_192
 
 /**

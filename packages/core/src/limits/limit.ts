@@ -84,7 +84,9 @@ export interface Limit {
   readonly replaces?: readonly string[]
   /** Only in requests with `hasOverrides`: values and cost for this limit instead of the request's own. */
   readonly override?: DescriptorOverride
-  /** Of a limit without a period: after an alert its like is not raised for this long. 0 for a limit with a period. */
+  /**
+   * Of a limit without a period: after an alert the same one is not raised for this long. 0 for a limit with a period.
+   */
   readonly cooldownMs: number
 }
 

@@ -55,7 +55,7 @@ test('the limit that refused is told even if another has less left; of equal one
   expect(triple({ limits: equal }, [minute, day])).toEqual([5_000, 2_500, 80_000])
 })
 
-test('a caller that is nobody has nothing, until it may try again if it must wait', () => {
+test('an unauthenticated caller has nothing, until it may try again if it must wait', () => {
   expect(triple({ allowed: false, reason: 'unauthorized', limits: [] }, undefined)).toEqual([0, 0, 0])
   const waiting = { allowed: false, reason: 'unauthorized', retryAfterMs: 1_500, limits: [] } as const
   expect(triple(waiting, undefined)).toEqual([0, 0, 2])
@@ -84,7 +84,7 @@ test('a month is told, but has no window in the policy of draft 6, nor have part
   expect(draft6({ limits }, [month, half, day])['ratelimit-policy']).toBe('5000;w=86400')
 })
 
-test('callers are never told of shadow limits', () => {
+test('answers never mention shadow limits', () => {
   const shadow = limit({ name: 'trial', size: 3, capacity: 3, mode: 'shadow' })
   const trial = state({ name: 'trial', size: 3, remaining: 0, resetMs: 90_000_000 })
   expect(triple({ limits: [trial, state({})] }, [shadow, minute])).toEqual([100, 87, 41])

@@ -3,8 +3,8 @@ import type { Limit } from './limit.ts'
 import { integerMax, retryAfterSeconds, secondsLeft, shownStates, windowSeconds } from './rate-limit-headers.ts'
 
 /**
- * In which words answers tell of limits: the two fields of draft 10, one triple of numbers in seconds as drafts up to 6
- * had it, or the same under the names that came before any draft, with the reset as seconds since the epoch.
+ * The dialects in which answers describe limits: the two fields of draft 10, one triple of numbers in seconds as drafts
+ * up to 6 had it, or the same under the names that came before any draft, with the reset as seconds since the epoch.
  */
 export const rateLimitDialects = ['draft10', 'draft6', 'x-ratelimit'] as const
 export type RateLimitDialect = (typeof rateLimitDialects)[number]

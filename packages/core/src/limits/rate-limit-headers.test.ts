@@ -115,7 +115,7 @@ test('a bucket tells its rate as q and w, and may have more than that left; an u
   expect(read(rateLimitState(decision({ limits }), [bucket]))).toEqual([{ name: 'minute', r: 50, t: 0 }])
 })
 
-test('callers are never told of shadow limits', () => {
+test('answers never mention shadow limits', () => {
   const shadow = limit({ name: 'trial', mode: 'shadow' })
   expect(rateLimitPolicy([shadow, day])).toBe('"day";q=5000;w=86400')
   const limits = [state({ name: 'trial' }), state({ name: 'day', resetMs: 9_000 })]

@@ -46,7 +46,7 @@ function shown(limits: readonly Limit[]): Shown {
  */
 export const rateLimitPolicy = (limits: readonly Limit[]): string => shown(limits).policy
 
-/** The states that callers are told of. By name: a decision made without Redis may lack some of the limits. */
+/** The states that answers show. By name: a decision made without Redis may lack some of the limits. */
 export function shownStates({ limits: states }: Decision, limits: readonly Limit[]): readonly LimitState[] {
   const { hidden } = shown(limits)
   return hidden.size === 0 ? states : states.filter(({ name }) => !hidden.has(name))

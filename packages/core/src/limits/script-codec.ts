@@ -202,7 +202,7 @@ export interface MalformedRequest {
   readonly malformed: 'shape' | 'cost' | 'limit' | 'key' | 'planning' | 'definition'
 }
 
-/** What became of a refund. */
+/** The outcome of a refund. */
 export interface RefundOutcome {
   /** Whether anything of it still counted, and was given back. */
   readonly refunded: boolean

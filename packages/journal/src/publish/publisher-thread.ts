@@ -14,12 +14,12 @@ import type { Sink } from './sink.ts'
  * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it
  * dies the main thread starts another one, which begins where the files say.
  *
- * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there:
- *  1. `send`: a batch is about to be sent. Nothing has happened.
- *  2. `answer`: Kafka has answered, and no process knows. The next reader of the directory sends the batch again.
- *  3. `quarantine`: a refused record is in its file, its gap record not yet sent. The same file is written again.
- *  4. `save`: what Kafka has is written down and segments are deleted; before it, they would only be sent again.
- *  5. `adopted_sent`: all of an orphaned journal is in Kafka, with its end watermarks, and the directory is still there:
+ * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there: 1. `send`: a batch is
+ * about to be sent. Nothing has happened. 2. `answer`: Kafka has answered, and no process knows. The next reader of the
+ * directory sends the batch again. 3. `quarantine`: a refused record is in its file, its gap record not yet sent. The
+ * same file is written again. 4. `save`: what Kafka has is written down and segments are deleted; before it, they would
+ * only be sent again. 5. `adopted_sent`: all of an orphaned journal is in Kafka, with its end watermarks, and the
+ * directory is still there:
  *     end watermarks again.
  */
 

@@ -14,7 +14,7 @@ import type { Sink, SinkResult } from './sink.ts'
  */
 const lingerMs = 50
 
-/** Looks less often while there is nothing: the first record after a pause waits so long at most. */
+/** Looks less often while there is nothing: the first record after a pause waits up to this long. */
 const idleMs = 200
 
 /** Of one request, give or take a batch; larger ones only make it longer until the first answer. */

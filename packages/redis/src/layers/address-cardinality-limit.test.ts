@@ -54,7 +54,7 @@ test('a flood of addresses makes no more counts a second than the bound, and the
   expect(scopes.size).toBe(21)
 })
 
-test('what overflows is held to one address’s limits together, and nobody is refused for being new', async () => {
+test('what overflows shares the limits of one address, and nobody is refused for being new', async () => {
   const { store } = open(1)
   await store.decide(from('ip:10.0.0.1'))
   const decisions = []

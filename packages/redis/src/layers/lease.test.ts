@@ -65,7 +65,7 @@ function open(processes = 1, options: LeasingOptions = {}) {
 }
 
 describe('a limit with a lease', () => {
-  test('asks once for so many units, and decides from memory until they are spent', async () => {
+  test('asks once for that many units, and decides from memory until they are spent', async () => {
     const { store, asked, admitted } = open()
     const request = buildRequest([buildLimit()])
     expect(await admitted(request, 10)).toBe(10)

@@ -22,9 +22,9 @@ import { LeasedUnits, type Taken } from './leased-units.ts'
  * Of a leased limit a decision says: remaining = what this process holds + what Redis had left when it was last asked;
  * used = size − remaining, so other processes' leases count as used. Its atUs is that of the other limits, or 0.
  *
- * These go to Redis as they are: limits in shadow, limits that degrade, limits with a block or with pauses, requests with
- * an idempotency key or a reservation (their markers are in Redis), and other algorithms than fixed_window. A peek takes
- * no lease; it may find too few units where deciding would still combine pieces.
+ * These go to Redis as they are: limits in shadow, limits that degrade, limits with a block or with pauses, requests
+ * with an idempotency key or a reservation (their markers are in Redis), and other algorithms than fixed_window. A peek
+ * takes no lease; it may find too few units where deciding would still combine pieces.
  */
 
 /** The lease of a subject or an address takes some 200 bytes. An evicted lease loses its units. */

@@ -1,8 +1,8 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
 /**
- * An alert for people: one sentence, and what else there is to know, a line each. Plain text: a caller that puts it into
- * markup escapes it.
+ * An alert for people: one sentence, and what else there is to know, a line each. Plain text: a caller that puts it
+ * into markup escapes it.
  */
 export interface AlertText {
   readonly title: string

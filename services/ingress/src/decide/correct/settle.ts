@@ -94,7 +94,8 @@ export class Settling {
   /**
    * The order of effects, and what a death after each leaves:
    *
-   * 1. Redis corrects the counts and marks the decision as settled and its record as pending. A repeat finds that, and goes
+   * 1. Redis corrects the counts and marks the decision as settled and its record as pending. A repeat finds that, and
+   *   goes
    *    on.
    * 2. The record is in the journal. The process that takes the journal over after a death reads it there, and does 3.
    * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, the acknowledgement queue

@@ -154,7 +154,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#abort(new Error('the client hung up'))
   }
 
-  /** Nothing moved on its connection for a while. Only when it owes us something is that its fault. */
+  /** Nothing moved on its connection for a while. Only when something is due from it is that its fault. */
   #clientSilent(): void {
     const { request, response } = this.#proxied
     // Paused, it is us who do not read, because the upstream does not.
