@@ -219,7 +219,7 @@ test('two definitions of one limit in one call, as a change of policy brings, ar
 interface Refusal {
   readonly code: RegExp
   readonly provoke: (redis: Redis) => Promise<unknown>
-  readonly mend: (redis: Redis) => Promise<unknown>
+  readonly repair: (redis: Redis) => Promise<unknown>
 }
 
 /** A full disk, as Redis sees one: it cannot write a snapshot, and stops taking writes. */
@@ -243,18 +243,18 @@ const refusals: readonly Refusal[] = [
   {
     code: /^OOM$/,
     provoke: (redis) => redis.config('SET', 'maxmemory', '1'),
-    mend: (redis) => redis.config('SET', 'maxmemory', '0'),
+    repair: (redis) => redis.config('SET', 'maxmemory', '0'),
   },
-  { code: /^MISCONF$/, provoke: failSnapshot, mend: takeSnapshots },
+  { code: /^MISCONF$/, provoke: failSnapshot, repair: takeSnapshots },
   {
     code: /^(READONLY|MASTERDOWN)$/,
     provoke: (redis) => redis.replicaof('127.0.0.1', '1'),
-    mend: (redis) => redis.replicaof('NO', 'ONE'),
+    repair: (redis) => redis.replicaof('NO', 'ONE'),
   },
   {
     code: /^NOPERM$/,
     provoke: (redis) => redis.acl('SETUSER', 'default', '-evalsha', '-eval'),
-    mend: (redis) => redis.acl('SETUSER', 'default', '+evalsha', '+eval'),
+    repair: (redis) => redis.acl('SETUSER', 'default', '+evalsha', '+eval'),
   },
   {
     code: /^BUSY$/,
@@ -264,13 +264,13 @@ const refusals: readonly Refusal[] = [
       other.eval('while true do end', 0).catch(() => undefined)
       await vi.waitFor(async () => await expect(redis.get('x')).rejects.toThrow('BUSY'), recoveryMs)
     },
-    mend: (redis) => redis.script('KILL'),
+    repair: (redis) => redis.script('KILL'),
   },
 ]
 
 test.each(refusals)(
   'a Redis that answers $code is named by counters and readiness, and nothing was charged',
-  async ({ code, provoke, mend }) => {
+  async ({ code, provoke, repair }) => {
     const { store } = await openStore()
     const other = await openLimiterRedis(server.address)
     await provoke(other)
@@ -282,7 +282,7 @@ test.each(refusals)(
       const { problem } = await store.checkHealth()
       expect(problem).toMatch(new RegExp(code.source.replaceAll(/[$^]/g, '')))
     } finally {
-      await mend(other)
+      await repair(other)
     }
     await untilServed(store)
   },

@@ -83,11 +83,11 @@ it('an audit of what the soak left finds nothing; what is then removed by hand i
       expect.objectContaining({ check: 'quotas', where: key, found: '0' }),
     ]),
   )
-  const mended = await weirAudit(stack, '--repair')
+  const repaired = await weirAudit(stack, '--repair')
   process.stdout.write(
-    `  ${rollupRows} rows of a rollup, ${rawRows} raw rows and a count removed: ${JSON.stringify(mended)}\n`,
+    `  ${rollupRows} rows of a rollup, ${rawRows} raw rows and a count removed: ${JSON.stringify(repaired)}\n`,
   )
-  expect([mended.code, mended.left]).toEqual([0, []])
+  expect([repaired.code, repaired.left]).toEqual([0, []])
   expect(await hand.sums()).toEqual(before)
   expect((await hand.usedByRedis([key]))[key]).toBe(used[key])
   await hand.close()

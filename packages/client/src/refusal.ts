@@ -64,7 +64,7 @@ function problemOf({ reason, deniedBy, challenge, headers }: CheckResult): Probl
         ...{ type: registered('quota-exceeded'), title: 'Quota exceeded', status: 429 },
         detail:
           reason === 'blocked'
-            ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
+            ? `The limit ${deniedBy} was exceeded and blocks a subject that exceeds it. Try again in ${seconds} s; trying before does not make it longer.`
             : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`,
         'violated-policies': [deniedBy],
         ...(challenge === undefined ? {} : { challenge }),

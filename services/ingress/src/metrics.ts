@@ -36,7 +36,10 @@ export function registerMetrics(
     },
     weir_late_replies_total: { help: 'Calls answered after their deadline', read: () => store.counters.lateReplies },
     weir_late_refunds_total: { help: 'Charges of late calls given back', read: () => store.counters.lateRefunds },
-    weir_limits_rebased_total: { help: 'Counts begun anew before their time', read: () => store.counters.rebased },
+    weir_limits_rebased_total: {
+      help: 'Counts that began again before their time',
+      read: () => store.counters.rebased,
+    },
     weir_decisions_refused_again_total: {
       help: 'Refusals given from memory',
       read: () => layers.counters.refusedFromMemory,
@@ -97,7 +100,7 @@ export function registerDecisionService(
 function registerIdentity(register: Registry, { counters }: OpenAuthenticator): void {
   registerScraped(register, {
     weir_wrong_credentials_total: {
-      help: "Keys and tokens that were nobody's",
+      help: 'Keys and tokens that belong to no subject',
       read: () => counters.wrong,
     },
     weir_credentials_not_looked_at_total: {

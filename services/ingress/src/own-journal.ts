@@ -49,7 +49,7 @@ export async function ownJournal(
       fsyncMs: config.journalFsyncMs === 0 ? undefined : config.journalFsyncMs,
       isEphemeralAllowed: config.journalEphemeral === '1',
       onCorrections: (corrections) => ackQueue.enqueue(corrections),
-      onTakenAway: () => run.fail(new Error('the journal was taken over by another process: it is written anew')),
+      onTakenAway: () => run.fail(new Error('the journal was taken over by another process: a new one is begun')),
     }),
     async (opened) => {
       const { left } = await opened.drain(drainMs)

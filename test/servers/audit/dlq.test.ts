@@ -110,7 +110,7 @@ describe('dead letters', () => {
     const place = ['--partition', String(partition), '--offset', '301']
     const asItIs = await dlq('replay', ...place)
     expect([asItIs.code, asItIs.stderr]).toEqual([1, expect.stringContaining('outcome is missing or wrong')])
-    const file = join(dir, 'mended.json')
+    const file = join(dir, 'fixed.json')
     await writeFile(file, whole(301))
     const before = await sums()
     expect(before).toEqual({ n: 300, raw: 2_100, rollup: 2_100 })

@@ -188,8 +188,8 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
       'x-request-id': '0123456789',
       connection: 'close, x-weir-subject, x-weir-key-id, x-original-uri, x-forwarded-uri',
     }
-    const stranger = await ask({ headers: forged })
-    expect(stranger.status).toBe(401)
+    const unauthenticated = await ask({ headers: forged })
+    expect(unauthenticated.status).toBe(401)
     const before = upstream.seen.length
     const path = '/v1/dear?deny_status=403&request_id=0123456789'
     const honest = await ask({ path: '/v1/free', headers: as('forger') })

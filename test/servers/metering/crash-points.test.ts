@@ -15,13 +15,13 @@ describe('killed at a step of the order of effects, every record is in every tab
     '%s',
     async (step) => {
       const journal = newJournal()
-      const [stranger = ''] = newJournal().take(1)
+      const [other = ''] = newJournal().take(1)
       const mark = encodeMark(Date.now(), journal.id, 501, false)
       const gap = encodeGapOpen({ cause: 'refused', count: 1, fromMs: 0, toMs: 0, detail: '' })
       const lastMonth = Date.parse(`${month(Date.now())}-01`) - 86_400_000 // within what minutes are kept for
       expect(month(lastMonth)).not.toBe(month(Date.now()))
       // Two months in one block, a dead letter, a gap, a mark: every step has something to do.
-      const bad = step === 'redeclare' ? stranger.replace('"cost":2', '"cost":"much"') : 'bad'
+      const bad = step === 'redeclare' ? other.replace('"cost":2', '"cost":"much"') : 'bad'
       const numbered = [...journal.take(300), bad, ...journal.take(200, 0, { tsMs: lastMonth })]
       await stack.send([...numbered, `${gap},"journal":"${journal.id}","seq":500}`, mark])
       const victim = await stack.start({ WEIR_CRASH_AT: `metering.${step}` })

@@ -153,7 +153,7 @@ describe('a body', () => {
 
   it.each([
     ['refused by a limit', 'poor-key', '/v1/search', 403],
-    ['of a stranger', 'wrong', '/', 401],
+    ['of an unauthenticated caller', 'wrong', '/', 401],
     ['on a path that cannot be read', 'acme-key', '/a%2fb', 400],
   ])('%s is never asked for, and its connection ends', async (_, key, path, status) => {
     const { raw, seen } = await openProxy()

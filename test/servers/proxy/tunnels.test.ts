@@ -162,7 +162,7 @@ describe('a tunnel', () => {
 
   it.each([
     ['a caller', own],
-    ['a stranger', 'Host: api.test\r\n'],
+    ['an unauthenticated caller', 'Host: api.test\r\n'],
   ])(
     'asked for by %s before the answer to an earlier request ends its connection, and nothing else',
     async (_who, who) => {

@@ -26,7 +26,7 @@ const nothingYet: LoadProgress = {
 }
 
 /** Of the connections: checks of subjects that are never refused, and the rest as told at their number. */
-const connectionCounts = { check: 84, proxy: 12, narrow: 8, stranger: 2, quota: 2 } as const
+const connectionCounts = { check: 84, proxy: 12, narrow: 8, unknownKey: 2, quota: 2 } as const
 /** So often a quota is asked for beyond its size: refusals from memory among them. */
 const quotaAsks = quotaSize + 10
 
@@ -44,7 +44,7 @@ let quotasUsed = 0
 
 /** What the connections of one load send. Every subject of the first kinds belongs to one connection alone. */
 function planConnections({ ports, secrets }: Stack) {
-  const { check: checks, proxy, narrow, stranger, quota } = connectionCounts
+  const { check: checks, proxy, narrow, unknownKey, quota } = connectionCounts
   const one = (port: number, request: string): PlannedConnection => ({ port, requests: [request], timesEach: 1 })
   const nobody = '{"key":"weir_failure_nobody_0123456789","route":"/failure","method":"GET"}'
   // Fresh quotas for every load; enough for a minute of one connection's turns.
@@ -57,7 +57,7 @@ function planConnections({ ports, secrets }: Stack) {
       return one(ports.ingress, http('GET', '/hello', [`x-api-key: ${key}`]))
     }),
     ...range(narrow).map((index) => one(ports.api, check(subjectId('narrow', index)))),
-    ...range(stranger).map(() =>
+    ...range(unknownKey).map(() =>
       one(ports.api, http('POST', '/v1/check', [`x-api-key: ${secrets.adminToken}`], nobody)),
     ),
     ...range(quota).map((index) => ({

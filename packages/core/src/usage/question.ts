@@ -62,9 +62,9 @@ function readParameters(given: GivenParameters, problems: string[]): Record<stri
     if (typeof value === 'string' || value === undefined) params[name] = value
     else problems.push(`${name} is given ${value.length} times; give it once, several values separated by commas`)
   }
-  const strangers = Object.keys(params).filter((name) => !knownParameters.includes(name))
-  if (strangers.length > 0) {
-    problems.push(`unknown parameters: ${strangers.join(', ')}; known are ${knownParameters.join(', ')}`)
+  const unknown = Object.keys(params).filter((name) => !knownParameters.includes(name))
+  if (unknown.length > 0) {
+    problems.push(`unknown parameters: ${unknown.join(', ')}; known are ${knownParameters.join(', ')}`)
   }
   return params
 }

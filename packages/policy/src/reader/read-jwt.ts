@@ -70,7 +70,7 @@ export function readIssuers(
     const { issuer: name, jwksUrl, audience, algorithms: names, subjectClaim, planClaim, allowPrivate = false } = values
     const [at, urlAt] = [fields.get('issuer'), fields.get('jwksUrl')]
     if (urlAt !== undefined && jwksUrl !== undefined && jwksUrl.protocol !== 'https:' && !allowPrivate) {
-      const why = 'whoever can answer in its place could sign as anybody (http only with `allowPrivate: true`)'
+      const why = 'a server that answers in its place could sign as anybody (http only with `allowPrivate: true`)'
       reader.problem(urlAt, `must be https: ${why}`)
     }
     const before = name === undefined ? undefined : seen.get(name)

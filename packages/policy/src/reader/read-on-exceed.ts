@@ -74,7 +74,7 @@ export function checkOnExceed(reader: PolicyReader, fields: Fields, { kind }: On
   } else if (lease !== undefined) {
     const why =
       kind === 'delay'
-        ? 'a process that holds units would let in whoever is paused'
+        ? 'a process that holds units would let in a paused subject'
         : 'leased units are counted beforehand'
     reader.problemAtKey(at, `\`${kind}\` stands beside \`lease\`${reader.lineNote(lease)}: ${why}`)
   }

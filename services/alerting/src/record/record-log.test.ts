@@ -22,7 +22,7 @@ function smallKafka() {
 
 const recordOf = (position: number, value: Buffer) => ({
   ...{ offset: String(position), position, key: null, value, timestampMs: 1, bytes: value },
-  ...{ headers: { from: 'a stranger' }, valueStart: 0, valueEnd: value.length },
+  ...{ headers: { from: 'another program' }, valueStart: 0, valueEnd: value.length },
 })
 
 test('nobody stops alerting by what he writes among the alerts: what is too large to be kept leaves a stub', async () => {
@@ -38,7 +38,7 @@ test('nobody stops alerting by what he writes among the alerts: what is too larg
     ['weir.alerts.v1:2:1', 600],
     ['weir.alerts.v1:2:2', undefined],
   ])
-  expect(kept[0]?.headers).toMatchObject({ from: 'a stranger', 'x-error-offset': '0' })
+  expect(kept[0]?.headers).toMatchObject({ from: 'another program', 'x-error-offset': '0' })
   expect(kept[2]?.headers?.['x-error-reason']).toMatch(/2000 bytes are too large to be kept/)
   await client.close()
 })

@@ -67,8 +67,8 @@ describe('findCrossings', () => {
   })
 
   it('keeps a subject that the policy no longer has, with days in UTC', () => {
-    const [crossing] = findCrossings(policy, decision(10, 1_000, 'stranger'), Date.parse('2026-11-21T23:59:59Z'))
-    expect(crossing?.thresholds[0]?.key).toBe('quota_alert:{stranger}:day:10:100:2026-11-21')
+    const [crossing] = findCrossings(policy, decision(10, 1_000, 'unknown'), Date.parse('2026-11-21T23:59:59Z'))
+    expect(crossing?.thresholds[0]?.key).toBe('quota_alert:{unknown}:day:10:100:2026-11-21')
   })
 
   it("goes by the thresholds of the subject's own version of a limit", () => {

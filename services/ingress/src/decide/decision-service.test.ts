@@ -126,13 +126,13 @@ test('an idempotency key is charged and recorded once, and answered with the fir
 })
 
 const unrecorded = { allowed: false, reason: 'journal_full', charged: 'no', retryAfterMs: 5_000 }
-const stranger = () =>
+const unauthenticated = () =>
   decisionService.rejectUnauthenticated({ ip: '192.0.2.1', route: unmatchedRoute, method: 'GET', retryAfterMs: 0 })
 const used = async () => (await decisionService.decide(ask({ peek: true }))).decision.limits.map((limit) => limit.used)
 
 test('what cannot be recorded is refused without an id, and its charge is given back', async () => {
   log.isFull = true
-  const refused = [await decisionService.decide(ask()), await stranger()]
+  const refused = [await decisionService.decide(ask()), await unauthenticated()]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
   expect([await used(), log.missed]).toEqual([[0, 0], 2])
   log.isFull = false
@@ -145,7 +145,7 @@ test('a refusal that cannot be recorded says so, and that it was one; a request 
   log.isFull = true
   const refused = [
     await decisionService.decide(ask()),
-    await stranger(),
+    await unauthenticated(),
     await decisionService.decide(ask({ id: 'acme' })),
   ]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
@@ -159,7 +159,7 @@ test('where a full journal admits, what cannot be recorded is answered as decide
   const [admitted, refused, nobody] = [
     await decisionService.decide(ask()),
     await decisionService.decide(ask()),
-    await stranger(),
+    await unauthenticated(),
   ]
   expect([admitted.id, admitted.decision]).toMatchObject([undefined, { allowed: true, charged: 'yes' }])
   expect([refused.id, refused.decision]).toMatchObject([undefined, { allowed: false, reason: 'limit' }])
@@ -176,7 +176,7 @@ test('where a full journal admits, what cannot be recorded is answered as decide
 
 test('what the disk did not take in time is not answered as decided, and has no record of another kind', async () => {
   log.isStalled = true
-  const refused = [await decisionService.decide(ask()), await stranger()]
+  const refused = [await decisionService.decide(ask()), await unauthenticated()]
   for (const { id, decision } of refused) expect([id, decision]).toMatchObject([undefined, unrecorded])
   expect(await used()).toEqual([0, 0])
   log.isStalled = false
@@ -303,7 +303,7 @@ test('an idempotency key of what meets no limit leaves nothing to be kept, so th
 
 test('while the policy is stale every request is denied, charged nothing and recorded, and none is called unauthenticated', async () => {
   isStale = true
-  const [known, stranger] = [
+  const [known, unauthenticated] = [
     await decisionService.decide(ask()),
     await decisionService.rejectUnauthenticated({
       ip: '192.0.2.1',
@@ -312,7 +312,7 @@ test('while the policy is stale every request is denied, charged nothing and rec
       retryAfterMs: 0,
     }),
   ]
-  for (const { decision } of [known, stranger]) {
+  for (const { decision } of [known, unauthenticated]) {
     expect(decision).toMatchObject({ allowed: false, reason: 'unavailable', charged: 'no', retryAfterMs: 5_000 })
   }
   expect(log.records).toMatchObject([

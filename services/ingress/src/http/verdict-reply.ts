@@ -100,7 +100,7 @@ export function denialProblem(
   if (challenge !== undefined) reply.header(challengeHeader, challenge.challenge)
   const detail =
     reason === 'blocked'
-      ? `The limit ${deniedBy} was exceeded and shuts out whoever does that. Try again in ${seconds} s; trying before does not make it longer.`
+      ? `The limit ${deniedBy} was exceeded and blocks a subject that exceeds it. Try again in ${seconds} s; trying before does not make it longer.`
       : `The limit ${deniedBy} is used up. Try again in ${seconds} s.`
   return { ...draftProblem('quota-exceeded', 'Quota exceeded', 429, detail, deniedBy), ...challenge }
 }
