@@ -1,7 +1,6 @@
 import { createCluster, type KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
-import { type Cluster, edgeOffset, fetchFrom, findLeader } from './wire/raw-cluster.ts'
-import { fetchTopicId } from './wire/topic-id.ts'
+import { type Cluster, edgeOffset, fetchFrom, fetchTopicId, findLeader } from './wire/raw-cluster.ts'
 
 /** What a group has committed for a partition. */
 export interface Committed {

@@ -12,11 +12,6 @@ export class ByteReader {
     this.at += bytes
   }
 
-  flag(): boolean {
-    this.at += 1
-    return this.bytes.readInt8(this.at - 1) !== 0
-  }
-
   int16(): number {
     this.at += 2
     return this.bytes.readInt16BE(this.at - 2)
@@ -55,9 +50,9 @@ export class ByteReader {
     return this.text(Math.max(0, this.int16()))
   }
 
-  /** Skips a compact text, which may be absent: its length is one less than the number that is written. */
-  skipCompactText(): void {
-    this.skip(Math.max(0, this.unsignedVarint() - 1))
+  /** A compact text: its length is one less than the number before it; an absent one is empty. */
+  compactText(): string {
+    return this.text(Math.max(0, this.unsignedVarint() - 1))
   }
 
   uuid(): string {
@@ -69,5 +64,19 @@ export class ByteReader {
   /** A list behind its length of four bytes. */
   list<T>(one: () => T): T[] {
     return Array.from({ length: Math.max(0, this.int32()) }, one)
+  }
+
+  /** Tagged fields, of which Kafka has not defined any for what is read here: their number alone. */
+  skipTags(): void {
+    this.skip(this.unsignedVarint())
+  }
+
+  /** A compact list. Tags follow each structure in it, and no plain number. */
+  compactList<T>(one: () => T, hasTags = true): T[] {
+    return Array.from({ length: Math.max(0, this.unsignedVarint() - 1) }, () => {
+      const value = one()
+      if (hasTags) this.skipTags()
+      return value
+    })
   }
 }

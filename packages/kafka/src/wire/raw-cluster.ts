@@ -1,74 +1,42 @@
-import type { Kafka } from 'kafkajs'
+import type { Kafka, Broker as KafkaBroker, Cluster as KafkaCluster } from 'kafkajs'
 import type { FetchedRecord } from './fetched-record.ts'
-import type { RawRequest } from './raw-requests.ts'
+import { metadataRequest, type RawRequest } from './raw-requests.ts'
 
 /*
  * kafkajs reads only as the member of a consumer group, and its admin client commits without metadata and names no
  * topic's id. What needs that goes by kafkajs's own requests, below its consumer and its admin client.
  */
 
-/** A partition's part of an answer. */
-interface FetchedPartition {
-  readonly highWatermark: string
-  readonly messages: readonly FetchedRecord[]
+/** A group's places in topics. kafkajs's types know no metadata of an offset. */
+interface GroupOffsets {
+  readonly topic: string
+  readonly partitions: readonly { readonly partition: number; readonly offset: string; readonly metadata: string }[]
 }
 
-interface FetchRequest {
-  readonly replicaId: number
-  readonly isolationLevel: number
-  readonly maxWaitTime: number
-  readonly minBytes: number
-  readonly maxBytes: number
-  readonly topics: readonly {
-    readonly topic: string
-    readonly partitions: readonly {
-      readonly partition: number
-      readonly fetchOffset: string
-      readonly maxBytes: number
-    }[]
-  }[]
-}
-
-/** A broker's connection. */
+/** A broker's connection, with what kafkajs's types leave open. */
 export interface Broker {
-  fetch(request: FetchRequest): Promise<{ responses: readonly { partitions: readonly FetchedPartition[] }[] }>
+  fetch(request: Parameters<KafkaBroker['fetch']>[0]): Promise<{
+    responses: readonly {
+      partitions: readonly { readonly highWatermark: string; readonly messages: readonly FetchedRecord[] }[]
+    }[]
+  }>
   offsetFetch(request: {
     groupId: string
     topics: readonly { topic: string; partitions: readonly { partition: number }[] }[]
-  }): Promise<{
-    responses: readonly {
-      topic: string
-      partitions: readonly { partition: number; offset: string; metadata: string | null }[]
-    }[]
-  }>
+  }): Promise<{ responses: readonly GroupOffsets[] }>
   offsetCommit(request: {
     groupId: string
     groupGenerationId: number
     memberId: string
-    topics: readonly {
-      topic: string
-      partitions: readonly { partition: number; offset: string; metadata: string }[]
-    }[]
+    topics: readonly GroupOffsets[]
   }): Promise<unknown>
   readonly connectionPool: { send<T>(request: RawRequest<T>): Promise<T> }
 }
 
-interface TopicOffsets {
-  readonly partitions: readonly { readonly partition: number; readonly offset: string }[]
-}
-
 /** kafkajs's view of all brokers. */
-export interface Cluster {
-  connect(): Promise<void>
-  disconnect(): Promise<void>
-  addTargetTopic(topic: string): Promise<void>
-  refreshMetadata(): Promise<void>
-  findLeaderForPartitions(topic: string, partitions: readonly number[]): Readonly<Record<string, readonly number[]>>
+export type Cluster = Omit<KafkaCluster, 'findBroker' | 'findGroupCoordinator'> & {
   findBroker(of: { nodeId: string }): Promise<Broker>
   findGroupCoordinator(of: { groupId: string }): Promise<Broker>
-  fetchTopicsOffset(
-    of: readonly { topic: string; partitions: readonly { partition: number }[]; fromBeginning: boolean }[],
-  ): Promise<readonly TopicOffsets[]>
 }
 
 type CreateCluster = (options: { metadataMaxAge: number; allowAutoTopicCreation: boolean }) => Cluster
@@ -126,4 +94,12 @@ export async function fetchFrom(leader: Broker, { topic, partition, offset, wait
   // A compacted batch keeps its last offset without its last record.
   const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
   return { messages: found.messages, end: BigInt(found.highWatermark), next }
+}
+
+/** Returns Kafka's id of a topic. Rejects without one: the topic was deleted just now, or the broker is below 3.1. */
+export async function fetchTopicId(broker: Broker, topic: string): Promise<string> {
+  const { topics } = await broker.connectionPool.send(metadataRequest([topic]))
+  const [found] = topics
+  if (found === undefined || found.errorCode !== 0) throw new Error(`Kafka names no id of ${topic}`)
+  return found.id
 }

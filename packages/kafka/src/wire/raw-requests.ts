@@ -2,8 +2,8 @@ import { ByteReader } from './byte-reader.ts'
 import { batchBytes, type RecordBytes, writeBatch } from './record-batch-bytes.ts'
 
 /*
- * The two requests that a publisher makes, in the form that kafkajs's connections send. kafkajs's own would fail as a
- * whole when one topic or partition is in trouble, and say of which only in a message.
+ * Two requests in the form that kafkajs's connections send. kafkajs's own would fail as a whole when one topic or
+ * partition is in trouble, and say of which only in a message; and its Metadata, of version 6, knows no topic's id.
  */
 
 /**
@@ -111,41 +111,58 @@ export interface ClusterMetadata {
 
 export interface TopicMetadata {
   readonly name: string
+  /** Given to a topic at its creation: a topic that is deleted and created again has another. */
+  readonly id: string
   /** 0 when Kafka knows the topic. */
   readonly errorCode: number
   readonly partitions: readonly { readonly partition: number; readonly leader: number; readonly replicas: number }[]
 }
 
-/** Of these topics, of which some may not be there; none is created. */
+/** Before a compact text or list: its length and one, in one byte or two. */
+const compactLength = (length: number) =>
+  Buffer.from(length < 0x7f ? [length + 1] : [((length + 1) & 0x7f) | 0x80, (length + 1) >> 7])
+
+/** Asks about these topics, some of which may not exist; none is created. Version 12, which also names their ids. */
 export function metadataRequest(topics: readonly string[]): RawRequest<ClusterMetadata> {
-  const body = Buffer.allocUnsafe(5 + topics.reduce((sum, topic) => sum + bytesOfText(topic), 0))
-  let at = body.writeInt32BE(topics.length, 0)
-  for (const topic of topics) at = writeText(body, at, topic)
-  body[at] = 0
-  return rawRequest({ apiKey: 3, apiVersion: 4, apiName: 'Metadata' }, body, decodeMetadata)
+  const noTags = Buffer.alloc(1)
+  const noId = Buffer.alloc(16)
+  const wanted = topics.map((topic) => Buffer.from(topic))
+  const body = Buffer.concat([
+    noTags, // of the header
+    compactLength(wanted.length),
+    ...wanted.flatMap((name) => [noId, compactLength(name.length), name, noTags]),
+    Buffer.alloc(2), // no creation, no authorized operations
+    noTags,
+  ])
+  return rawRequest({ apiKey: 3, apiVersion: 12, apiName: 'Metadata' }, body, decodeMetadata)
 }
 
 function decodeMetadata(read: ByteReader): ClusterMetadata {
+  read.skipTags()
   read.int32() // throttling
-  const brokers = read.list(() => {
-    const broker = { nodeId: read.int32(), host: read.shortText(), port: read.int32() }
-    read.shortText() // rack
+  const brokers = read.compactList(() => {
+    const broker = { nodeId: read.int32(), host: read.compactText(), port: read.int32() }
+    read.compactText() // rack
     return broker
   })
-  read.shortText() // cluster's id
+  read.compactText() // cluster's id
   read.int32() // controller
-  const topics = read.list(() => {
-    const errorCode = read.int16()
-    const name = read.shortText()
-    read.flag() // internal
-    const partitions = read.list(() => {
-      read.int16()
-      const [partition, leader] = [read.int32(), read.int32()]
-      const replicas = read.list(() => read.int32()).length
-      read.list(() => read.int32()) // in sync
-      return { partition, leader, replicas }
-    })
-    return { name, errorCode, partitions: partitions.sort((a, b) => a.partition - b.partition) }
+  const topics = read.compactList(() => {
+    const [errorCode, name, id] = [read.int16(), read.compactText(), read.uuid()]
+    read.skip(1) // internal
+    const partitions = read.compactList(() => decodePartition(read))
+    read.int32() // authorized operations
+    return { name, id, errorCode, partitions: partitions.sort((a, b) => a.partition - b.partition) }
   })
   return { brokers, topics }
+}
+
+function decodePartition(read: ByteReader): TopicMetadata['partitions'][number] {
+  read.int16() // error
+  const [partition, leader] = [read.int32(), read.int32()]
+  read.int32() // leader's epoch
+  const replicas = read.compactList(() => read.int32(), false).length
+  read.compactList(() => read.int32(), false) // in sync
+  read.compactList(() => read.int32(), false) // offline
+  return { partition, leader, replicas }
 }
