@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { systemClock } from '@weir/core/clock.ts'
-import { createAuthenticator, type OpenAuthenticator } from '@weir/ingress/http/authenticate.ts'
+import { type Authenticator, createAuthenticator } from '@weir/identity/authenticate.ts'
 import { createLivePolicy, type PolicyView } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -14,7 +14,7 @@ const callsPerRound = 200_000
 const key = `weir_${randomBytes(32).toString('base64url')}`
 
 interface Bench {
-  readonly authenticator: OpenAuthenticator
+  readonly authenticator: Authenticator
   readonly view: PolicyView
   readonly socket: Socket
   readonly token: string
@@ -66,7 +66,7 @@ identity:
 function measure({ authenticator, view, socket }: Bench, headersOf: (call: number) => IncomingHttpHeaders): number {
   const before = process.cpuUsage()
   for (let call = 0; call < callsPerRound; call += 1) {
-    void authenticator.authenticate(view, { headers: headersOf(call), url: '/v1/things', socket })
+    void authenticator.authenticate(view.policy, { headers: headersOf(call), url: '/v1/things', socket })
   }
   const { user, system } = process.cpuUsage(before)
   return ((user + system) * 1_000) / callsPerRound
@@ -88,7 +88,7 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
   const figures = new Map(Object.keys(cases).map((label) => [label, [] as number[]]))
   try {
     const { authenticator, view, socket, token } = bench
-    await authenticator.authenticate(view, { headers: { authorization: `Bearer ${token}` }, url: '/', socket })
+    await authenticator.authenticate(view.policy, { headers: { authorization: `Bearer ${token}` }, url: '/', socket })
     for (const headersOf of Object.values(cases)) measure(bench, headersOf)
     for (let round = 1; round <= rounds; round += 1) {
       progress(`round ${round} of ${rounds}`)

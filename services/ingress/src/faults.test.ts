@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { expect, it, onTestFinished } from 'vitest'
 import { buildApps } from './app.ts'
-import { createAuthenticator } from './http/authenticate.ts'
 import { createLivePolicy } from './policy-view.ts'
 import type { Ports } from './ports.ts'
 import { createMemoryDecisionLog } from './testing/memory-decision-log.ts'
@@ -50,7 +50,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
   const ports: Ports = {
     policy: createLivePolicy(requirePolicy(policyText, 'weir.yaml')),
     // As for tokens, whose signature takes a while.
-    authenticator: { ...known, authenticate: async (view, request) => known.authenticate(view, request) },
+    authenticator: { ...known, authenticate: async (policy, request) => known.authenticate(policy, request) },
     idempotencyRecords: new MemoryIdempotencyRecords(),
     outcomes: { append: () => true },
     store: new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() }),

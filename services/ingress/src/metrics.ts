@@ -1,3 +1,4 @@
+import type { Authenticator } from '@weir/identity/authenticate.ts'
 import type { RedisIdempotencyRecords } from '@weir/redis/idempotency-records.ts'
 import type { LayeredStore } from '@weir/redis/layers/all-layers.ts'
 import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
@@ -6,7 +7,6 @@ import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 import type { Settling } from './decide/correct/settle.ts'
 import type { DecisionService } from './decide/decision-service.ts'
-import type { OpenAuthenticator } from './http/authenticate.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
 export function registerMetrics(
@@ -15,7 +15,7 @@ export function registerMetrics(
     readonly store: RedisLimitStore
     readonly layers: LayeredStore
     readonly processes: ProcessCount
-    readonly authenticator: OpenAuthenticator
+    readonly authenticator: Authenticator
   },
 ): void {
   const { store, layers, processes, authenticator } = parts
@@ -97,7 +97,7 @@ export function registerDecisionService(
   })
 }
 
-function registerIdentity(register: Registry, { counters }: OpenAuthenticator): void {
+function registerIdentity(register: Registry, { counters }: Authenticator): void {
   registerScraped(register, {
     weir_wrong_credentials_total: {
       help: 'Keys and tokens that belong to no subject',

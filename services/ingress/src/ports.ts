@@ -1,12 +1,20 @@
 import type { Clock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
+import type { Caller, CallerRequest } from '@weir/identity/caller.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { CorrectionAckQueue } from './decide/correct/correction-ack-queue.ts'
 import type { DecisionLog, IdempotencyRecords, OutcomeLog, Pauses, Settlements } from './decide/ports.ts'
-import type { Authenticator } from './http/identity/caller.ts'
 import type { LivePolicy } from './policy-view.ts'
 import type { UpstreamBounds } from './routes/proxy/upstream-pools.ts'
+
+/** Finds the caller of a request, and the address that limits count. */
+export interface Authenticator {
+  /** Returns a promise only where a signature must be verified. Never rejects. */
+  authenticate(policy: Policy, request: CallerRequest): Caller | Promise<Caller>
+  addressOf(policy: Policy, request: CallerRequest): string
+}
 
 /** What the entry points of the ingress work with. */
 export interface Ports {

@@ -29,6 +29,12 @@ export const layers: Readonly<Record<string, Layer>> = {
     libraries: ['fastify', 'ipaddr.js', 'pino', 'prom-client', 'undici'],
     node: 'all',
   },
+  // From credentials and addresses to the caller. It asks the issuers of tokens for their keys.
+  '@weir/identity': {
+    packages: ['@weir/core', '@weir/policy', '@weir/runtime'],
+    libraries: ['jose', 'lru-cache'],
+    node: 'all',
+  },
   '@weir/redis': { packages: shared, libraries: ['ioredis', 'lru-cache'], node: 'all' },
   '@weir/kafka': { packages: shared, libraries: ['@node-rs/crc32', 'kafkajs'], node: 'all' },
   // The disk log, and the thread that sends it to Kafka.
@@ -40,10 +46,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   '@weir/client': { packages: [], libraries: ['undici'], node: 'all' },
 
   '@weir/ingress': {
-    packages: [...shared, '@weir/journal', '@weir/kafka', '@weir/policy-feed', '@weir/redis'],
+    packages: [...shared, '@weir/identity', '@weir/journal', '@weir/kafka', '@weir/policy-feed', '@weir/redis'],
     libraries: [
       ...['@fastify/swagger', '@grpc/grpc-js', '@grpc/proto-loader', '@grpc/reflection', 'ajv', 'fastify'],
-      ...['grpc-health-check', 'jose', 'lru-cache', 'prom-client', 'undici', 'yaml'],
+      ...['grpc-health-check', 'prom-client', 'undici', 'yaml'],
     ],
     node: 'all',
   },

@@ -157,7 +157,7 @@ describe('memory', () => {
     const ask = (from: number, to: number) => {
       for (let n = from; n < to; n += 1) {
         const headers = { 'x-forwarded-for': addressOf(n), ...(hasKey ? { 'x-api-key': `${seed}${n}` } : {}) }
-        const caller = authenticator.authenticate(view, { headers, url: '/', socket })
+        const caller = authenticator.authenticate(view.policy, { headers, url: '/', socket })
         if ('kind' in caller && caller.kind === 'known') subjects.add(caller.subject.id)
       }
     }

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { createAuthenticator } from '@weir/ingress/http/authenticate.ts'
-import type { Caller } from '@weir/ingress/http/identity/caller.ts'
+import { createAuthenticator } from '@weir/identity/authenticate.ts'
+import type { Caller } from '@weir/identity/caller.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -46,8 +46,8 @@ export async function openIdentity(identity: string) {
   const server = createServer(async (incoming, response) => {
     const asked = { headers: incoming.headers, url: incoming.url ?? '', socket: incoming.socket }
     const { view } = policy
-    const caller = await authenticator.authenticate(view, asked)
-    response.end(JSON.stringify({ ...seen(caller), address: authenticator.addressOf(view, asked) }))
+    const caller = await authenticator.authenticate(view.policy, asked)
+    response.end(JSON.stringify({ ...seen(caller), address: authenticator.addressOf(view.policy, asked) }))
   })
   server.listen(0, '::')
   await once(server, 'listening')

@@ -1,10 +1,10 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { findKey } from '@weir/identity/credential.ts'
+import { anonymousSubject, unnamedSubject } from '@weir/identity/named-subject.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import { noPlan, type Route, type Subject } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import { findKey } from '../http/identity/credential.ts'
-import { anonymousSubject, unnamedSubject } from '../http/identity/named-subject.ts'
 import { matchedMethod, recordedMethod } from '../http/recorded-method.ts'
 import type { PolicyView } from '../policy-view.ts'
 

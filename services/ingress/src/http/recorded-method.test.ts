@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -11,7 +12,6 @@ import { buildApps } from '../app.ts'
 import { createLivePolicy } from '../policy-view.ts'
 import { createMemoryDecisionLog } from '../testing/memory-decision-log.ts'
 import { MemoryIdempotencyRecords } from '../testing/memory-idempotency-records.ts'
-import { createAuthenticator } from './authenticate.ts'
 
 const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
 const policyText = (port: number) => `

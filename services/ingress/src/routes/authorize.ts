@@ -1,11 +1,10 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
+import { isTrustedProxy } from '@weir/identity/peer.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
-import { identityRules } from '../http/identity/identity-rules.ts'
-import { isTrustedProxy } from '../http/identity/peer.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { PolicyView } from '../policy-view.ts'
@@ -56,14 +55,14 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const { view, method, url, path, options } = asked
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
-    const who = { ip: ports.authenticator.addressOf(view, origin), route, method }
+    const who = { ip: ports.authenticator.addressOf(view.policy, origin), route, method }
     const refuse = (verdict: RecordedDecision) => {
       setVerdictHeaders(reply, verdict, ports)
       setOnExceed(reply, verdict)
       const denial = denialProblem(reply, verdict, ports)
       return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(denial) : denial)
     }
-    const found = ports.authenticator.authenticate(view, origin)
+    const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       // Also for a token that cannot be verified now: a gateway that fails open serves what is answered with 5xx.
@@ -108,7 +107,7 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
   const { method, headers, socket } = request.raw
   const behind = request.originalUrl.slice(authorizePath.length)
   const rest = behind.startsWith('/') ? behind : ''
-  const isTrusted = () => isTrustedProxy(socket, identityRules(view.policy.identity))
+  const isTrusted = () => isTrustedProxy(socket, view.policy.identity)
   const original = originalRequest({ method: method ?? '', rest, headers }, isTrusted)
   // Behind a path the query is the client's.
   const query = rest === '' ? behind.slice(1) : ''

@@ -1,8 +1,8 @@
+import type { Caller } from '@weir/identity/caller.ts'
 import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
-import type { Caller } from '../../http/identity/caller.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
 /**

@@ -1,3 +1,5 @@
+import type { Caller } from '@weir/identity/caller.ts'
+import { keyTextOf } from '@weir/identity/credential.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
@@ -5,8 +7,6 @@ import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import type { UnauthenticatedRequest } from '../../decide/types.ts'
-import type { Caller } from '../../http/identity/caller.ts'
-import { keyTextOf } from '../../http/identity/credential.ts'
 import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
@@ -54,7 +54,7 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
   const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
-    const ip = ports.authenticator.addressOf(view, origin(request))
+    const ip = ports.authenticator.addressOf(view.policy, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
     const { retryAfterMs, isUnverifiable } = why
     const verdict = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
@@ -89,15 +89,15 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
     const settle = (caller: Caller): void | Promise<void> => {
       if (caller.kind === 'unauthenticated') return refuse(view, request, reply, caller)
       if (caller.carriedIn === undefined) return refuse(view, request, reply, { retryAfterMs: 0 })
-      const ip = ports.authenticator.addressOf(view, origin(request))
+      const ip = ports.authenticator.addressOf(view.policy, origin(request))
       const reauthenticate = async (live: PolicyView) => {
-        const again = await ports.authenticator.authenticate(live, origin(request))
+        const again = await ports.authenticator.authenticate(live.policy, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
       request.checkPrincipal = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, reauthenticate }
       done()
     }
-    const found = ports.authenticator.authenticate(view, origin(request))
+    const found = ports.authenticator.authenticate(view.policy, origin(request))
     const settled = found instanceof Promise ? found.then(settle) : settle(found)
     // A rejection that nothing handles would leave the caller without an answer, and end the process.
     if (settled instanceof Promise) settled.catch(done)

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { Caller } from '@weir/identity/caller.ts'
 import type { Route, Upstream } from '@weir/policy/policy.ts'
 import type { ChargedDecision } from '../../decide/types.ts'
-import type { Caller } from '../../http/identity/caller.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Target } from './read-target.ts'
 

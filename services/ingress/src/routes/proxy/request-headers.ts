@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
+import { isTrustedProxy } from '@weir/identity/peer.ts'
 import type { Identity } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
-import { identityRules } from '../../http/identity/identity-rules.ts'
-import { isTrustedProxy } from '../../http/identity/peer.ts'
 import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens, words } from '../../http/withheld-headers.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
@@ -52,7 +51,7 @@ export function headersForUpstream(
   const { rawHeaders, headers } = request
   const dropped = droppedNames(identity)
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
-  const fromProxy = isTrustedProxy(request.socket, identityRules(identity))
+  const fromProxy = isTrustedProxy(request.socket, identity)
   const forwarded: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''

@@ -1,8 +1,8 @@
+import type { Caller } from '@weir/identity/caller.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
 import { FairPlaces } from '../../fair-places.ts'
-import type { Caller } from '../../http/identity/caller.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
 import { setVerdictHeaders } from '../../http/verdict-reply.ts'
@@ -38,8 +38,8 @@ export function createServe(
     if (target.readings !== undefined && mayBeRoute(view, method, [target.path, ...target.readings])) {
       return answerProblem(incoming, isClosing, oddPathOfRoute)
     }
-    const asked = { ip: ports.authenticator.addressOf(view, origin), route, method: recordedMethod(method) }
-    const found = ports.authenticator.authenticate(view, origin)
+    const asked = { ip: ports.authenticator.addressOf(view.policy, origin), route, method: recordedMethod(method) }
+    const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       const { retryAfterMs, isUnverifiable } = caller
@@ -63,7 +63,7 @@ export function createServe(
       peek: false,
       idempotencyKey: undefined,
       client: problem === undefined ? incoming.response : undefined,
-      reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live, origin)),
+      reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
     if (!verdict.decision.allowed) return refuse(incoming, isClosing, verdict, ports)
     const ownHeaders = startHeaders(incoming, isClosing, problem !== undefined)

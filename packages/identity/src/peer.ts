@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Identity } from '@weir/policy/policy.ts'
 import { addressScope, plainAddress } from '@weir/runtime/address-scope.ts'
 import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
-import type { IdentityRules } from './identity-rules.ts'
+import { type IdentityRules, identityRules } from './identity-rules.ts'
 
 /** The other end of a connection, and what the policy lets it say. */
 interface Peer {
@@ -47,7 +48,8 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
 export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
 
 /** Whether the peer of the connection itself is a proxy that may say what the original request was. */
-export const isTrustedProxy = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).isProxy
+export const isTrustedProxy = (socket: Socket, identity: Identity): boolean =>
+  peerOf(socket, identityRules(identity)).isProxy
 
 /** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */
 export function callerScope(socket: Socket, headers: IncomingHttpHeaders, rules: IdentityRules): string {

@@ -1,4 +1,4 @@
-import type { PolicyView } from '../../policy-view.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { type Caller, type CredentialPlace, unauthenticated } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 import { namedSubject } from './named-subject.ts'
@@ -8,9 +8,9 @@ const bearer: CredentialPlace = { kind: 'header', name: 'authorization' }
 /** An issuer that did not answer is asked again after 10 s at the latest. */
 const unsure: Caller = { kind: 'unauthenticated', retryAfterMs: 10_000, isUnverifiable: true }
 
-/** Who a verified token makes the caller, and under which view that was computed. */
+/** Who a verified token makes the caller, and under which policy that was computed. */
 interface NotedCaller {
-  readonly view: PolicyView
+  readonly policy: Policy
   readonly caller: Caller
 }
 
@@ -23,27 +23,27 @@ export function createTokenAuthenticator(options: VerifierOptions) {
      * issuer of the policy was found to have signed. Never rejects.
      */
     authenticate(
-      view: PolicyView,
+      policy: Policy,
       rules: IdentityRules,
       { text, fingerprint }: { readonly text: string; readonly fingerprint: string },
     ): Caller | undefined | Promise<Caller | undefined> {
       const known = verifier.known(fingerprint, rules)
-      if (known !== undefined) return callerOf(view, known)
-      return verifier.verify(text, fingerprint, rules).then((found) => callerOf(view, found))
+      if (known !== undefined) return callerOf(policy, known)
+      return verifier.verify(text, fingerprint, rules).then((found) => callerOf(policy, found))
     },
   }
 }
 
-function callerOf(view: PolicyView, found: KnownToken<NotedCaller>): Caller | undefined {
-  if (found.note?.view === view) return found.note.caller
+function callerOf(policy: Policy, found: KnownToken<NotedCaller>): Caller | undefined {
+  if (found.note?.policy === policy) return found.note.caller
   const { answer } = found
   if (answer.kind === 'unsure') return unsure
   if (answer.kind === 'refused') return answer.isGuess ? undefined : unauthenticated
   const { issuer, claims } = answer
   const planName = issuer.planClaim === undefined ? undefined : claims[issuer.planClaim]
-  const subject = namedSubject(view.policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
+  const subject = namedSubject(policy, { id: claims[issuer.subjectClaim], planName, plan: issuer.plan })
   const caller: Caller =
     subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: bearer }
-  found.note = { view, caller }
+  found.note = { policy, caller }
   return caller
 }

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Subject } from '@weir/policy/policy.ts'
-import type { PolicyView } from '../../policy-view.ts'
 
 /**
  * What a caller is authenticated by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another.
@@ -35,14 +34,3 @@ export type Caller =
 
 /** A caller without a valid credential, who may try again immediately. */
 export const unauthenticated: Caller = { kind: 'unauthenticated', retryAfterMs: 0 }
-
-/** Turns a request's credential into a caller. */
-export interface Authenticator {
-  /**
-   * Returns the caller directly, or as a promise where a signature must be verified. Never rejects. It knows nothing of
-   * tokens for Weir's own endpoints: they are wrong keys here, and count as wrong credentials.
-   */
-  authenticate(view: PolicyView, request: CallerRequest): Caller | Promise<Caller>
-  /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
-  addressOf(view: PolicyView, request: CallerRequest): string
-}

@@ -1,15 +1,11 @@
-import type { PolicyView } from '../../policy-view.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
 import type { IdentityRules } from './identity-rules.ts'
 import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { callerScope, mayNameSubjects } from './peer.ts'
 
 /** Authenticates the subject that a trusted proxy names, else an anonymous caller by its address. */
-export function authenticateWithoutCredential(
-  { policy }: PolicyView,
-  rules: IdentityRules,
-  request: CallerRequest,
-): Caller {
+export function authenticateWithoutCredential(policy: Policy, rules: IdentityRules, request: CallerRequest): Caller {
   const { headers, socket } = request
   const { trusted, identity } = rules
   const id = trusted === undefined ? undefined : headers[trusted.subject]

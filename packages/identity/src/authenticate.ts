@@ -1,18 +1,25 @@
 import type { Clock } from '@weir/core/clock.ts'
+import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
-import type { PolicyView } from '../policy-view.ts'
-import { createAuthFailureThrottle } from './identity/auth-failure-throttle.ts'
-import { type Authenticator, type Caller, type CallerRequest, unauthenticated } from './identity/caller.ts'
-import { type Credential, credentialOf, fingerprintOf, keyInForce } from './identity/credential.ts'
-import { type IdentityRules, identityRules } from './identity/identity-rules.ts'
-import { callerScope } from './identity/peer.ts'
-import { createTokenAuthenticator } from './identity/token-authenticator.ts'
-import { createValidCredentialCache } from './identity/valid-credential-cache.ts'
-import { authenticateWithoutCredential } from './identity/without-credential.ts'
+import { createAuthFailureThrottle } from './auth-failure-throttle.ts'
+import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
+import { type Credential, credentialOf, fingerprintOf, keyInForce } from './credential.ts'
+import { type IdentityRules, identityRules } from './identity-rules.ts'
+import { callerScope } from './peer.ts'
+import { createTokenAuthenticator } from './token-authenticator.ts'
+import { createValidCredentialCache } from './valid-credential-cache.ts'
+import { authenticateWithoutCredential } from './without-credential.ts'
 
-/** An authenticator together with what it holds: connections to issuers of tokens. */
-export interface OpenAuthenticator extends Authenticator {
+/** Turns a request's credential into a caller. Holds connections to issuers of tokens until it is closed. */
+export interface Authenticator {
+  /**
+   * Returns the caller directly, or as a promise where a signature must be verified. Never rejects. It knows nothing of
+   * tokens for Weir's own endpoints: they are wrong keys here, and count as wrong credentials.
+   */
+  authenticate(policy: Policy, request: CallerRequest): Caller | Promise<Caller>
+  /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
+  addressOf(policy: Policy, request: CallerRequest): string
   /** Events since it was made. */
   readonly counters: {
     /** Credentials that were looked up and belong to no subject. */
@@ -35,7 +42,7 @@ export function createAuthenticator(options: {
   readonly clock: Clock
   readonly log: Logger
   readonly elapsedMs?: () => number
-}): OpenAuthenticator {
+}): Authenticator {
   const { clock, log, elapsedMs = () => performance.now() } = options
   const counters = { wrong: 0, notLookedAt: 0, tokensVerified: 0, keyFetches: 0, keyFetchesFailed: 0 }
   const outgoing = createOutgoing()
@@ -49,7 +56,7 @@ export function createAuthenticator(options: {
     return unauthenticated
   }
 
-  const byCredential = (view: PolicyView, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
+  const byCredential = (policy: Policy, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
     const hash = fingerprintOf(credential, request.socket)
     if (!throttle.isQuiet && !valid.has(hash)) {
       const retryAfterMs = throttle.blockedMs(callerScope(request.socket, request.headers, rules))
@@ -58,7 +65,7 @@ export function createAuthenticator(options: {
         return { kind: 'unauthenticated', retryAfterMs } as const
       }
     }
-    const key = keyInForce(view.policy, hash, clock.nowMs())
+    const key = keyInForce(policy, hash, clock.nowMs())
     if (key !== undefined) {
       valid.add(hash)
       return { kind: 'known', subject: key.subject, keyId: key.id, carriedIn: credential.place } as const
@@ -68,20 +75,20 @@ export function createAuthenticator(options: {
       if (caller?.kind === 'known') valid.add(hash)
       return caller ?? wrong(rules, request)
     }
-    const found = tokens.authenticate(view, rules, { text: credential.text, fingerprint: hash })
+    const found = tokens.authenticate(policy, rules, { text: credential.text, fingerprint: hash })
     return found instanceof Promise ? found.then(settle) : settle(found)
   }
 
   return {
     counters,
-    authenticate(view, request) {
-      const rules = identityRules(view.policy.identity)
+    authenticate(policy, request) {
+      const rules = identityRules(policy.identity)
       const credential = credentialOf(rules, request.headers, request.url)
       return credential === undefined
-        ? authenticateWithoutCredential(view, rules, request)
-        : byCredential(view, rules, request, credential)
+        ? authenticateWithoutCredential(policy, rules, request)
+        : byCredential(policy, rules, request, credential)
     },
-    addressOf: ({ policy }, { socket, headers }) => callerScope(socket, headers, identityRules(policy.identity)),
+    addressOf: (policy, { socket, headers }) => callerScope(socket, headers, identityRules(policy.identity)),
     close: () => outgoing.close(),
   }
 }
