@@ -1,8 +1,7 @@
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
-import { type LimitReport, reportLimits } from '../limits/limit-report.ts'
-import { durationText, limitTable } from '../limits/limit-table.ts'
+import { durationText, type LimitReport, limitTable, reportLimits } from '../limits/limit-report.ts'
 import { withLimitAdmin } from '../open-servers.ts'
 
 /** What a request would get now: null where that takes to know more of it than was named. */

@@ -3,8 +3,7 @@ import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
-import { reportLimits } from '../limits/limit-report.ts'
-import { limitTable } from '../limits/limit-table.ts'
+import { limitTable, reportLimits } from '../limits/limit-report.ts'
 import { withLimitAdmin } from '../open-servers.ts'
 
 /** How the limits of a subject stand. Changes nothing. */

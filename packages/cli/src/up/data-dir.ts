@@ -12,17 +12,6 @@ export interface Secrets {
   readonly webhookSecret: string
 }
 
-/** A data directory that this process has locked. */
-export interface DataDir {
-  readonly dir: string
-  readonly secrets: Secrets
-  /** The file named by `state` in the ready line. */
-  readonly stateFile: string
-  writeState(state: object): void
-  /** Lets the next one in. The kernel does the same when this process dies. */
-  release(): void
-}
-
 /** Replaces a file whole, so that a reader sees the old or the new one. */
 function replaceFile(path: string, text: string): void {
   writeFileSync(`${path}.new`, text, { mode: 0o600 })
@@ -76,7 +65,7 @@ const stickyBit = 0o1000
  * Takes a data directory for this process alone. The lock is SQLite's, held by the kernel for as long as the process
  * lives: no stale file can keep the next start out, and no pid is ever trusted.
  */
-export function openDataDir(dir: string): DataDir {
+export function openDataDir(dir: string) {
   const stateFile = join(dir, 'state.json')
   try {
     mkdirSync(join(dir, 'logs'), { recursive: true, mode: 0o700 })
@@ -93,9 +82,14 @@ export function openDataDir(dir: string): DataDir {
   }
   return {
     dir,
+    /** The file named by `state` in the ready line. */
     stateFile,
     secrets: readOrMakeSecrets(join(dir, secretsFile)),
-    writeState: (state) => replaceFile(stateFile, `${JSON.stringify(state)}\n`),
+    writeState: (state: object) => replaceFile(stateFile, `${JSON.stringify(state)}\n`),
+    /** Lets the next one in. The kernel does the same when this process dies. */
     release: () => lock.close(),
   }
 }
+
+/** A data directory that this process has locked. */
+export type DataDir = ReturnType<typeof openDataDir>

@@ -4,37 +4,9 @@ import type { Ports } from './ports.ts'
 import type { Servers } from './servers.ts'
 
 /**
- * The line that `weir up --json` prints, and the content of the state file. Names are a contract: keys are only added.
+ * Makes the line that `weir up --json` prints, which is the content of the state file too. It is made again whenever a
+ * process id changes. Names are a contract: keys are only added.
  */
-export interface ReadyLine {
-  readonly ready: true
-  readonly ingress: string
-  readonly api: string
-  /** `host:port` of Envoy's rate limit service. */
-  readonly grpc: string
-  readonly console: string
-  readonly redis: string
-  /** Without a password, for reading; all else takes the two that follow (SCRAM-SHA-256). */
-  readonly kafka: string
-  /** Null where the environment names the Kafka. */
-  readonly kafkaUsername: string | null
-  readonly kafkaPassword: string | null
-  readonly clickhouse: string
-  /** Null where the policy has no subject of that name. */
-  readonly demoKey: string | null
-  readonly demoSmallKey: string | null
-  readonly adminToken: string
-  readonly state: string
-  readonly upstream: string
-  readonly receiver: string
-  readonly logs: string
-  /** Where each service tells how it is: /livez, /readyz, /metrics. */
-  readonly ops: Readonly<Record<string, string>>
-  readonly launcher: number
-  readonly pids: Readonly<Record<string, number>>
-}
-
-/** Makes the ready line; it is made again whenever a process id changes. */
 export function readyLine(options: {
   readonly data: DataDir
   readonly ports: Ports
@@ -42,18 +14,22 @@ export function readyLine(options: {
   readonly demoSubjects: readonly DemoSubject[]
   readonly opsPorts: Readonly<Record<string, number>>
   readonly pids: Readonly<Record<string, number>>
-}): ReadyLine {
+}) {
   const { data, ports, servers, demoSubjects, opsPorts, pids } = options
   const at = (port: number) => `http://127.0.0.1:${port}`
   return {
     ready: true,
     ingress: at(ports.ingress),
     api: at(ports.api),
+    /** `host:port` of Envoy's rate limit service. */
     grpc: `127.0.0.1:${ports.grpc}`,
     console: at(ports.console),
+    /** Redis, Kafka and ClickHouse; Kafka's address takes readers without a password. */
     ...servers.addresses,
+    /** The login (SCRAM-SHA-256) for all else; null where the environment names the Kafka. */
     kafkaUsername: servers.kafkaUsername,
     kafkaPassword: servers.kafkaPassword,
+    /** Null where the policy has no subject of that name. */
     demoKey: demoSubjects.includes('demo') ? data.secrets.demoKey : null,
     demoSmallKey: demoSubjects.includes('demo-small') ? data.secrets.demoSmallKey : null,
     adminToken: data.secrets.adminToken,
@@ -61,11 +37,15 @@ export function readyLine(options: {
     upstream: at(ports.upstream),
     receiver: at(ports.receiver),
     logs: `${data.dir}/logs`,
+    /** Where each service serves `/livez`, `/readyz` and `/metrics`. */
     ops: Object.fromEntries(Object.entries(opsPorts).map(([name, port]) => [name, at(port)])),
     launcher: process.pid,
     pids,
   }
 }
+
+/** What `weir up --json` prints. */
+export type ReadyLine = ReturnType<typeof readyLine>
 
 /** A screen is seen and copied; who needs the password has the state file. */
 const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//')

@@ -33,24 +33,6 @@ const choices: readonly ServerChoice[] = [
 /** A first start of Kafka or ClickHouse takes seconds; a machine that is busy installing may need many times that. */
 const startDeadlineMs = 90_000
 
-/** The servers that `weir up` can run. */
-export type ServerName = NativeServer['name']
-
-/** The servers of a `weir up`: its own, and those that the environment names. */
-export interface Servers {
-  /** The three addresses, given or ours. */
-  readonly addresses: Readonly<Record<ServerName, string>>
-  /** The login of our own Kafka; null for one that the environment names. */
-  readonly kafkaUsername: string | null
-  readonly kafkaPassword: string | null
-  /** Variables by which services and commands reach Kafka, in place of those of the environment. */
-  readonly kafkaVariables: Readonly<Record<string, string>>
-  /** Listens where clients of our Kafka are told to connect; to be closed when it stops. */
-  openRelay(): Promise<{ close(): unknown }>
-  /** Those that we run. */
-  readonly processes: readonly ProcessDefinition[]
-}
-
 const isGiven = (environment: Environment, { variable }: ServerChoice) =>
   Boolean(environment[variable] || environment[`${variable}_FILE`])
 const ours = (environment: Environment) => choices.filter((one) => !isGiven(environment, one))
@@ -89,7 +71,7 @@ export async function planServers(options: {
   readonly dir: string
   readonly ports: Ports
   readonly progress: (line: string) => void
-}): Promise<Servers> {
+}) {
   const { environment, dir, ports, progress } = options
   const planned = await Promise.all(
     ours(environment).map(async ({ server, ports: names }) => {
@@ -100,7 +82,7 @@ export async function planServers(options: {
       return { name: server.name, startDeadlineMs, ...plan, ready }
     }),
   )
-  const address = (name: ServerName) => {
+  const address = (name: NativeServer['name']) => {
     const variable = choices.find(({ server }) => server.name === name)?.variable ?? ''
     const file = environment[`${variable}_FILE`]
     if (file) return readSecretFile(file)
@@ -108,11 +90,19 @@ export async function planServers(options: {
   }
   const kafka = planned.find(({ login }) => login !== undefined)
   return {
+    /** The login of our own Kafka; null for one that the environment names. */
     kafkaUsername: kafka?.login?.username ?? null,
     kafkaPassword: kafka?.login?.password ?? null,
+    /** Variables by which services and commands reach Kafka, instead of those of the environment. */
     kafkaVariables: kafka?.login === undefined ? {} : localKafka(kafka.login),
+    /** Listens where clients of our Kafka are told to connect; to be closed when it stops. */
     openRelay: async () => (await kafka?.openRelay?.()) ?? { close: () => undefined },
+    /** The three addresses, given or ours. */
     addresses: { redis: address('redis'), kafka: address('kafka'), clickhouse: address('clickhouse') },
-    processes: planned,
+    /** Those that we run. */
+    processes: planned satisfies readonly ProcessDefinition[],
   }
 }
+
+/** The servers of a `weir up`: its own, and those that the environment names. */
+export type Servers = Awaited<ReturnType<typeof planServers>>

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { LimitReport } from './limit-report.ts'
-import { durationText, limitTable } from './limit-table.ts'
+import { durationText, type LimitReport, limitTable } from './limit-report.ts'
 
 test.each([
   [0, '0s'],
