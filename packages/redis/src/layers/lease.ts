@@ -6,7 +6,7 @@ import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-s
 import { LRUCache } from 'lru-cache'
 import { partCharge, type SlotPart, wholeMask } from '../join-parts.ts'
 import { limitKey } from '../keys.ts'
-import { LeasedUnits, type Taken } from './leased-units.ts'
+import { LeasedUnits, type LeaseSource, type Taken } from './leased-units.ts'
 
 /*
  * Promises: a limit with `lease` is never exceeded over all processes, because every unit that is used was charged in
@@ -58,7 +58,7 @@ type Held = ReadonlyMap<number, Taken>
 export class Leasing implements LimitStore {
   readonly #inner: LimitStore
   readonly #monotonicMs: () => number
-  readonly #marginMs: number
+  readonly #source: LeaseSource
   readonly #leases: LRUCache<string, LeasedUnits>
   /** Units of the latest requests, for refunds, in two generations; a WeakMap costs a microsecond more. */
   #held = new Map<LimitRequest, Held>()
@@ -69,7 +69,8 @@ export class Leasing implements LimitStore {
     this.#inner = inner
     this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
     // A call may be answered this late, and a turn of the event loop may take as long.
-    this.#marginMs = 2 * (options.deadlineMs ?? deadlineMsDefault)
+    const marginMs = 2 * (options.deadlineMs ?? deadlineMsDefault)
+    this.#source = { inner, monotonicMs: this.#monotonicMs, marginMs, counters: this.#counters }
     this.#leases = new LRUCache({ max: options.leasesMax ?? leasesMaxDefault })
   }
 
@@ -132,13 +133,9 @@ export class Leasing implements LimitStore {
     for (const [at, limit] of limits.entries()) {
       if (!isLeased(limit)) continue
       const lease = this.#leaseOf(limit, request)
-      const nowMs = this.#monotonicMs()
-      let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, nowMs)
+      let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, this.#monotonicMs())
       if (taken === undefined && (peek || cost === 0)) continue // asked in Redis with the rest
-      if (taken === undefined && cost <= limit.size) {
-        const waiting = lease.acquire(cost, request, nowMs)
-        taken = waiting === undefined ? undefined : await waiting
-      }
+      if (taken === undefined && cost <= limit.size) taken = await lease.acquire(cost, request)
       if (taken === undefined) {
         for (const other of held.values()) other.putBack(this.#monotonicMs())
         return undefined
@@ -153,17 +150,7 @@ export class Leasing implements LimitStore {
     const known = this.#leases.get(key)
     if (known?.limit === limit) return known
     // Of an edited limit what was taken is lost; it may have another window or size.
-    const lease = new LeasedUnits(limit, {
-      monotonicMs: this.#monotonicMs,
-      marginMs: this.#marginMs,
-      decide: (request) => {
-        this.#counters.calls += 1
-        return this.#inner.decide(request)
-      },
-      granted: (units) => {
-        this.#counters.granted += units
-      },
-    })
+    const lease = new LeasedUnits(limit, this.#source)
     this.#leases.set(key, lease)
     return lease
   }

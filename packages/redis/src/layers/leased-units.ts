@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import type { LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 
 /*
  * The units of one limit for one caller that this process holds. There are three modes:
@@ -17,13 +17,14 @@ const clockDriftMax = 0.001
 /** Other processes may leave units unused, or refund them; then a lease is worth asking for again. */
 const plainMs = 1_000
 
+/** What all leases of a process share. */
 export interface LeaseSource {
+  readonly inner: LimitStore
   readonly monotonicMs: () => number
-  readonly decide: (request: LimitRequest) => Promise<Decision>
   /** Units are not used this close to the end of their window: a request may still ask Redis for other limits. */
   readonly marginMs: number
-  /** Called with the number of units that Redis charged. */
-  readonly granted: (units: number) => void
+  /** The calls for units, and the units that Redis charged. */
+  readonly counters: { calls: number; granted: number }
 }
 
 /** Units that a request was given from memory. */
@@ -34,11 +35,7 @@ export interface Taken {
   putBack(nowMs: number): boolean
 }
 
-interface Waiting {
-  readonly cost: number
-  readonly resolve: (taken: Taken | undefined) => void
-}
-
+/** The units of one limit for one caller that this process holds. */
 export class LeasedUnits {
   readonly limit: Limit
   readonly #source: LeaseSource
@@ -54,8 +51,10 @@ export class LeasedUnits {
   #plainUntilMs = Number.NEGATIVE_INFINITY
   /** Changes with every window, so that no unit is put back into another. */
   #window = 0
-  #waiting: Waiting[] = []
-  #acquiring = false
+  /** Requests that wait for units. */
+  readonly #waiting = new Set<{ readonly cost: number }>()
+  /** The call in flight; false if it brought no units. */
+  #call: Promise<boolean> | undefined
 
   constructor(limit: Limit, source: LeaseSource) {
     this.limit = limit
@@ -68,40 +67,32 @@ export class LeasedUnits {
     return nowMs < this.#endsMs && this.#units >= cost + atLeast ? this.#given(cost) : undefined
   }
 
-  /** Brings more units. Undefined, or resolved to it: ask Redis plainly. Never rejects. */
-  acquire(cost: number, request: LimitRequest, nowMs: number): Promise<Taken | undefined> | undefined {
-    if (nowMs < this.#plainUntilMs) return undefined
-    return new Promise((resolve) => {
-      this.#waiting.push({ cost, resolve })
-      if (!this.#acquiring) void this.#serveWaiting(request)
-    })
-  }
-
-  async #serveWaiting(request: LimitRequest): Promise<void> {
-    this.#acquiring = true
+  /** Takes the cost once a call brought the units for it. Undefined: ask Redis plainly. Never rejects. */
+  async acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> {
+    const { monotonicMs } = this.#source
+    const waiting = { cost }
+    this.#waiting.add(waiting)
     try {
-      while (this.#waiting.length > 0) this.#serve(await this.#acquireOnce(request))
+      while (monotonicMs() >= this.#plainUntilMs) {
+        this.#call ??= this.#acquireOnce(request).finally(() => {
+          this.#call = undefined
+        })
+        if (!(await this.#call)) return undefined
+        const taken = this.take(cost, 0, monotonicMs())
+        if (taken !== undefined) return taken
+      }
+      return undefined
     } finally {
-      this.#acquiring = false
-      this.#serve(false)
+      this.#waiting.delete(waiting)
     }
   }
 
-  #serve(isGranted: boolean): void {
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const one of waiting) {
-      if (isGranted && this.#units >= one.cost) one.resolve(this.#given(one.cost))
-      else if (isGranted) this.#waiting.push(one)
-      else one.resolve(undefined)
-    }
-  }
-
-  /** One lease, or what Redis has left of it if that serves anybody. */
+  /** Acquires one lease, or what Redis has left of it if that serves a waiting request. */
   async #acquireOnce({ scope, timeZone, anchor }: LimitRequest): Promise<boolean> {
     const { size, lease } = this.limit
     const limits = [this.#asked]
-    const wanted = this.#waiting.reduce((sum, { cost }) => sum + cost, -this.#live())
+    const waiting = () => [...this.#waiting].map(({ cost }) => cost)
+    const wanted = waiting().reduce((sum, cost) => sum + cost, -this.#live())
     let cost = Math.min(size, Math.max(lease, wanted))
     for (const attempt of ['lease', 'rest']) {
       const askedMs = this.#source.monotonicMs()
@@ -109,7 +100,7 @@ export class LeasedUnits {
       const [state] = decision?.limits ?? []
       if (decision === undefined || state === undefined) return false
       if (decision.allowed) return this.#add(cost, state, askedMs)
-      const least = this.#waiting.reduce((min, one) => Math.min(min, one.cost), Number.POSITIVE_INFINITY) - this.#live()
+      const least = Math.min(...waiting()) - this.#live()
       if (attempt === 'rest' || state.remaining < Math.max(1, least)) {
         this.#plainUntilMs = this.#source.monotonicMs() + Math.min(plainMs, state.resetMs)
         return false
@@ -121,8 +112,9 @@ export class LeasedUnits {
 
   /** Undefined when Redis did not decide; why is found by the request itself, which is put to it next. */
   async #ask(request: LimitRequest): Promise<Decision | undefined> {
+    this.#source.counters.calls += 1
     try {
-      const decision = await this.#source.decide(request)
+      const decision = await this.#source.inner.decide(request)
       return decision.reason === 'ok' || decision.reason === 'limit' ? decision : undefined
     } catch {
       return undefined
@@ -131,8 +123,8 @@ export class LeasedUnits {
 
   /** False if the window ends too soon: then the units are lost, and the rest of the window is asked plainly. */
   #add(units: number, { remaining, resetMs }: LimitState, askedMs: number): boolean {
-    const { monotonicMs, marginMs, granted } = this.#source
-    granted(units)
+    const { monotonicMs, marginMs, counters } = this.#source
+    counters.granted += units
     const nowMs = monotonicMs()
     // Redis decided after it was asked, and resetMs is rounded up.
     const windowEndMs = askedMs + resetMs - 1
