@@ -1,7 +1,7 @@
 import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'
+import type { Charge, LimitRequest, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'
@@ -189,21 +189,19 @@ function inSlotOf(limits: readonly Limit[], request: LimitRequest): Pick<LimitRe
   return { scope: { ...scope, subject }, idempotency: { ...idempotency, key, subject: scope.subject } }
 }
 
+interface SlotGroup extends Pick<SlotPart, 'slot' | 'positions'> {
+  readonly limits: readonly Limit[]
+}
+
 /**
  * Splits the request by slot, in the order of its limits. The subject's part, or the first, has the idempotency key.
  */
 function partsOf(request: LimitRequest): readonly SlotPart[] {
-  const bySlot = new Map<number, number[]>()
-  for (const [at, limit] of request.limits.entries()) {
-    const slot = keySlot(limitKey(limit, request.scope))
-    const positions = bySlot.get(slot)
-    if (positions === undefined) bySlot.set(slot, [at])
-    else positions.push(at)
-  }
-  const groups = [...bySlot].map(([slot, positions]) => {
-    return { slot, positions, limits: request.limits.filter((_, at) => positions.includes(at)) }
-  })
   const { reservation, scope } = request
+  const bySlot = Map.groupBy(request.limits.entries(), ([, limit]) => keySlot(limitKey(limit, scope)))
+  const groups = [...bySlot].map(([slot, entries]): SlotGroup => {
+    return { slot, positions: entries.map(([at]) => at), limits: entries.map(([, limit]) => limit) }
+  })
   const counted = groups.find(({ limits }) => limits.some(countsBySubject))
   // A settlement names the subject alone, so a part is kept in the subject's slot even if no limit is there.
   if (reservation !== undefined && counted === undefined) {
@@ -214,26 +212,22 @@ function partsOf(request: LimitRequest): readonly SlotPart[] {
     const { slot, positions, limits } = group
     const isHome = group === home
     const own = isHome ? inSlotOf(limits, request) : { idempotency: undefined }
-    const settled =
-      reservation === undefined ? {} : { reservation: settleableIn(group, groups, home, request, reservation) }
+    const settled = reservation && { reservation: reservationIn(group, groups, isHome, scope, reservation) }
     return { slot, positions, isHome, request: { ...request, limits, ...own, ...settled } }
   })
 }
 
 /** Every part keeps its charge in its own slot; the home part also keeps the keys of the others. */
-function settleableIn(
-  group: Pick<SlotPart, 'positions'>,
-  groups: readonly { readonly limits: readonly Limit[] }[],
-  home: unknown,
-  { limits, scope }: LimitRequest,
+function reservationIn(
+  group: SlotGroup,
+  groups: readonly SlotGroup[],
+  isHome: boolean,
+  scope: ScopeValues,
   reservation: Reservation,
 ): Reservation {
-  const keyIn = ([limit]: readonly Limit[]) =>
+  const keysIn = ({ limits: [limit] }: SlotGroup) =>
     limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), reservation.id)]
-  if (group === home) {
-    const beside = groups.filter((other) => other !== home).flatMap((other) => keyIn(other.limits))
-    return { ...reservation, key: settlementKey(scope.subject, reservation.id), beside }
-  }
-  const [key = ''] = keyIn(limits.filter((_, at) => group.positions.includes(at)))
-  return { ...reservation, key }
+  if (!isHome) return { ...reservation, key: keysIn(group)[0] ?? '' }
+  const beside = groups.filter((other) => other !== group).flatMap(keysIn)
+  return { ...reservation, key: settlementKey(scope.subject, reservation.id), beside }
 }

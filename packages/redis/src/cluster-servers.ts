@@ -55,7 +55,7 @@ export class SlotTarget implements CallTarget {
   readonly #slot: number
   /** Where the last call went. */
   #last: ScriptServer | undefined
-  /** It was not answered yet; else the call only waits to be sent on, which is not that server's fault. */
+  /** That server has not answered. Otherwise the call waits to be forwarded, which is not that server's fault. */
   #isAsked = false
 
   constructor(servers: ClusterServers, slot: number) {
@@ -66,11 +66,12 @@ export class SlotTarget implements CallTarget {
   get isDown(): boolean {
     const server = this.#holder()
     const isDown = server === undefined || server.isDown
-    if (isDown) this.#servers.connection.refresh() // another may have been made master in its place
+    if (isDown) this.#servers.connection.refresh() // another server may have been made master instead
     return isDown
   }
 
   async send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown> {
+    const { connection } = this.#servers
     let server = this.#holder()
     let asking = false
     for (let attempt = 1; ; attempt += 1) {
@@ -78,16 +79,16 @@ export class SlotTarget implements CallTarget {
       this.#last = server
       this.#isAsked = true
       try {
-        return await server.run(call, isTimedOut, asking)
+        return await server.send(call, isTimedOut, asking)
       } catch (error) {
         this.#isAsked = false
         const { code, address } = readScriptError(error)
         if (isTimedOut() || attempt >= attemptsMax) throw error
         if (code === 'MOVED' || code === 'ASK') {
-          const next = code === 'MOVED' ? this.#moved(address, server) : this.#at(address)
-          if (next === undefined) throw error
           asking = code === 'ASK'
-          server = next
+          const next = asking ? connection.at(address) : connection.moved(this.#slot, address, server.redis)
+          if (next === undefined) throw error
+          server = this.#servers.of(next)
         } else if (code === 'TRYAGAIN' || (code === 'NOT_SENT' && attempt > 1)) await delay(pauseMs)
         else throw error
         if (isTimedOut()) throw error
@@ -109,16 +110,6 @@ export class SlotTarget implements CallTarget {
 
   #holder(): ScriptServer | undefined {
     const redis = this.#servers.connection.serverOf(this.#slot)
-    return redis && this.#servers.of(redis)
-  }
-
-  #moved(address: string, said: ScriptServer): ScriptServer | undefined {
-    const redis = this.#servers.connection.moved(this.#slot, address, said.redis)
-    return redis && this.#servers.of(redis)
-  }
-
-  #at(address: string): ScriptServer | undefined {
-    const redis = this.#servers.connection.at(address)
     return redis && this.#servers.of(redis)
   }
 }

@@ -34,30 +34,11 @@ export interface RedisLimitStoreOptions {
   readonly now?: () => number | undefined
 }
 
-/** The servers that decide: one, or the masters of a Cluster. */
-interface Servers {
-  readonly masters: readonly ScriptServer[]
-  /** How often circuit breakers opened. */
-  readonly opened: number
-  close(): void
-}
-
-function singleServer(server: ScriptServer): Servers {
-  const { circuit } = server
-  return {
-    masters: [server],
-    close: () => server.close(),
-    get opened() {
-      return circuit.opened
-    },
-  }
-}
-
 /** The store whose counts are in Redis, exact over all processes that share it. */
 export class RedisLimitStore implements LimitStore {
   /** Returns how Redis is, for readiness. Asks it at most once a second, however often it is called. */
   readonly checkHealth: () => Promise<RedisHealth>
-  readonly #servers: Servers
+  readonly #servers: ScriptServer | ClusterServers
   readonly #batcher: DecisionBatcher | ClusterBatcher
   readonly #counts = new StoreCounts()
 
@@ -80,14 +61,13 @@ export class RedisLimitStore implements LimitStore {
         nowMs: testMs,
       }
     }
+    const batches = { deadlineMs, counts, parts }
     if (redis instanceof Redis) {
-      const server = new ScriptServer(redis, deadlineMs)
-      this.#servers = singleServer(server)
-      this.#batcher = new DecisionBatcher(server, { deadlineMs, counts, parts })
+      this.#servers = new ScriptServer(redis, deadlineMs)
+      this.#batcher = new DecisionBatcher(this.#servers, batches)
     } else {
-      const servers = new ClusterServers(redis, deadlineMs)
-      this.#servers = servers
-      this.#batcher = new ClusterBatcher(servers, { deadlineMs, counts, parts })
+      this.#servers = new ClusterServers(redis, deadlineMs)
+      this.#batcher = new ClusterBatcher(this.#servers, batches)
     }
     const servers = () => this.#servers.masters
     this.checkHealth = createHealthCheck({ redis, servers, refused: () => counts.refused, clock })

@@ -6,7 +6,7 @@ import { readScript } from './scripts.ts'
 
 /** Where calls of decide.lua go. */
 export interface CallTarget {
-  /** It is not to be asked; see circuit-breaker.ts. */
+  /** No call is to be sent; see circuit-breaker.ts. */
   readonly isDown: boolean
   /** Sends a call, and never sends it again once it may have been run, nor after it was given up. */
   send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown>
@@ -14,7 +14,7 @@ export interface CallTarget {
   onTimeout(): void
   /** A call that had been given up was answered. */
   onLateReply(): void
-  /** Runs it once: when it is there, or when it is certain that it will not be again. */
+  /** Runs it once: when the target is available, or when it is certain that it never will be again. */
   onceAvailable(run: () => void): void
 }
 
@@ -37,16 +37,22 @@ export class ScriptServer implements CallTarget {
     if (redis.status === 'ready') void this.#prepare()
   }
 
+  /** This server, as the only one that decides. */
+  get masters(): readonly ScriptServer[] {
+    return [this]
+  }
+
+  /** How often its circuit breaker opened. */
+  get opened(): number {
+    return this.circuit.opened
+  }
+
   get isDown(): boolean {
     return this.circuit.isOpen
   }
 
-  async send(call: ScriptCall, isTimedOut: () => boolean): Promise<unknown> {
-    return await this.run(call, isTimedOut, false)
-  }
-
-  /** `asking`: the slot is on its way to this server, which must be told that we know. */
-  async run({ keys, argv }: ScriptCall, isTimedOut: () => boolean, asking: boolean): Promise<unknown> {
+  /** With `asking`, for a slot that is on its way to this server: a call without it would be redirected. */
+  async send({ keys, argv }: ScriptCall, isTimedOut: () => boolean, asking = false): Promise<unknown> {
     const { sha1, source } = this.#script
     if (asking) this.#ask()
     try {
@@ -60,7 +66,7 @@ export class ScriptServer implements CallTarget {
 
   /** Runs the script for no request, which it refuses with DECIDEARGS; Redis has the script afterwards. */
   callNothing(): Promise<unknown> {
-    return this.run({ keys: [], argv: ['', '[]', '[]'] }, () => false, false)
+    return this.send({ keys: [], argv: ['', '[]', '[]'] }, () => false)
   }
 
   onTimeout(): void {
