@@ -3,7 +3,7 @@ import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-rou
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
-import type { AskedScope } from './limit-admin.ts'
+import type { KnownScope } from './keys.ts'
 
 /** Whose limits, and which of them, in a person's words. */
 export interface LimitQuestion {
@@ -13,6 +13,12 @@ export interface LimitQuestion {
   /** A request's method and path, such as `POST /v1/search`. */
   readonly route?: string
   readonly limit?: string
+}
+
+/** Whose calendar a limit's periods follow, and what was named of the scope. */
+export interface AskedScope extends KnownScope {
+  readonly timeZone: string
+  readonly anchor: number
 }
 
 /** What was asked, in terms of the policy. */

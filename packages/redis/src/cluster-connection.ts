@@ -1,7 +1,7 @@
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import { redisProblem } from './connection-state.ts'
-import { keySlot, slotCount } from './key-slot.ts'
+import { slotCount } from './key-slot.ts'
 import type { ServerAddress } from './redis-url.ts'
 
 /** Far more than the biggest Cluster has masters; what a confused node says cannot open connections without end. */
@@ -126,25 +126,10 @@ export class ClusterConnection {
     this.#timer.unref()
   }
 
-  /** For a single key, beside decisions: EVAL where that key is. Goes nowhere else when the slot has moved. */
-  async eval(source: string, keyCount: number, key: string, ...rest: (string | number)[]): Promise<unknown> {
-    return await this.#holding(key).eval(source, keyCount, key, ...rest)
-  }
-
-  async zrem(key: string, member: string): Promise<number> {
-    return await this.#holding(key).zrem(key, member)
-  }
-
   disconnect(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
     for (const { redis } of this.#nodes.values()) redis.disconnect()
-  }
-
-  #holding(key: string): Redis {
-    const redis = this.serverOf(keySlot(key))
-    if (redis === undefined) throw new Error('no master of the Cluster is known to hold this key')
-    return redis
   }
 
   #hold(slot: number, redis: Redis): void {

@@ -1,8 +1,9 @@
 import { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
-import type { Limit } from '@weir/core/limits/limit.ts'
+import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
+import type { AskedLimits, AskedScope, LimitQuestion } from './asked-limits.ts'
 import {
   blockKeyBeside,
   type CountKeys,
@@ -21,12 +22,6 @@ const countsMax = 10_000
 /** Keys removed per command; freeing memory is done beside, so that this takes well under a millisecond. */
 const unlinkMax = 500
 
-/** Whose calendar a limit's periods follow, and what was named of the scope. */
-export interface AskedScope extends KnownScope {
-  readonly timeZone: string
-  readonly anchor: number
-}
-
 /** One count of a limit, as it stands. */
 export interface CountLook {
   readonly key: string
@@ -44,19 +39,11 @@ export interface Counts {
   readonly complete: boolean
 }
 
-/** Looks after limits for people: slow beside a decision, and never part of one. */
-export interface LimitAdmin {
-  /** Where the limit counts. `undefined`: it counts by an address, and none was named. */
-  find(limit: Limit, scope: KnownScope): Promise<Counts | undefined>
-  look(limit: Limit, key: string, scope: AskedScope, cost: number): Promise<CountLook>
-  /** Forgets counts with their blocks. Resolves to how many of them were there. */
-  reset(keys: readonly string[]): Promise<number>
-  /** Lifts the blocks of counts, which stay as they are. Resolves to how many stood. */
-  unblock(keys: readonly string[]): Promise<number>
-}
-
-/** `serverOf` gives the server that holds a key: always the same one, except in a Cluster. */
-export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
+/**
+ * Returns what looks after limits for people: slow compared with a decision, and never part of one. `serverOf` returns
+ * the server that holds a key: always the same one, except in a Cluster.
+ */
+export function createLimitAdmin(serverOf: (key: string) => Redis) {
   const { source } = readScript('decide')
 
   const search = async ({ pattern, isCount }: Extract<CountKeys, { kind: 'several' }>): Promise<Counts> => {
@@ -81,12 +68,14 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
   }
 
   return {
-    async find(limit, scope) {
+    /** Where the limit counts. `undefined`: it counts by an address, and none was named. */
+    async find(limit: Limit, scope: KnownScope): Promise<Counts | undefined> {
       const where = countKeys(limit, scope)
       if (where.kind === 'unknown') return undefined
       return where.kind === 'key' ? { keys: [where.key], exact: true, complete: true } : await search(where)
     },
-    async look(limit, key, scope, cost) {
+    /** How one count stands, and what a request of this cost would get. */
+    async look(limit: Limit, key: string, scope: AskedScope, cost: number): Promise<CountLook> {
       const { timeZone, anchor } = scope
       const values = { keyId: '', ip: '', route: '', method: '', ...scope }
       const request = { scope: values, peek: true, limits: [limit], timeZone, anchor }
@@ -109,7 +98,76 @@ export function createLimitAdmin(serverOf: (key: string) => Redis): LimitAdmin {
       if (now === undefined || asked === undefined) throw new Error(`decide.lua did not decide on ${key}`)
       return { key, now, asked }
     },
-    reset: (keys) => unlink(keys.flatMap((key) => [key, blockKeyBeside(key)])),
-    unblock: (keys) => unlink(keys.map(blockKeyBeside)),
+    /** Forgets counts with their blocks. Resolves to how many of them were there. */
+    reset: (keys: readonly string[]) => unlink(keys.flatMap((key) => [key, blockKeyBeside(key)])),
+    /** Lifts the blocks of counts, which stay as they are. Resolves to how many were set. */
+    unblock: (keys: readonly string[]) => unlink(keys.map(blockKeyBeside)),
   }
+}
+
+/** Looks after limits, see `createLimitAdmin`. */
+export type LimitAdmin = ReturnType<typeof createLimitAdmin>
+
+/** `reset` forgets what was counted, blocks included; `unblock` lets in who was shut out, and keeps the counts. */
+export type LimitChange = 'reset' | 'unblock'
+
+/** What was done, limit by limit, and what was left alone with the reason. In the names of the wire. */
+export interface ChangedLimits {
+  readonly subject: string
+  readonly changed: readonly {
+    readonly name: string
+    readonly keys: number
+    /** Counts of an unblocked limit that have no room for one unit: the next request is refused, and blocks again. */
+    readonly used_up: number
+  }[]
+  readonly left: readonly { readonly name: string; readonly because: string }[]
+}
+
+const unnamedAddress = 'counts by address: name it'
+
+/** Why a limit is left as it is although it applies; undefined when it may be changed. */
+function whyLeft({ by }: Limit, { ip, limit }: LimitQuestion): string | undefined {
+  if (isOfOneSubject(by)) return undefined
+  const isByAddress = by.some(({ kind }) => kind === 'ip')
+  if (isByAddress) return ip === undefined ? unnamedAddress : undefined
+  return limit === undefined ? 'counts all subjects together: name the limit' : undefined
+}
+
+/** Counts that are looked at after an unblock; with more, that some are used up is all that a person wants to know. */
+const looksMax = 200
+
+async function countUsedUp(
+  admin: LimitAdmin,
+  limit: Limit,
+  keys: readonly string[],
+  scope: AskedScope,
+): Promise<number> {
+  let usedUp = 0
+  for (const key of keys.slice(0, looksMax)) if (!(await admin.look(limit, key, scope, 1)).asked.allowed) usedUp += 1
+  return usedUp
+}
+
+/** Changes every limit that was asked for and that is the subject's own. Safe to repeat. */
+export async function changeLimits(
+  admin: LimitAdmin,
+  asked: AskedLimits,
+  question: LimitQuestion,
+  change: LimitChange,
+): Promise<ChangedLimits> {
+  const changed: { name: string; keys: number; used_up: number }[] = []
+  const left: { name: string; because: string }[] = []
+  for (const { limit } of asked.limits) {
+    const { name } = limit
+    const why = whyLeft(limit, question)
+    const found = why === undefined ? await admin.find(limit, asked.scope) : undefined
+    if (found === undefined) {
+      left.push({ name, because: why ?? unnamedAddress })
+      continue
+    }
+    const keys = await admin[change](found.keys)
+    const isUnblocked = change === 'unblock' && keys > 0
+    changed.push({ name, keys, used_up: isUnblocked ? await countUsedUp(admin, limit, found.keys, asked.scope) : 0 })
+    if (!found.complete) left.push({ name, because: 'has more counts than one run looks after: run it again' })
+  }
+  return { subject: asked.subject.id, changed, left }
 }

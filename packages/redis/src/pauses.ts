@@ -7,30 +7,23 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { blockKey } from './keys.ts'
 import { serverFinder } from './limit-connection.ts'
 import { readScriptError } from './script-error.ts'
-import { readScript } from './scripts.ts'
+import { readScript, scriptTime } from './scripts.ts'
 
 /** Pausing may wait longer than a decision, but its caller waits too. */
-const answerMsDefault = 1_000
+const answerMs = 1_000
 
 export interface PausesOptions {
   readonly redis: Redis | ClusterConnection
-  readonly answerMs?: number
-  /** Hears why Redis refused a pause; that it cannot be reached is no such reason. */
+  /** Called when Redis refused a pause; not when it cannot be reached. */
   readonly onFault?: (error: unknown) => void
-  /** A test's time for the script, in milliseconds; undefined for Redis's clock. */
-  readonly now?: () => number | undefined
 }
 
 /** Returns what pauses limits in all processes that share the Redis. */
-export function createPauses(options: PausesOptions) {
-  const { redis, answerMs = answerMsDefault, onFault, now = () => undefined } = options
+export function createPauses({ redis, onFault }: PausesOptions) {
   const { source } = readScript('pause')
   const serverOf = serverFinder(redis)
-  const set = async (key: string, ms: number) => {
-    const nowMs = now()
-    const time = nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))
-    return Number(await serverOf(key).eval(source, 1, key, time, ms))
-  }
+  const set = async (key: string, ms: number) =>
+    Number(await serverOf(key).eval(source, 1, key, scriptTime(undefined), ms))
   return {
     /**
      * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds

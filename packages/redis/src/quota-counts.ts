@@ -1,8 +1,9 @@
-import type { QuotaCount, QuotaFloor } from '@weir/core/audit/quota.ts'
+import type { QuotaCount, QuotaFloor, QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
 import { floorOutcomes } from '@weir/core/limits/script-protocol.ts'
 import type { Redis } from 'ioredis'
 import { keySlot } from './key-slot.ts'
-import { readScript } from './scripts.ts'
+import { limitKey } from './keys.ts'
+import { readScript, scriptTime } from './scripts.ts'
 
 const { source, sha1 } = readScript('raise-to-floor')
 
@@ -16,16 +17,6 @@ const outcomes: Readonly<Record<number, QuotaCount['outcome']>> = {
   [floorOutcomes.RAISED]: 'raised',
   [floorOutcomes.OTHER_PERIOD]: 'other',
   [floorOutcomes.PERIOD_OVER]: 'over',
-}
-
-/** The counts of calendar quotas, to compare or restore them: slow, and never part of a decision. */
-export interface QuotaCounts {
-  /** Raises every count below its floor, and lowers none. One answer per floor, in their order. Safe to repeat. */
-  raise(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>
-  /** As `raise`, without raising. */
-  look(floors: readonly QuotaFloor[]): Promise<QuotaCount[]>
-  /** The keys of counts of these limits, all subjects' together. */
-  find(limits: ReadonlySet<string>): Promise<string[]>
 }
 
 /** Where commands go: always the one server, except on a Cluster. */
@@ -83,11 +74,14 @@ function limitNameOf(key: string): string {
   return rest.endsWith(':blocked') ? '' : decodeURIComponent(name)
 }
 
-/** `nowMs` is a test's time; else Redis's own clock counts. */
-export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number): QuotaCounts {
+/**
+ * Returns what compares or restores the counts of calendar quotas: slow, and never part of a decision. `nowMs` is a
+ * test's time; else Redis's own clock counts.
+ */
+export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
   const ask = async (floors: readonly QuotaFloor[], floorOf: (floor: QuotaFloor) => number): Promise<QuotaCount[]> => {
     const counts: QuotaCount[] = []
-    const time = nowMs === undefined ? '' : String(nowMs() * 1_000)
+    const time = scriptTime(nowMs?.())
     // One after the other: decisions go on between two calls.
     for (const { server, at } of callsFor(floors, servers)) {
       const asked = at.map((position) => floors[position]).filter((floor) => floor !== undefined)
@@ -102,9 +96,12 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number): 
     return counts
   }
   return {
-    raise: (floors) => ask(floors, ({ units }) => units),
-    look: (floors) => ask(floors, () => 0),
-    async find(limits) {
+    /** Raises every count below its floor, and lowers none. One answer per floor, in their order. Safe to repeat. */
+    raise: (floors: readonly QuotaFloor[]) => ask(floors, ({ units }) => units),
+    /** As `raise`, without raising. */
+    look: (floors: readonly QuotaFloor[]) => ask(floors, () => 0),
+    /** Returns the keys of the counts of these limits, of all subjects. */
+    async find(limits: ReadonlySet<string>): Promise<string[]> {
       const found = new Set<string>()
       for (const server of servers.all()) {
         let cursor = '0'
@@ -117,4 +114,13 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number): 
       return [...found].sort()
     },
   }
+}
+
+/** Returns the uses with the keys of their counts. A use of a limit that is not among the quotas is left out. */
+export function quotaFloors(uses: readonly QuotaUse[], quotas: readonly SummableQuota[]): QuotaFloor[] {
+  const limits = new Map(quotas.map(({ limit }) => [limit.name, limit]))
+  return uses.flatMap((use) => {
+    const limit = limits.get(use.limit)
+    return limit === undefined ? [] : [{ ...use, key: limitKey(limit, { ...use, ip: '' }) }]
+  })
 }

@@ -26,3 +26,7 @@ export function readScript(name: ScriptName, redisMajor = 6): Script {
   const source = withShebang(assembled, redisMajor)
   return { source, sha1: createHash('sha1').update(source).digest('hex') }
 }
+
+/** A test's time as scripts take it; empty for Redis's own clock. */
+export const scriptTime = (nowMs: number | undefined): string =>
+  nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))

@@ -6,7 +6,7 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { keySlot } from './key-slot.ts'
 import { settlementKey } from './keys.ts'
 import { readScriptError } from './script-error.ts'
-import { readScript } from './scripts.ts'
+import { readScript, scriptTime } from './scripts.ts'
 import {
   type Marker,
   parseMarker,
@@ -159,10 +159,9 @@ export class RedisSettlements {
     counts: readonly string[] = [],
     correction = '',
   ): Promise<Marker | undefined> {
-    const nowMs = this.#now()
-    const time = nowMs === undefined ? '' : String(Math.round(nowMs * 1_000))
     const keys = [key, ...counts]
     const { source } = this.#script
+    const time = scriptTime(this.#now())
     const reply = await this.#on(key, (server) =>
       server.callBuffer('eval', source, keys.length, ...keys, time, from.bytes, to, correction),
     )

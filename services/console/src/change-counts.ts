@@ -1,6 +1,5 @@
-import { changeLimits } from '@weir/redis/change-limits.ts'
 import type { connectLimiter } from '@weir/redis/connect.ts'
-import { createLimitAdmin } from '@weir/redis/limit-admin.ts'
+import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { isRedisFault, redisUnavailable, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { ChangeCounts } from './ports.ts'
 

@@ -16,7 +16,7 @@ import type { PolicyFault } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { EntityName, PolicyCheckpoint } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
-import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
+import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 
 /** The policy as this process has read it from Kafka. */

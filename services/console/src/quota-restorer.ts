@@ -4,8 +4,7 @@ import { quotasOf } from '@weir/core/audit/quota.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
-import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
-import { quotaFloors } from '@weir/redis/quota-floors.ts'
+import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 
 /** Since the start, for metrics. */

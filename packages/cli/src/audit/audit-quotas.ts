@@ -4,8 +4,7 @@ import { type QuotaReading, quotaDiscrepancies } from '@weir/core/audit/compare-
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { type QuotaCount, type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
 import type { Policy } from '@weir/policy/policy.ts'
-import { createQuotaCounts, type QuotaServers } from '@weir/redis/quota-counts.ts'
-import { quotaFloors } from '@weir/redis/quota-floors.ts'
+import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
 
 /** Units that Redis has and ClickHouse has not are metered within a second or two; a pipeline that lags gets longer. */
 const readingsMaxAbove = 10

@@ -1,5 +1,5 @@
 import { WeirError } from '@weir/core/errors.ts'
-import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/change-limits.ts'
+import { type ChangedLimits, changeLimits, type LimitChange } from '@weir/redis/limit-admin.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { askLimits, type LimitOptions } from '../limits/find-policy.ts'

@@ -1,7 +1,6 @@
 import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
-import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
-import { quotaFloors } from '@weir/redis/quota-floors.ts'
+import { createQuotaCounts, quotaFloors } from '@weir/redis/quota-counts.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
 import { withClickhouse, withQuotaServers } from '../open-servers.ts'

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import type { ClusterConnection } from '../cluster-connection.ts'
+import { serverFinder } from '../limit-connection.ts'
 import { readScript } from '../scripts.ts'
 
 /*
  * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of
- * the count after five seconds. While Redis is away the last known number stays, because the others are not gone with
+ * the count after five seconds. While Redis is down the last known number stays, because the others are not gone with
  * it.
  *
  * One sorted set in one slot, also on a Cluster. Nothing here is on a request's path.
@@ -15,35 +18,22 @@ const beatEveryMs = 1_000
 const silenceMs = 5_000
 const keyDefault = 'weir:1:{_processes}'
 
-/** What a heartbeat needs, of one server or of a Cluster. */
-export interface HeartbeatRedis {
-  eval(source: string, keyCount: number, key: string, ...rest: (string | number)[]): Promise<unknown>
-  zrem(key: string, member: string): Promise<unknown>
-}
-
 export interface ProcessCountOptions {
-  /** Of role `limiter`: it fails at once while Redis is away, so that beats do not pile up. The caller closes it. */
-  readonly redis: HeartbeatRedis
+  /** Of role `limiter`: it fails at once while Redis is down, so that beats do not pile up. The caller closes it. */
+  readonly redis: Redis | ClusterConnection
   /** Another set of processes, for tests. */
   readonly key?: string
   readonly beatEveryMs?: number
 }
 
-export interface ProcessCount {
-  /** As last known, this process included: at least 1, and 1 until Redis has answered once. */
-  count(): number
-  /** Begins to beat; resolves when the first beat was answered or failed. */
-  start(): Promise<void>
-  /** Takes this process out of the count. Resolves also when Redis is away; the others then notice by the silence. */
-  stop(): Promise<void>
-  /** Since the start, for metrics. A failed beat changes nothing but this. */
-  readonly counters: { readonly beats: number; readonly failures: number }
-}
+/** Counts the processes, see `createProcessCount`. */
+export type ProcessCount = ReturnType<typeof createProcessCount>
 
-/** Counts the processes that share this Redis, by their heartbeats. */
-export function createProcessCount(options: ProcessCountOptions): ProcessCount {
+/** Returns what counts the processes that share this Redis, by their heartbeats. */
+export function createProcessCount(options: ProcessCountOptions) {
   const { redis, key = keyDefault, beatEveryMs: everyMs = beatEveryMs } = options
   const { source } = readScript('count-processes')
+  const serverOf = serverFinder(redis)
   const id = randomUUID()
   const counters = { beats: 0, failures: 0 }
   let known = 1
@@ -54,7 +44,7 @@ export function createProcessCount(options: ProcessCountOptions): ProcessCount {
   async function beat(): Promise<void> {
     counters.beats += 1
     try {
-      known = Math.max(1, Number(await redis.eval(source, 1, key, id, silenceMs)))
+      known = Math.max(1, Number(await serverOf(key).eval(source, 1, key, id, silenceMs)))
     } catch {
       counters.failures += 1
     }
@@ -66,22 +56,26 @@ export function createProcessCount(options: ProcessCountOptions): ProcessCount {
   }
 
   return {
+    /** As last known, this process included: at least 1, and 1 until Redis has answered once. */
     count: () => known,
+    /** Counts since the start, for metrics. A failed beat changes nothing but these. */
     get counters() {
       return { ...counters }
     },
+    /** Begins to beat; resolves when the first beat was answered or failed. */
     start() {
       if (running) return underWay
       running = true
       next()
       return underWay
     },
+    /** Removes this process from the count. Resolves also when Redis is down; the others then notice by the silence. */
     async stop() {
       running = false
       clearTimeout(timer)
       await underWay // a beat on its way would put the process back
       try {
-        await redis.zrem(key, id)
+        await serverOf(key).zrem(key, id)
       } catch {
         counters.failures += 1
       }

@@ -1,7 +1,7 @@
 import { encodeReset } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
-import type { ChangedLimits, LimitChange } from '@weir/redis/change-limits.ts'
+import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
