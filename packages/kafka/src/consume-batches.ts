@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
@@ -38,12 +39,6 @@ export interface ConsumeOptions extends KafkaOptions {
   readonly onAssigned?: (partition: AssignedPartition) => Promise<Start>
   /** The consumer has ended for good and will not come back: the process should exit. Called at most once. */
   readonly onCrash: (error: unknown) => void
-}
-
-export interface BatchConsumer {
-  readonly status: ConsumerStatus
-  /** Waits for the batches in hand, leaves the group and disconnects. */
-  stop(): Promise<void>
 }
 
 /**
@@ -103,7 +98,12 @@ interface Place {
   readonly partition: number
 }
 
-class GroupConsumer implements BatchConsumer {
+/**
+ * Consumes topics in batches of one partition, each offset committed only when the handler says so. Starts by itself as
+ * soon as Kafka and the topics are there, outlives Kafka's absence, and reads a group without offsets from the
+ * beginning.
+ */
+export class BatchConsumer {
   readonly #options: ConsumeOptions
   readonly #assignment: Assignment
   readonly #stopping = new AbortController()
@@ -123,12 +123,11 @@ class GroupConsumer implements BatchConsumer {
     return this.#assignment.status()
   }
 
+  /** Waits for the batches in hand, leaves the group and disconnects. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     const finished = Promise.all([this.#ended, this.#consumer?.disconnect().catch(() => undefined)])
-    const patience = new AbortController()
-    await Promise.race([finished, delay(stopDeadlineMs, undefined, { signal: patience.signal }).catch(() => undefined)])
-    patience.abort()
+    await withTimeout(finished, stopDeadlineMs, undefined)
     await this.#admin.close()
   }
 
@@ -223,13 +222,4 @@ class GroupConsumer implements BatchConsumer {
     if (signal.aborted) await consumer.disconnect() // the stop may have come before there was anything to stop
     return ended
   }
-}
-
-/**
- * Consumes topics in batches of one partition, each offset committed only when the handler says so. Starts by itself as
- * soon as Kafka and the topics are there, outlives Kafka's absence, and reads a group without offsets from the
- * beginning.
- */
-export function consumeBatches(options: ConsumeOptions): BatchConsumer {
-  return new GroupConsumer(options)
 }

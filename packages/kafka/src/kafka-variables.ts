@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { addresses, type Config, choice, filePath, secret, text, url } from '@weir/runtime/read-config.ts'
+import { addresses, type Config, choice, filePath, secret, text, url, wholeNumber } from '@weir/runtime/read-config.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import type { KafkaLog, KafkaOptions } from './connect.ts'
 import type { KafkaSecurity } from './security.ts'
@@ -46,6 +46,18 @@ export const kafkaVariables = {
   kafkaOauthClientSecret: secret(text({ name: 'WEIR_KAFKA_OAUTH_CLIENT_SECRET', about: 'its secret', fallback: '' })),
   kafkaOauthScope: text({ name: 'WEIR_KAFKA_OAUTH_SCOPE', about: 'what they are asked for', fallback: '' }),
 } as const
+
+/**
+ * The group session of every consumer: how soon a partition passes on from a process that died, against how long one
+ * may be stuck without losing it. The bounds are the broker's own defaults.
+ */
+export const sessionVariable = wholeNumber({
+  name: 'WEIR_KAFKA_SESSION_MS',
+  about: 'after so long a silent consumer loses its partitions',
+  fallback: '30000',
+  min: 6_000,
+  max: 1_800_000,
+})
 
 export type KafkaConfig = Config<typeof kafkaVariables>
 

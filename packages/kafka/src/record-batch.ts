@@ -1,9 +1,9 @@
 import { WeirError } from '@weir/core/errors.ts'
-import type { EachBatchPayload, KafkaMessage } from 'kafkajs'
+import type { EachBatchPayload } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
 import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
-import { FetchedRecord } from './wire/fetched-record.ts'
+import type { FetchedRecord } from './wire/fetched-record.ts'
 import { isStillAssigned, kafkajs } from './wire/kafkajs-fixes.ts'
 
 export interface ConsumedRecord {
@@ -52,17 +52,6 @@ export interface RecordBatch {
   isFenced(): boolean
 }
 
-/** The decoder that replaces kafkajs's makes these; only brokers of before 2017 send anything else. */
-function recordsOf(messages: readonly KafkaMessage[]): FetchedRecord[] {
-  const records: FetchedRecord[] = []
-  for (const message of messages) {
-    if (!(message instanceof FetchedRecord))
-      throw new Error(`record ${message.offset} has a format of before Kafka 0.11`)
-    records.push(message)
-  }
-  return records
-}
-
 function openBatch(
   { batch, heartbeat, commitOffsetsIfNecessary }: EachBatchPayload,
   assignment: Assignment,
@@ -76,7 +65,8 @@ function openBatch(
   return {
     topic,
     partition,
-    records: recordsOf(batch.messages),
+    // The decoder that replaces kafkajs's makes nothing else.
+    records: batch.messages as unknown as readonly FetchedRecord[],
     isFenced,
     async heartbeat() {
       refuseIfStale()
@@ -108,11 +98,6 @@ export interface HandlingOptions {
   readonly log: KafkaLog
 }
 
-/** Ends the consumer: kafkajs would run the handler five times more, or for a TypeError stop without a word. */
-class HandlerFault extends Error {
-  readonly retriable = false
-}
-
 /** The same batch comes again, in seconds: it is said once. */
 function deny({ topic, partition }: RecordBatch, reason: string, { assignment, log }: HandlingOptions): void {
   const denied = { topic, partition, reason }
@@ -139,7 +124,8 @@ function passOn(error: unknown, batch: RecordBatch, options: HandlingOptions): v
     return
   }
   options.onHandlerFault(error)
-  throw new HandlerFault('the handler failed', { cause: error })
+  // Ends the consumer: kafkajs would run the handler five times more, or for a TypeError stop without a word.
+  throw Object.assign(new Error('the handler failed', { cause: error }), { retriable: false })
 }
 
 /** One batch through the handler: on to the next only if the handler returned and the partition is still ours. */

@@ -3,39 +3,24 @@ import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { isTransient, kafkaFault } from '@weir/kafka/kafka-errors.ts'
-import { createProducer, type Deniable } from '@weir/kafka/reconnecting-producer.ts'
+import { isTransient } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-
-export interface PolicyWriterOptions extends KafkaOptions {
-  /** Given by tests only. */
-  readonly topic?: string
-}
-
-export interface PolicyWriter {
-  /**
-   * Appends one change as one batch, which Kafka stores whole or not at all; the last message is its audit record.
-   * Resolves with that record's offset when every in-sync replica has it. Rejects with `KAFKA_UNAVAILABLE` (it may be
-   * stored all the same; the same messages again do no harm) or `KAFKA_REFUSED`.
-   */
-  publish(messages: readonly PolicyMessage[]): Promise<bigint>
-  close(): Promise<void>
-}
+import { createRecordSender } from '@weir/kafka/send-records.ts'
 
 /** Somebody waits: enough for a connection that broke since the last change to be made again. */
 const attemptsMax = 3
 /** The topic has no other. */
 const partition = 0
 
-/** Connects at the first change. */
-export function createPolicyWriter(options: PolicyWriterOptions): PolicyWriter & Deniable {
+/** Writes changes of the policy; tests name another topic. Connects at the first change. */
+export function createPolicyWriter(options: KafkaOptions & { readonly topic?: string }) {
   const { topic = topics.policy } = options
-  const producer = createProducer(options)
+  const sender = createRecordSender(options)
   const send = async (messages: readonly PolicyMessage[]) => {
     const records = messages.map(({ key, value }) => ({ key, value, partition }))
     for (let failures = 1; ; failures += 1) {
       try {
-        return await producer.send(topic, records)
+        return await sender.send(topic, records)
       } catch (error) {
         if (failures >= attemptsMax || !isTransient(error)) throw error
         await delay(retryDelayMs(failures))
@@ -44,19 +29,23 @@ export function createPolicyWriter(options: PolicyWriterOptions): PolicyWriter &
   }
   return {
     get denied() {
-      return producer.denied
+      return sender.denied
     },
-    async publish(messages) {
-      const what = `storing a change of the policy in ${topic}`
-      const answer = await send(messages).catch((error: unknown) => {
-        throw kafkaFault(what, error)
-      })
-      const stored = answer.find((one) => one.partition === partition && one.errorCode === 0)
+    /**
+     * Appends one change as one batch, which Kafka stores whole or not at all; the last message is its audit record.
+     * Resolves with that record's offset when every in-sync replica has it. Rejects with `KAFKA_UNAVAILABLE` (it may be
+     * stored all the same; the same messages again do no harm), `KAFKA_DENIED` or `KAFKA_REFUSED`.
+     */
+    async publish(messages: readonly PolicyMessage[]): Promise<bigint> {
+      const stored = (await send(messages)).find((one) => one.partition === partition && one.errorCode === 0)
       if (stored?.baseOffset === undefined) {
-        throw new WeirError('KAFKA_UNAVAILABLE', `${what}: its partition has no leader at the moment; try again`)
+        throw new WeirError('KAFKA_UNAVAILABLE', `${topic} has no leader at the moment; try again`)
       }
       return BigInt(stored.baseOffset) + BigInt(messages.length - 1)
     },
-    close: () => producer.close(),
+    close: () => sender.close(),
   }
 }
+
+/** The console's, or a test's. */
+export type PolicyWriter = Pick<ReturnType<typeof createPolicyWriter>, 'publish' | 'close'>

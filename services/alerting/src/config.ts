@@ -1,6 +1,5 @@
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
-import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { sessionVariable } from '@weir/kafka/session-variable.ts'
+import { kafkaVariables, sessionVariable } from '@weir/kafka/kafka-variables.ts'
 import { policySourceVariables } from '@weir/policy-feed/policy-variables.ts'
 import { redisUrlVariable, redisVariables } from '@weir/redis/redis-variables.ts'
 import { secret, text, url } from '@weir/runtime/read-config.ts'

@@ -1,7 +1,7 @@
 import { clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
-import { type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
+import { BatchConsumer, type ConsumeOptions } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
@@ -123,7 +123,7 @@ await startService(
     for (const consumer of consumers) {
       const { groupId } = consumer
       const options = { ...kafka, ...consumer, sessionTimeoutMs: config.sessionMs, onCrash: run.fail }
-      const running = await run.own(groupId, consumeBatches(options), (one) => one.stop())
+      const running = await run.own(groupId, new BatchConsumer(options), (one) => one.stop())
       checkReady(groupId, () => (running.status.state === 'running' ? undefined : running.status.waitingFor))
     }
   },

@@ -1,6 +1,5 @@
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
-import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { sessionVariable } from '@weir/kafka/session-variable.ts'
+import { kafkaVariables, sessionVariable } from '@weir/kafka/kafka-variables.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
 /** Everything metering reads from its environment. */

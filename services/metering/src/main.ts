@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
+import { BatchConsumer } from '@weir/kafka/consume-batches.ts'
 import { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import { kafkaOptionsFrom } from '@weir/kafka/kafka-variables.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
@@ -68,7 +68,7 @@ await startService(
       })
       const consumer = await run.own(
         `consumer of ${kind.topic}`,
-        consumeBatches({
+        new BatchConsumer({
           ...kafka,
           groupId,
           topics: [kind.topic],

@@ -1,10 +1,5 @@
 import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
-import {
-  type BatchConsumer,
-  type ConsumeOptions,
-  consumeBatches,
-  type RecordBatch,
-} from '@weir/kafka/consume-batches.ts'
+import { BatchConsumer, type ConsumeOptions, type RecordBatch } from '@weir/kafka/consume-batches.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -24,7 +19,7 @@ async function sendNumbers(options: KafkaOptions, topic: string, from: number, t
 
 function start(options: Omit<ConsumeOptions, 'onCrash'>): { consumer: BatchConsumer; crashes: unknown[] } {
   const crashes: unknown[] = []
-  const consumer = consumeBatches({ ...options, onCrash: (error) => crashes.push(error) })
+  const consumer = new BatchConsumer({ ...options, onCrash: (error) => crashes.push(error) })
   onTestFinished(() => consumer.stop())
   return { consumer, crashes }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Journal } from '@weir/journal/open-journal.ts'
 import type { KafkaLog, KafkaOptions } from '@weir/kafka/connect.ts'
-import { type BatchConsumer, consumeBatches } from '@weir/kafka/consume-batches.ts'
+import { BatchConsumer } from '@weir/kafka/consume-batches.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
@@ -88,7 +88,7 @@ async function startFlow(options: KafkaOptions, topic = ''): Promise<Flow> {
   const journal = await openTestJournal(options, await journalBase(), [topic], { log: options.log as Logger })
   onTestFinished(() => journal.drain(0).then(() => undefined))
   const settings = testConsumer(options, [topic])
-  const consumer = consumeBatches({
+  const consumer = new BatchConsumer({
     ...settings,
     async onBatch(batch) {
       for (const { value } of batch.records) {

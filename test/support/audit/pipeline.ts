@@ -5,9 +5,8 @@ import { type DecisionInput, encodeDecisionOpen } from '@weir/contracts/decision
 import { encodeMark, kindOf, numberOf } from '@weir/contracts/journal.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
-import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
-import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
 import { kafkaOptions } from '../servers/kafka-topics.ts'
 import type { AuditStack } from './stack.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { type ConsumedRecord, type ConsumeOptions, consumeBatches } from '@weir/kafka/consume-batches.ts'
+import { BatchConsumer, type ConsumedRecord, type ConsumeOptions } from '@weir/kafka/consume-batches.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 
 /** Settings of a test's consumer: quick to notice, quick to end. */
@@ -33,7 +33,7 @@ export async function readTopic(
 ): Promise<ReadRecord[]> {
   const records: ReadRecord[] = []
   const crashes: unknown[] = []
-  const consumer = consumeBatches({
+  const consumer = new BatchConsumer({
     ...testConsumer(options, [topic]),
     async onBatch(batch) {
       for (const { offset, key, value, headers, timestampMs } of batch.records) {

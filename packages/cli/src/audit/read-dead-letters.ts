@@ -1,8 +1,7 @@
 import { numberOf } from '@weir/contracts/journal.v1.ts'
 import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
-import { offsetsSince } from '@weir/kafka/topic-offsets.ts'
+import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { describePartition } from './describe-partition.ts'
 
 /** A record that could not be read, as its dead-letter topic stores it. */

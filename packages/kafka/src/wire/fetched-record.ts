@@ -156,9 +156,6 @@ interface BatchClass {
   readonly prototype: object
 }
 
-/** Records of the formats before Kafka 0.11 are still kafkajs's own. */
-const isNotPlain = (record: FetchedRecord) => record.isControlRecord || !(record instanceof FetchedRecord)
-
 /**
  * Replaces kafkajs's Batch, which works with every record's offset as a text. Transactions go the old way: no program
  * here writes any, and reading them right is not for us to write again.
@@ -166,7 +163,7 @@ const isNotPlain = (record: FetchedRecord) => record.isControlRecord || !(record
 export function lightBatch(Original: BatchClass & (new (...all: never) => object)): unknown {
   function LightBatch(topic: string, fetchedOffset: string, data: PartitionData): object {
     const { messages, abortedTransactions } = data
-    if (messages.some(isNotPlain) || (abortedTransactions ?? []).length > 0) {
+    if (messages.some(({ isControlRecord }) => isControlRecord) || (abortedTransactions ?? []).length > 0) {
       return Reflect.construct(Original, [topic, fetchedOffset, data])
     }
     const from = Number(fetchedOffset)

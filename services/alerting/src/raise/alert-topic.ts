@@ -6,6 +6,8 @@ import type { AlertTopic } from './ports.ts'
 /** The public feed of alerts: CloudEvents in binary mode, keyed by subject. */
 export function createAlertTopic(sender: RecordSender): AlertTopic {
   return {
-    publish: (alerts) => sender.send(topics.alerts, alerts.map(encodeAlert)),
+    async publish(alerts) {
+      await sender.send(topics.alerts, alerts.map(encodeAlert))
+    },
   }
 }

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { tokensOf } from './oauth-tokens.ts'
+import { tokensOf } from './log-in.ts'
 
 async function openTokens(answer: (response: ServerResponse, asked: number) => void) {
   let asked = 0
