@@ -57,7 +57,6 @@ describe('shapes of an insert', () => {
     ['values behind the URL', 'INSERT INTO t (a, s) VALUES', "(1, 'x'), (2, 'y')"],
     ['settings before the format', 'INSERT INTO t SETTINGS max_threads = 1 FORMAT CSV', '1,x\n2,"y\n\n"'],
     ['columns and comments', '/* c */ INSERT INTO TABLE t (`s`, "a") -- c\n FORMAT TSV', 'x\t1\ny\t2\n'],
-    ['a query over input()', "INSERT INTO t SELECT n, v FROM input('n Int32, v String') FORMAT CSV", '1,x\n2,y\n'],
     ['no line break at the end', 'INSERT INTO t FORMAT TSV', '1\tx\n2\ty'],
   ])('%s', async (_, query, body) => {
     const table = await createTable()

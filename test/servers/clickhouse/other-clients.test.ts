@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => clickhouse.close())
 
-it('serves the requests that clickhouse-connect (Python) makes, in one session', async () => {
+it('serves the requests that clickhouse-connect (Python) makes, each of which names a session', async () => {
   const table = randomTable()
   const common = {
     session_id: randomTable(),

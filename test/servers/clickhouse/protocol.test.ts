@@ -46,16 +46,6 @@ describe('statements', () => {
     await expect(clickhouse.ask('SELECT {n:Int32}')).rejects.toThrow('Code: 456')
   })
 
-  it('binds parameters that come as a multipart form', async () => {
-    const result = await clickhouse.client.query({
-      query: 'SELECT {s:String} AS s',
-      query_params: { s: 'in a form' },
-      use_multipart_params: true,
-      format: 'JSONEachRow',
-    })
-    expect(await result.json()).toEqual([{ s: 'in a form' }])
-  })
-
   it('says id, format, time zone, host and summary in the headers', async () => {
     const answer = await clickhouse.post({ query_id: 'my-id' }, 'SELECT number FROM numbers(3)')
     expect(answer.headers.get('x-clickhouse-query-id')).toBe('my-id')
@@ -158,6 +148,8 @@ describe('refusals', () => {
     expect(await code({ decompress: '1' })).toBe('48')
     expect(await code({ role: 'admin' })).toBe('512')
     expect(await code({}, { 'content-encoding': 'compress' })).toBe('48')
+    expect(await code({}, { 'content-type': 'multipart/form-data; boundary=x' })).toBe('48')
+    expect(await code({ query: "INSERT INTO t SELECT a FROM input('a Int8') FORMAT CSV" })).toBe('48')
   })
 })
 

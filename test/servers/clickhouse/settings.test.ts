@@ -55,37 +55,3 @@ describe('what comes with a request ends with it', () => {
     ).toBe('81')
   })
 })
-
-describe('sessions', () => {
-  it('keep SET, USE and temporary tables, and only for their own requests', async () => {
-    const session_id = randomTable()
-    await clickhouse.ask('SET max_threads = 3', { session_id })
-    await clickhouse.ask('CREATE TEMPORARY TABLE kept (a Int32)', { session_id })
-    await clickhouse.ask('INSERT INTO kept VALUES (5)', { session_id })
-    await clickhouse.ask('USE system', { session_id })
-    expect(
-      await clickhouse.ask("SELECT a, getSetting('max_threads'), currentDatabase() FROM kept", { session_id }),
-    ).toBe('5\t3\tsystem')
-    await expect(clickhouse.ask('SELECT a FROM kept')).rejects.toThrow('Code: 60')
-  })
-
-  it('give up the settings, database and parameters of one request after it', async () => {
-    const session_id = randomTable()
-    await clickhouse.ask('SET max_threads = 3', { session_id })
-    expect(await threads({ session_id, max_threads: '6', database: 'system', param_x: '1' })).toBe('6')
-    expect(await threads({ session_id })).toBe('3')
-    expect(await clickhouse.ask('SELECT currentDatabase()', { session_id })).toBe('default')
-    await expect(clickhouse.ask('SELECT {x:Int32}', { session_id })).rejects.toThrow('Code: 456')
-  })
-
-  it('run one request at a time, and must exist when the client says so', async () => {
-    const session_id = randomTable()
-    const slow = clickhouse.ask('SELECT sleep(1)', { session_id, query_id: session_id })
-    const busy = async () =>
-      (await clickhouse.ask(`SELECT count() FROM system.processes WHERE query_id = '${session_id}'`)) === '1'
-    await expect.poll(busy, { timeout: 10_000 }).toBe(true)
-    await expect(clickhouse.ask('SELECT 1', { session_id })).rejects.toThrow('Code: 373')
-    await slow
-    await expect(clickhouse.ask('SELECT 1', { session_id: 'unknown', session_check: '1' })).rejects.toThrow('Code: 372')
-  })
-})

@@ -1,18 +1,37 @@
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { createRun } from '@weir/runtime/run.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { directoryHolder } from './directory-holder.ts'
-import { openEngine } from './engine/engine.ts'
+import { directoryHolder, openEngine } from './engine/engine.ts'
 import { createHttpServer, type RequestEnd } from './http/http-server.ts'
 import { poolThreads, QueryServer } from './query/query-server.ts'
-import { Spool } from './query/spool.ts'
-import { type Flags, readFlags, usage } from './read-flags.ts'
 
 /** How long running statements may go on after a signal; the whole stop has 20 s. */
 const finishMs = 10_000
+
+const usage = 'usage: main.ts --port PORT --path DIRECTORY [--host ADDRESS] [--password-file FILE] [--users-file FILE]'
+
+/** Reads the command line. Throws an error that says what is wrong with it. */
+function readFlags(args: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      port: { type: 'string', default: '8123' },
+      host: { type: 'string', default: '127.0.0.1' },
+      path: { type: 'string' },
+      'password-file': { type: 'string' },
+      'users-file': { type: 'string' },
+    },
+  })
+  const { host, path, 'password-file': passwordFile, 'users-file': usersFile } = values
+  const port = Number(values.port)
+  if (!/^\d+$/.test(values.port) || port > 65_535) throw new Error(`--port ${values.port} is no port`)
+  if (!path) throw new Error('--path is missing')
+  return { port, host, path, passwordFile, usersFile }
+}
 
 function refuse(problem: string, exitCode: number): never {
   process.stderr.write(`clickhouse: ${problem}\n`)
@@ -33,20 +52,18 @@ async function stop(http: Server, server: QueryServer): Promise<void> {
   await server.stopRunning()
   http.closeAllConnections()
   if (server.runningCount > 0) return // Closing the engine under them would end in an abort; the exit does it.
-  server.sessions.close()
   server.engine.close()
 }
 
 // The pool starts with its first use, which is later than this line.
 process.env.UV_THREADPOOL_SIZE ??= String(poolThreads)
-function readOwnFlags(): Flags {
-  try {
-    return readFlags(process.argv.slice(2))
-  } catch (error) {
-    return refuse(`${(error as Error).message}\n${usage}`, 2)
-  }
+let flags: ReturnType<typeof readFlags>
+try {
+  flags = readFlags(process.argv.slice(2))
+} catch (error) {
+  refuse(`${(error as Error).message}\n${usage}`, 2)
 }
-const { port, host, passwordFile, usersFile, ...flags } = readOwnFlags()
+const { port, host, passwordFile, usersFile } = flags
 const path = resolve(flags.path)
 
 const holder = directoryHolder(path)
@@ -69,13 +86,12 @@ await listen(http, port, host).catch((error: NodeJS.ErrnoException) => {
 const engine = await openEngine(path, usersFile).catch((error: Error) =>
   refuse(`the data directory ${path} cannot be opened (${error.message}); another process may hold it`, 1),
 )
-const spool = await Spool.open(path).catch((error: Error) => refuse(error.message, 1))
+const server = await QueryServer.open(engine, path).catch((error: Error) => refuse(error.message, 1))
 const password = passwordFile === undefined ? '' : readFileSync(passwordFile, 'utf8').trimEnd()
 
 const run = createRun(log)
-const server = new QueryServer(engine, spool)
 await run.own('http', http, () => stop(http, server))
-serve({ server, spool, password, host })
+serve({ server, password, host })
 log.info({ host, port, path, version: engine.facts.version }, 'listening')
 const { exitCode } = await run.untilStopped()
 process.exit(exitCode)

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { serverException } from '../engine/exception.ts'
+import { notImplemented, serverException } from '../engine/exception.ts'
 import type { Job, QueryServer } from '../query/query-server.ts'
-import type { Spool } from '../query/spool.ts'
 import { refuseBeyondDatabase } from '../sql/beyond-database.ts'
 import { readStatement } from '../sql/statement.ts'
 import { sqlString } from '../sql/tokens.ts'
-import { authenticate } from './authenticate.ts'
-import { isForm, readForm } from './read-form.ts'
+import { authenticate } from './access.ts'
 import { type Body, engineDecoding, readBody, readHead } from './request-body.ts'
 import { type RequestOptions, readOptions } from './request-options.ts'
 import { respond } from './respond.ts'
@@ -20,29 +18,24 @@ const statementBytesMax = 16 * 1024 ** 2
 /** What requests are answered with. */
 export interface Handling {
   readonly server: QueryServer
-  readonly spool: Spool
   readonly password: string
   /** The address it listens on, which is a name that clients may call it by. */
   readonly host: string
 }
 
 /** The body with a compression undone that only the engine knows; its result is held in memory. */
-async function decodeByEngine({ server, spool }: Handling, body: Body, method: string): Promise<Body> {
+async function decodeByEngine({ server }: Handling, body: Body, method: string): Promise<Body> {
   async function* bytes() {
     yield body.head
     yield* body.rest
   }
-  return await spool.withFile(bytes(), async (file) => {
-    const connection = server.engine.connect()
-    try {
-      await connection.query('CREATE TEMPORARY TABLE _body (body String)', 'Null')
-      const source = `FROM INFILE ${sqlString(file)} COMPRESSION ${sqlString(method)} FORMAT RawBLOB`
-      await connection.query(`INSERT INTO _body ${source}`, 'Null')
-      const { bytes: head } = await connection.query('SELECT body FROM _body', 'RawBLOB')
-      return { head, ended: true, rest: body.rest }
-    } finally {
-      connection.close()
-    }
+  return await server.withFile(bytes(), async (file) => {
+    using connection = server.engine.connect()
+    await connection.query('CREATE TEMPORARY TABLE _body (body String)', 'Null')
+    const source = `FROM INFILE ${sqlString(file)} COMPRESSION ${sqlString(method)} FORMAT RawBLOB`
+    await connection.query(`INSERT INTO _body ${source}`, 'Null')
+    const { bytes: head } = await connection.query('SELECT body FROM _body', 'RawBLOB')
+    return { head, ended: true, rest: body.rest }
   })
 }
 
@@ -93,13 +86,9 @@ export async function handleQuery(
   const queryId = parameters.get('query_id') || randomUUID()
   response.setHeader('x-clickhouse-query-id', encodeURI(queryId))
   authenticate(parameters, request.headers, handling.password)
-  let body = await openBody(handling, request)
-  if (isForm(request)) {
-    await readForm(request, body, parameters)
-    body = { head: Buffer.alloc(0), ended: true, rest: body.rest }
-  }
+  if (request.headers['content-type']?.startsWith('multipart/form-data')) throw notImplemented('a multipart form')
   const options = readOptions(parameters, request.headers)
-  const work = await readWork(options, body)
+  const work = await readWork(options, await openBody(handling, request))
   refuseBeyondDatabase(work.sql, options.settings)
   const { kind } = work.statement
   if (request.method === 'GET' && kind !== 'select' && kind !== 'read') {
@@ -108,15 +97,8 @@ export async function handleQuery(
       'Cannot execute query in readonly mode. For queries over HTTP, method GET implies readonly. You should use method POST for modifying queries',
     )
   }
-  const job: Job = {
-    ...work,
-    around: { ...options, queryId },
-    defaultFormat: options.defaultFormat ?? 'TabSeparated',
-    whole: options.whole,
-    signal,
-  }
   const { facts } = handling.server.engine
-  await handling.server.run(job, (answer) =>
+  await handling.server.run({ ...work, queryId, options, signal }, (answer) =>
     respond(response, answer, { headers: request.headers, compressed: options.compressed, facts }),
   )
 }

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { hostname } from 'node:os'
 import { toServerException } from '../engine/exception.ts'
+import { webPage } from './access.ts'
 import { type Handling, handleQuery } from './handle-query.ts'
 import { respondException } from './respond.ts'
-import { webPage } from './web-page.ts'
 
 /** Ten seconds as a server's: clients are told to let idle connections go sooner. */
 const keepAliveMs = 10_000

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { authenticate } from './authenticate.ts'
-import { contentType } from './content-type.ts'
+import { authenticate } from './access.ts'
 import { readOptions } from './request-options.ts'
+import { contentType } from './respond.ts'
 
 const read = (query: string, headers = {}) => readOptions(new URLSearchParams(query), headers)
 
@@ -19,18 +19,16 @@ describe('readOptions', () => {
     })
   })
 
-  it('prefers the URL to the headers, and takes an empty query id for none', () => {
+  it('prefers the URL to the headers', () => {
     const headers = { 'x-clickhouse-database': 'h', 'x-clickhouse-format': 'CSV' }
-    expect(read('database=u&query_id=', headers)).toMatchObject({
+    expect(read('database=u', headers)).toMatchObject({
       database: 'u',
       defaultFormat: 'CSV',
-      queryId: undefined,
     })
   })
 
-  it('refuses what could break out of a SET, and session times without sense', () => {
+  it('refuses what could break out of a SET, and native compression', () => {
     expect(() => read('a%20=%201,%20b=1')).toThrow('Code: 36')
-    expect(() => read('session_id=s&session_timeout=99999')).toThrow('Code: 374')
     expect(() => read('compress=1')).toThrow('Code: 48')
   })
 })

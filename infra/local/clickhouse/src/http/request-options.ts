@@ -1,15 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { notImplemented, serverException } from '../engine/exception.ts'
-import type { SessionRequest } from '../query/sessions.ts'
 
-/** One request's wishes, from its URL, its headers and its form. */
+/** What a request asks for, by its URL and its headers. */
 export interface RequestOptions {
   /** The statement in the URL; the body follows it. */
   readonly query: string
-  readonly queryId: string | undefined
   readonly database: string | undefined
-  readonly defaultFormat: string | undefined
-  readonly session: SessionRequest | undefined
+  readonly defaultFormat: string
   /** The engine's settings, for this request alone. */
   readonly settings: Readonly<Record<string, string>>
   /** Values of `{name:Type}` placeholders. */
@@ -19,29 +16,15 @@ export interface RequestOptions {
   readonly whole: boolean
 }
 
-/** Read here or by the authentication, or of no effect on a server without progress headers and query log. */
+/** Read here or by the authentication, or of no effect on a server without sessions, progress headers and query log. */
 const ownParameters = new Set([
   ...['query', 'query_id', 'database', 'default_format', 'user', 'password', 'quota_key', 'buffer_size'],
   ...['session_id', 'session_timeout', 'session_check', 'wait_end_of_query', 'stacktrace', 'role'],
   ...['client_protocol_version', 'log_comment', 'compress', 'decompress'],
 ])
 
-/** ClickHouse's own defaults. */
-const sessionTimeoutSeconds = 60
-const sessionTimeoutSecondsMax = 3_600
-
 const isSet = (value: string | null | undefined): boolean =>
   value != null && value !== '' && value !== '0' && value !== 'false'
-
-function readSession(parameters: URLSearchParams): SessionRequest | undefined {
-  const id = parameters.get('session_id')
-  if (!id) return undefined
-  const seconds = Number(parameters.get('session_timeout') ?? sessionTimeoutSeconds)
-  if (!Number.isInteger(seconds) || seconds < 0 || seconds > sessionTimeoutSecondsMax) {
-    throw serverException(374, `Invalid session timeout: '${parameters.get('session_timeout')}'`)
-  }
-  return { id, timeoutMs: seconds * 1_000, mustExist: isSet(parameters.get('session_check')) }
-}
 
 function refuseUnsupported(parameters: URLSearchParams): void {
   if (isSet(parameters.get('compress'))) throw notImplemented("compress=1 (ClickHouse's native compression)")
@@ -65,10 +48,8 @@ export function readOptions(parameters: URLSearchParams, headers: IncomingHttpHe
   }
   return {
     query: parameters.get('query') ?? '',
-    queryId: parameters.get('query_id') || undefined,
     database: parameters.get('database') || header('x-clickhouse-database'),
-    defaultFormat: parameters.get('default_format') || header('x-clickhouse-format'),
-    session: readSession(parameters),
+    defaultFormat: parameters.get('default_format') || header('x-clickhouse-format') || 'TabSeparated',
     settings,
     params,
     compressed: isSet(settings.enable_http_compression),

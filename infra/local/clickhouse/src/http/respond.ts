@@ -3,12 +3,10 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliCompress, createDeflate, createGzip, createZstdCompress } from 'node:zlib'
-import type { ResultChunk } from '../engine/connection.ts'
-import type { ServerFacts } from '../engine/engine.ts'
+import type { ResultChunk, ServerFacts } from '../engine/engine.ts'
 import { type ServerException, statusOf, toServerException } from '../engine/exception.ts'
 import type { Answer, Summary } from '../query/answer.ts'
 import type { Complete } from '../query/query-server.ts'
-import { contentType } from './content-type.ts'
 
 /** Best first. LZ4 would be ClickHouse's choice; Node has none. */
 const encoders = {
@@ -60,6 +58,28 @@ function exceptionBlock(error: ServerException, facts: ServerFacts, tag: string)
   const text = exceptionText(error, facts)
   const marker = '__exception__'
   return Buffer.from(`\r\n${marker}\r\n${tag}\r\n${text}${Buffer.byteLength(text)} ${tag}\r\n${marker}\r\n`)
+}
+
+const json = ['JSON', 'JSONStrings', 'JSONCompact', 'JSONCompactStrings', 'JSONColumns', 'JSONColumnsWithMetadata']
+const lines = [
+  'JSONEachRow',
+  'JSONLines',
+  'NDJSON',
+  'JSONStringsEachRow',
+  'JSONCompactEachRow',
+  'JSONCompactStringsEachRow',
+]
+const binary = /^(Native|RowBinary|Parquet|Arrow|ORC|Avro|MsgPack|Protobuf|CapnProto|BSON|RawBLOB|Npy|MySQLWire)/
+
+/** The media type that ClickHouse gives a format. */
+export function contentType(format: string): string {
+  if (json.includes(format)) return 'application/json; charset=UTF-8'
+  if (lines.includes(format) || format.startsWith('JSON')) return 'application/x-ndjson; charset=UTF-8'
+  if (/^(TSV|TabSeparated)/.test(format)) return 'text/tab-separated-values; charset=UTF-8'
+  if (format.startsWith('CSVWithNames')) return 'text/csv; charset=UTF-8; header=present'
+  if (format.startsWith('CSV')) return 'text/csv; charset=UTF-8; header=absent'
+  if (format === 'XML') return 'application/xml; charset=UTF-8'
+  return binary.test(format) ? 'application/octet-stream' : 'text/plain; charset=UTF-8'
 }
 
 /** Sends an answer, compressed where the client asked for it and can read it. Returns what completes it. */

@@ -1,4 +1,4 @@
-import type { Connection, ResultChunk } from '../engine/connection.ts'
+import type { Connection, ResultChunk } from '../engine/engine.ts'
 
 /** What the engine tells about a statement. The rows it read from tables are not among it. */
 export interface Summary {

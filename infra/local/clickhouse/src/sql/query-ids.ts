@@ -1,12 +1,10 @@
 import { isWord, tokens } from './tokens.ts'
 
-/** What `log_comment` of a query begins with; behind it stands the id that the client gave it. */
+/**
+ * What the setting `log_comment` of a query begins with, before the id that the client gave it: the engine numbers its
+ * queries by itself.
+ */
 export const queryIdMark = 'query_id:'
-
-/** The setting that carries a client's query id into the engine, which numbers its queries by itself. */
-export const queryIdSetting = (queryId: string): Readonly<Record<string, string>> => ({
-  log_comment: `${queryIdMark}${queryId}`,
-})
 
 const comment = "Settings['log_comment']"
 const clientQueryId = `if(startsWith(${comment}, '${queryIdMark}'), substring(${comment}, ${queryIdMark.length + 1}), query_id)`
