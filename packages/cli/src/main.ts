@@ -92,7 +92,7 @@ const aboutLimits = (command: Command) =>
 aboutLimits(program.command('explain'))
   .description('Say which limits a request meets, why, and how they stand.')
   .requiredOption('--route <request>', 'method and path, such as "POST /v1/search"')
-  .action(async (options) => (await import('./commands/explain.ts')).explain(options, context))
+  .action(async (options) => (await import('./commands/limits.ts')).explain(options, context))
 
 const limits = program.command('limits').description('Look at the limits of a subject, or reset them.')
 const limitsCommand = (name: string, what: string) =>

@@ -5,9 +5,7 @@ import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { offsetsSince, PartitionAdmin, type RangeRecord } from '@weir/kafka/partition-admin.ts'
-import { describePartition } from './describe-partition.ts'
-import type { MeteredTopic } from './metered-topics.ts'
-import type { DeadLetterNumbers } from './read-dead-letters.ts'
+import { type DeadLetterNumbers, describePartition, type MeteredTopic } from './dead-letters.ts'
 
 /** Read at once: about 10 MB of decisions. */
 const recordsPerRead = 20_000
@@ -26,21 +24,6 @@ export interface MissingRecords {
   readonly partition: number
   readonly topicId: string
   readonly records: readonly MissingRecord[]
-}
-
-/** The outcome of comparing one topic with its rows. */
-export interface KafkaAudit {
-  readonly findings: readonly Discrepancy[]
-  readonly missing: readonly MissingRecords[]
-  /** Offsets that were compared. */
-  readonly compared: number
-}
-
-/** Records that are no rows, by what they are instead. */
-interface Judged {
-  readonly missing: MissingRecord[]
-  /** Offsets of what neither is a row nor is kept as a dead letter. */
-  readonly unreadable: Range[]
 }
 
 interface Suspect extends MissingRecord {
@@ -96,18 +79,14 @@ interface Partition {
   readonly range: Range
 }
 
-/** What of a partition's range is no row although it should be one. */
-async function judge(
-  client: ClickHouseClient,
-  admin: PartitionAdmin,
-  one: Partition,
-  letters: ReadonlySet<number>,
-): Promise<Judged> {
+/** Finds the records of a partition's range that are no rows although they should be, by what they are instead. */
+async function judge(client: ClickHouseClient, admin: PartitionAdmin, one: Partition, letters: ReadonlySet<number>) {
   const { metered, partition, topicId, range } = one
   const { topic, table } = metered
   const gone = await missingOffsets(client, { table, partition, topicId, ...range })
   const isGone = (offset: number) => gone.some(({ from, to }) => from <= offset && offset <= to)
   const missing: MissingRecord[] = []
+  /** Offsets of what neither is a row nor is kept as a dead letter. */
   const unreadable: Range[] = []
   const numbers = new Set<string>()
   for (const piece of joined(gone, joinedWithin).flatMap((range) => pieces(range, recordsPerRead))) {
@@ -149,10 +128,11 @@ export async function auditKafka(
   metered: MeteredTopic,
   readLetters: () => Promise<DeadLetterNumbers>,
   sinceMs: number,
-): Promise<KafkaAudit> {
+) {
   const admin = new PartitionAdmin(kafka, metered.groupId)
   const findings: Discrepancy[] = []
   const all: MissingRecords[] = []
+  /** Offsets that were compared. */
   let compared = 0
   try {
     const partitions = await partitionsOf(admin, kafka, metered, sinceMs)

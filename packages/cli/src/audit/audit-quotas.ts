@@ -12,24 +12,6 @@ const readingsMaxAbove = 10
 const readingsMaxBelow = 2
 const monthMs = 32 * 24 * 3_600_000
 
-/** Counts that are above what the records say, and by how many units in all. */
-export interface CountsAbove {
-  readonly counts: number
-  readonly units: number
-}
-
-/** The outcome of comparing the counts of quotas with the records. */
-export interface QuotaAudit {
-  readonly findings: readonly Discrepancy[]
-  /**
-   * These are no discrepancies: a process that is killed between charge and record leaves a charge without a record. No
-   * caller got an answer, so nothing is to be recorded; the subject has that much less until the period ends.
-   */
-  readonly above: CountsAbove
-  /** Counts that were compared. */
-  readonly compared: number
-}
-
 const isAbove = ({ expected, found }: Discrepancy) => Number(found) > Number(expected)
 
 const noCount: QuotaCount = { outcome: 'left', before: 0, endMs: 0, now: 0 }
@@ -59,7 +41,7 @@ export async function auditQuotas(ports: {
   readonly policy: Policy
   readonly nowMs: () => number
   readonly pause: () => Promise<void>
-}): Promise<QuotaAudit> {
+}) {
   const { clickhouse, servers, policy, nowMs, pause } = ports
   const { summable } = quotasOf(policy)
   const counts = createQuotaCounts(servers)
@@ -107,6 +89,11 @@ export async function auditQuotas(ports: {
   const units = above.reduce((sum, { expected, found }) => sum + Number(found) - Number(expected), 0)
   return {
     findings: result.findings.filter((finding) => !isAbove(finding)),
+    /**
+     * Counts that are above what the records say, and by how many units in all. These are no discrepancies: a process
+     * that is killed between charge and record leaves a charge without a record. No caller got an answer, so nothing is
+     * to be recorded; the subject has that much less until the period ends.
+     */
     above: { counts: above.length, units },
     compared: result.compared,
   }

@@ -9,12 +9,6 @@ const hourMs = 3_600_000
 /** Rows of an hour that are named. */
 const namedMax = 3
 
-/** The outcome of comparing the rollups with their raw rows. */
-export interface RollupAudit {
-  readonly findings: readonly Discrepancy[]
-  readonly differences: readonly { readonly rollup: Rollup; readonly difference: HourDifference }[]
-}
-
 /** The hours of a span that a rollup still keeps. */
 function keptSpan({ keptMs }: Rollup, { fromMs, toMs }: Span, nowMs: number): Span {
   const oldestMs = keptMs === undefined ? fromMs : Math.max(fromMs, nowMs - keptMs)
@@ -38,12 +32,7 @@ async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Pr
  * Every rollup against its raw rows, hour by hour. An insert that is under way fills one before the other: hours that
  * differ are looked at again after `pause`, and only those that differ still are found.
  */
-export async function auditRollups(
-  client: ClickHouseClient,
-  span: Span,
-  nowMs: number,
-  pause: () => Promise<void>,
-): Promise<RollupAudit> {
+export async function auditRollups(client: ClickHouseClient, span: Span, nowMs: number, pause: () => Promise<void>) {
   const findings: Discrepancy[] = []
   const differences: { rollup: Rollup; difference: HourDifference }[] = []
   for (const rollup of await findRollups(client)) {

@@ -1,7 +1,7 @@
 import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
-import type { DeadLetter } from './read-dead-letters.ts'
+import type { DeadLetter } from './dead-letters.ts'
 
 /** The namespace of the ids of replays; it never changes. */
 const namespace = '6f6b0b0e-6d0e-4c55-9a1e-5d1a4f1f7c52'
@@ -21,9 +21,9 @@ export type PlannedReplay =
 
 const refused = (why: string): PlannedReplay => ({ kind: 'refused', why })
 
-function fieldsOf(value: Buffer): Readonly<Record<string, unknown>> | undefined {
+function fieldsOf(value: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const parsed: unknown = JSON.parse(value.toString('utf8'))
+    const parsed: unknown = JSON.parse(value)
     return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined
   } catch {
     return undefined
@@ -35,10 +35,10 @@ function fieldsOf(value: Buffer): Readonly<Record<string, unknown>> | undefined 
  * sequence number that follow from the letter's topic, partition and offset. So every replay of one letter is the same
  * record, and counts once. An outcome keeps its id, by which it belongs to a decision.
  */
-export function planReplay(letter: DeadLetter, topicId: string, corrected: Buffer | undefined): PlannedReplay {
+export function planReplay(letter: DeadLetter, topicId: string, corrected: string | undefined): PlannedReplay {
   const { topic, partition, offset } = letter
-  const value = corrected ?? letter.value
-  const fields = value === null ? undefined : fieldsOf(value)
+  const value = corrected ?? letter.value?.toString('utf8')
+  const fields = value === undefined ? undefined : fieldsOf(value)
   if (fields === undefined) return refused('it is no JSON object')
   const place = `${topicId}:${partition}:${offset}`
   const journal = uuidv5(namespace, `journal:${place}`)

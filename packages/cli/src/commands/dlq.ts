@@ -1,14 +1,19 @@
-import { readFileSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
-import { describePartition } from '../audit/describe-partition.ts'
-import { type DeadLetterTopic, deadLetterTopics, type MeteredTopic, meteredTopics } from '../audit/metered-topics.ts'
-import { readDeadLetters } from '../audit/read-dead-letters.ts'
+import {
+  type DeadLetterTopic,
+  deadLetterTopics,
+  describePartition,
+  type MeteredTopic,
+  meteredTopics,
+  readDeadLetters,
+} from '../audit/dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
 import type { CommandContext } from '../command-context.ts'
 import { findKafka, withClickhouse } from '../open-servers.ts'
+import { readInputFile } from '../read-input-file.ts'
 import { textTable } from '../text-table.ts'
 
 interface DlqOptions {
@@ -74,15 +79,6 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
   context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
 }
 
-function readCorrected(file: string | undefined): Buffer | undefined {
-  if (file === undefined) return undefined
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw new WeirError('CONFIG_INVALID', `--value names ${file}, which cannot be read.`, error)
-  }
-}
-
 /** Sends it, unless it was metered before, and waits until it is. */
 async function send(replay: Replay, metered: MeteredTopic, data: string, context: CommandContext): Promise<boolean> {
   const { topic, table } = metered
@@ -113,9 +109,12 @@ export async function replayDeadLetter(
 ): Promise<void> {
   // Alerts are not replayed: Weir writes none that cannot be read.
   const { of: metered, letter } = await find(options, meteredTopics, context)
+  const { value: file } = options
+  const corrected =
+    file === undefined ? undefined : readInputFile(file, 'CONFIG_INVALID', `--value names ${file}, which`)
   const admin = new PartitionAdmin(findKafka(context, options.data), metered.groupId)
   const { topicId } = await describePartition(admin, letter.topic, letter.partition).finally(() => admin.close())
-  const planned = planReplay(letter, topicId, readCorrected(options.value))
+  const planned = planReplay(letter, topicId, corrected)
   if (planned.kind === 'refused') {
     const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
     throw new WeirError('REPLAY_REFUSED', `It is still no record: ${planned.why}. ${how}`)

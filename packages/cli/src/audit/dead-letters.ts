@@ -1,8 +1,66 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { numberOf } from '@weir/contracts/journal.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
 import type { DeadLetterPlace, KnownMissing } from '@weir/core/audit/compare-numbers.ts'
+import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
-import { describePartition } from './describe-partition.ts'
+import { offsetsSince, PartitionAdmin, type PartitionFacts } from '@weir/kafka/partition-admin.ts'
+
+/** A topic with a dead-letter topic. */
+export interface DeadLetterTopic {
+  readonly topic: string
+  /** The topic that stores the records that could not be read. */
+  readonly deadLetters: string
+}
+
+/** A topic whose records become rows. */
+export interface MeteredTopic extends DeadLetterTopic {
+  readonly table: string
+  /** The consumer group that inserts them. */
+  readonly groupId: string
+}
+
+/** The topics whose records metering inserts. */
+export const meteredTopics: readonly MeteredTopic[] = [
+  {
+    topic: topics.decisions,
+    deadLetters: topics.decisionsDeadLetters,
+    table: 'decisions',
+    groupId: 'weir-metering',
+  },
+  {
+    topic: topics.outcomes,
+    deadLetters: topics.outcomesDeadLetters,
+    table: 'outcomes',
+    groupId: 'weir-metering-outcomes',
+  },
+]
+
+/** All topics with a dead-letter topic. */
+export const deadLetterTopics: readonly DeadLetterTopic[] = [
+  ...meteredTopics,
+  { topic: topics.alerts, deadLetters: topics.alertsDeadLetters },
+]
+
+/** A broker that has just started, or taken a group over, needs a second or two before it knows the group's offsets. */
+const attemptsMax = 20
+const pauseMs = 500
+
+/** Describes a partition, and waits up to ten seconds for a broker that is not ready yet. */
+export async function describePartition(
+  admin: PartitionAdmin,
+  topic: string,
+  partition: number,
+): Promise<PartitionFacts> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await admin.describe(topic, partition)
+    } catch (error) {
+      if (!(error instanceof WeirError) || error.code !== 'KAFKA_UNAVAILABLE' || attempts >= attemptsMax) throw error
+      await delay(pauseMs)
+    }
+  }
+}
 
 /** A record that could not be read, as its dead-letter topic stores it. */
 export interface DeadLetter extends DeadLetterPlace {
