@@ -4,34 +4,15 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { createAuthFailureThrottle } from './auth-failure-throttle.ts'
 import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
+import { callerScope, mayNameSubjects } from './caller-address.ts'
 import { type Credential, credentialOf, fingerprintOf, keyInForce } from './credential.ts'
 import { type IdentityRules, identityRules } from './identity-rules.ts'
-import { callerScope } from './peer.ts'
+import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { createTokenAuthenticator } from './token-authenticator.ts'
 import { createValidCredentialCache } from './valid-credential-cache.ts'
-import { authenticateWithoutCredential } from './without-credential.ts'
 
 /** Turns a request's credential into a caller. Holds connections to issuers of tokens until it is closed. */
-export interface Authenticator {
-  /**
-   * Returns the caller directly, or as a promise where a signature must be verified. Never rejects. It knows nothing of
-   * tokens for Weir's own endpoints: they are wrong keys here, and count as wrong credentials.
-   */
-  authenticate(policy: Policy, request: CallerRequest): Caller | Promise<Caller>
-  /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
-  addressOf(policy: Policy, request: CallerRequest): string
-  /** Events since it was made. */
-  readonly counters: {
-    /** Credentials that were looked up and belong to no subject. */
-    wrong: number
-    /** Credentials that were not looked up, because too many wrong ones came from their address. */
-    notLookedAt: number
-    tokensVerified: number
-    keyFetches: number
-    keyFetchesFailed: number
-  }
-  close(): Promise<void>
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>
 
 /**
  * Authenticates callers, in this order: API key, token, trusted header, address. The strongest credential that a
@@ -42,24 +23,32 @@ export function createAuthenticator(options: {
   readonly clock: Clock
   readonly log: Logger
   readonly elapsedMs?: () => number
-}): Authenticator {
-  const { clock, log, elapsedMs = () => performance.now() } = options
-  const counters = { wrong: 0, notLookedAt: 0, tokensVerified: 0, keyFetches: 0, keyFetchesFailed: 0 }
+}) {
+  const { clock, elapsedMs = () => performance.now() } = options
+  const counters = {
+    /** Credentials that were looked up and belong to no subject. */
+    wrong: 0,
+    /** Credentials that were not looked up, because too many wrong ones came from their address. */
+    notLookedAt: 0,
+    tokensVerified: 0,
+    keyFetches: 0,
+    keyFetchesFailed: 0,
+  }
   const outgoing = createOutgoing()
   const throttle = createAuthFailureThrottle(elapsedMs)
   const valid = createValidCredentialCache(elapsedMs)
-  const tokens = createTokenAuthenticator({ outgoing, elapsedMs, nowMs: () => clock.nowMs(), log, counters })
+  const tokens = createTokenAuthenticator({ ...options, outgoing, elapsedMs, counters })
 
-  const wrong = (rules: IdentityRules, { socket, headers }: CallerRequest): Caller => {
+  const wrong = (rules: IdentityRules, request: CallerRequest): Caller => {
     counters.wrong += 1
-    throttle.countWrong(callerScope(socket, headers, rules))
+    throttle.countWrong(callerScope(request, rules))
     return unauthenticated
   }
 
   const byCredential = (policy: Policy, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
     const hash = fingerprintOf(credential, request.socket)
     if (!throttle.isQuiet && !valid.has(hash)) {
-      const retryAfterMs = throttle.blockedMs(callerScope(request.socket, request.headers, rules))
+      const retryAfterMs = throttle.blockedMs(callerScope(request, rules))
       if (retryAfterMs > 0) {
         counters.notLookedAt += 1
         return { kind: 'unauthenticated', retryAfterMs } as const
@@ -75,20 +64,45 @@ export function createAuthenticator(options: {
       if (caller?.kind === 'known') valid.add(hash)
       return caller ?? wrong(rules, request)
     }
-    const found = tokens.authenticate(policy, rules, { text: credential.text, fingerprint: hash })
+    const found = tokens.authenticate(policy, rules, credential.text, hash)
     return found instanceof Promise ? found.then(settle) : settle(found)
   }
 
   return {
+    /** Events since it was made. */
     counters,
-    authenticate(policy, request) {
+    /**
+     * Returns the caller directly, or as a promise where a signature must be verified. Never rejects. It knows nothing
+     * of tokens for Weir's own endpoints: they are wrong keys here, and count as wrong credentials.
+     */
+    authenticate(policy: Policy, request: CallerRequest): Caller | Promise<Caller> {
       const rules = identityRules(policy.identity)
       const credential = credentialOf(rules, request.headers, request.url)
       return credential === undefined
-        ? authenticateWithoutCredential(policy, rules, request)
+        ? withoutCredential(policy, rules, request)
         : byCredential(policy, rules, request, credential)
     },
-    addressOf: (policy, { socket, headers }) => callerScope(socket, headers, identityRules(policy.identity)),
+    /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
+    addressOf: ({ identity }: Policy, request: CallerRequest): string => callerScope(request, identityRules(identity)),
     close: () => outgoing.close(),
   }
 }
+
+/** Authenticates the subject that a trusted proxy names, else an anonymous caller by its address. */
+function withoutCredential(policy: Policy, rules: IdentityRules, request: CallerRequest): Caller {
+  const { trusted, identity } = rules
+  const id = trusted === undefined ? undefined : request.headers[trusted.subject]
+  if (trusted !== undefined && id !== undefined && id !== '' && mayNameSubjects(request.socket, rules)) {
+    const { planHeader, plan, place } = trusted
+    const planName = planHeader === undefined ? undefined : request.headers[planHeader]
+    const subject = isRepeated(id) ? undefined : namedSubject(policy, { id, planName, plan })
+    return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: place }
+  }
+  if (identity.anonymousPlan === undefined) return unauthenticated
+  const scope = callerScope(request, rules)
+  if (scope === '') return unauthenticated
+  return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
+}
+
+/** Node joins repeated headers with a comma: a caller could have added one to the proxy's. */
+const isRepeated = (value: string | readonly string[]) => typeof value !== 'string' || value.includes(',')

@@ -13,11 +13,12 @@ export interface CallerRequest {
 }
 
 /** Where the credential was. It is for Weir alone and never forwarded. */
-export type CredentialPlace =
-  | { readonly kind: 'header'; readonly name: string }
-  | { readonly kind: 'query'; readonly name: string }
+export interface CredentialPlace {
+  readonly kind: 'header' | 'query'
+  readonly name: string
+}
 
-/** Who sent a request, as far as its credential says. */
+/** The sender of a request, as far as its credential says. */
 export type Caller =
   | {
       readonly kind: 'known'

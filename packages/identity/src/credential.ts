@@ -17,7 +17,8 @@ export interface Credential {
   readonly mayBeToken: boolean
 }
 
-const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
+/** Where signed tokens are. */
+export const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
 
 /**
  * The one credential that decides: the first key in the policy's order of headers, then in the query, then a token. A
@@ -26,7 +27,8 @@ const bearerToken: CredentialPlace = { kind: 'header', name: 'authorization' }
  */
 export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders, url: string): Credential | undefined {
   const hasIssuers = rules.issuers.size > 0
-  for (const { name, place } of rules.keyHeaders) {
+  for (const place of rules.keyHeaders) {
+    const { name } = place
     const value = headers[name]
     if (typeof value !== 'string' || value === '') continue
     if (name !== 'authorization') return { place, text: value, mayBeToken: false }
@@ -36,7 +38,7 @@ export function credentialOf(rules: IdentityRules, headers: IncomingHttpHeaders,
   }
   if (rules.keyQuery !== undefined) {
     const text = queryValue(url, rules.keyQuery.name)
-    if (text !== undefined) return { place: rules.keyQuery.place, text, mayBeToken: false }
+    if (text !== undefined) return { place: rules.keyQuery, text, mayBeToken: false }
   }
   if (!hasIssuers || headers.authorization === undefined) return undefined
   const text = bearerOf(headers.authorization)

@@ -2,18 +2,12 @@ import { BlockList, isIPv4 } from 'node:net'
 import type { Identity, JwtIssuer, TrustedHeaders } from '@weir/policy/policy.ts'
 import type { CredentialPlace } from './caller.ts'
 
-/** A place in a request where a key may be. */
-export interface KeyPlace {
-  readonly place: CredentialPlace
-  readonly name: string
-}
-
 /** What a policy says about callers, computed once. */
 export interface IdentityRules {
   readonly identity: Identity
   /** In the order in which they are tried; `authorization` stands for its Bearer token. */
-  readonly keyHeaders: readonly KeyPlace[]
-  readonly keyQuery: KeyPlace | undefined
+  readonly keyHeaders: readonly CredentialPlace[]
+  readonly keyQuery: CredentialPlace | undefined
   /** By the `iss` of their tokens. */
   readonly issuers: ReadonlyMap<string, JwtIssuer>
   readonly trusted: (TrustedHeaders & { readonly place: CredentialPlace; readonly peers: AddressSet }) | undefined
@@ -52,11 +46,10 @@ export function identityRules(identity: Identity): IdentityRules {
 
 function compile(identity: Identity): IdentityRules {
   const { keyHeaders, keyQuery, jwt, trustedHeaders, trustedProxies } = identity
-  const inHeader = (name: string): KeyPlace => ({ name, place: { kind: 'header', name } })
   return {
     identity,
-    keyHeaders: keyHeaders.map(inHeader),
-    keyQuery: keyQuery === undefined ? undefined : { name: keyQuery, place: { kind: 'query', name: keyQuery } },
+    keyHeaders: keyHeaders.map((name) => ({ kind: 'header', name })),
+    keyQuery: keyQuery === undefined ? undefined : { kind: 'query', name: keyQuery },
     issuers: new Map(jwt.map((one) => [one.issuer, one])),
     trusted: trustedHeaders && {
       ...trustedHeaders,

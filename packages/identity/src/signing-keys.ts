@@ -1,3 +1,4 @@
+import type { Clock } from '@weir/core/clock.ts'
 import type { JwtIssuer } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
@@ -19,12 +20,13 @@ const answerBytesMax = 262_144
 /** The keys could not be fetched; nothing is known about the token. */
 export class SigningKeysUnavailable extends Error {}
 
-/** What fetching an issuer's keys works with. */
-export interface KeyFetching {
+/** The parts of an authenticator that tokens and their keys are verified with. */
+export interface TokenParts {
+  readonly clock: Clock
   readonly outgoing: Outgoing
   readonly elapsedMs: () => number
   readonly log: Logger
-  readonly counters: { keyFetches: number; keyFetchesFailed: number }
+  readonly counters: { tokensVerified: number; keyFetches: number; keyFetchesFailed: number }
 }
 
 /**
@@ -33,10 +35,8 @@ export interface KeyFetching {
  * them, in case the issuer has a new one. The result rejects with `SigningKeysUnavailable`, or as jose does when no key
  * fits.
  */
-export function createSigningKeys(
-  issuer: JwtIssuer,
-  { outgoing, elapsedMs, log, counters }: KeyFetching,
-): JWTVerifyGetKey {
+export function createSigningKeys(issuer: JwtIssuer, parts: TokenParts): JWTVerifyGetKey {
+  const { outgoing, elapsedMs, log, counters } = parts
   let keys: { readonly set: JWTVerifyGetKey; readonly text: string } | undefined
   let fetchedAt = 0
   let triedAt = Number.NEGATIVE_INFINITY
@@ -94,7 +94,7 @@ export function createSigningKeys(
   }
 }
 
-/** The text of a JWKS. Over plain http any host on the way could put in a key of its own. */
+/** Fetches the text of a JWKS. Over plain http any host on the way could put in a key of its own. */
 async function fetchKeySet({ jwksUrl, allowPrivate }: JwtIssuer, outgoing: Outgoing): Promise<string> {
   if (!allowPrivate && new URL(jwksUrl).protocol !== 'https:') throw new Error('jwksUrl must be https')
   const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }

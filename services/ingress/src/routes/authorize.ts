@@ -1,5 +1,5 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
-import { isTrustedProxy } from '@weir/identity/peer.ts'
+import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

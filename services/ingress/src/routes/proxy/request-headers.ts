@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { isTrustedProxy } from '@weir/identity/peer.ts'
+import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import type { Identity } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens, words } from '../../http/withheld-headers.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { forwardedBy, rightmostUntrusted } from './forwarded-for.ts'
+import { forwardedBy, rightmostUntrusted } from './caller-address.ts'
 import { compileAddresses } from './identity-rules.ts'
 
 const proxies = compileAddresses(['10.0.0.0/8', 'fd00::/8', '192.0.2.1'])

@@ -1,0 +1,124 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Identity } from '@weir/policy/policy.ts'
+import { addressScope, plainAddress } from '@weir/runtime/address-scope.ts'
+import type { CallerRequest } from './caller.ts'
+import { type AddressSet, type IdentityRules, identityRules } from './identity-rules.ts'
+
+/** The other end of a connection, and what the policy lets it say. */
+interface Peer {
+  readonly rules: IdentityRules
+  readonly address: string
+  readonly scope: string
+  /** It may say where requests come from. */
+  readonly isProxy: boolean
+  /** It may say who calls. */
+  readonly namesSubjects: boolean
+  /**
+   * The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's.
+   */
+  lastList: string | undefined
+  lastScope: string
+}
+
+const peers = new WeakMap<Socket, Peer>()
+
+/** Computed once per connection and policy. */
+function peerOf(socket: Socket, rules: IdentityRules): Peer {
+  const before = peers.get(socket)
+  if (before !== undefined && before.rules === rules) return before
+  const address = before?.address ?? plainAddress(socket.remoteAddress ?? '')
+  const peer = {
+    rules,
+    address,
+    scope: before?.scope ?? addressScope(address),
+    isProxy: rules.proxies?.has(address) === true,
+    namesSubjects: rules.trusted?.peers.has(address) === true,
+    lastList: undefined,
+    lastScope: '',
+  }
+  peers.set(socket, peer)
+  return peer
+}
+
+/**
+ * Whether the peer of the connection itself may name subjects; what it says about addresses further away changes
+ * nothing.
+ */
+export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
+
+/** Whether the peer of the connection itself is a proxy that may say what the original request was. */
+export const isTrustedProxy = (socket: Socket, identity: Identity): boolean =>
+  peerOf(socket, identityRules(identity)).isProxy
+
+/** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */
+export function callerScope({ socket, headers }: CallerRequest, rules: IdentityRules): string {
+  const peer = peerOf(socket, rules)
+  if (!peer.isProxy || rules.proxies === undefined) return peer.scope
+  const forwarded = forwardedBy(headers)
+  if (forwarded === undefined) return peer.scope
+  const { list, readHop } = forwarded
+  if (list === peer.lastList) return peer.lastScope
+  const scope = addressScope(rightmostUntrusted(peer.address, list, readHop, rules.proxies))
+  peer.lastList = list
+  peer.lastScope = scope
+  return scope
+}
+
+/** Proxies in a row that are looked through. More than a few is a loop or a forgery. */
+const hopsMax = 32
+
+/** What the proxies in front say about where a request came from; undefined when they say nothing. */
+export function forwardedBy(
+  headers: IncomingHttpHeaders,
+): { readonly list: string; readonly readHop: ReadHop } | undefined {
+  const { 'x-forwarded-for': addresses, forwarded } = headers
+  // Node joins repeated ones in order, so that the last hop is always at the end.
+  if (typeof addresses === 'string') return { list: addresses, readHop: readAddress }
+  return forwarded === undefined ? undefined : { list: forwarded, readHop: readForwardedElement }
+}
+
+type ReadHop = (text: string) => string
+
+/**
+ * The caller behind trusted proxies: the rightmost hop that is none of them. Each proxy appends the address that it
+ * talked to, and what is further left any client can have written. A hop that cannot be read ends the walk at the last
+ * one that could; so does the end of the list.
+ */
+export function rightmostUntrusted(peer: string, list: string, readHop: ReadHop, proxies: AddressSet): string {
+  let address = peer
+  let end = list.length
+  for (let hops = 0; hops < hopsMax; hops += 1) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1)
+    const hop = readHop(list.slice(comma + 1, end).trim())
+    if (hop === '') return address
+    address = hop
+    if (comma === -1 || !proxies.has(hop)) return address
+    end = comma
+  }
+  return address
+}
+
+/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:4711`; empty for anything else. */
+function readAddress(text: string): string {
+  const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1]
+  if (bracketed !== undefined) return plainAddress(bracketed)
+  const withPort = /^([\d.]+):\d{1,5}$/.exec(text)?.[1]
+  return plainAddress(withPort ?? text)
+}
+
+/**
+ * One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, with two, and where it is
+ * malformed.
+ */
+function readForwardedElement(element: string): string {
+  let found = ''
+  for (const pair of element.split(';')) {
+    const [, name, quoted, token] = /^\s*([\w-]+)=(?:"([^"]*)"|([^"\s]*))\s*$/.exec(pair) ?? []
+    if (name === undefined) return ''
+    if (name.toLowerCase() !== 'for') continue
+    if (found !== '') return ''
+    found = quoted ?? token ?? ''
+  }
+  return readAddress(found)
+}
