@@ -1,4 +1,4 @@
-import { kafkaFrom, localKafka } from '@weir/cli/kafka-from.ts'
+import { kafkaFrom, localKafka } from '@weir/cli/find-servers.ts'
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { createClient } from '@weir/kafka/connect.ts'

@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { openCommandContext, reportFailure } from './command-context.ts'
-import { kafkaFrom } from './kafka-from.ts'
 import { inProject } from './project.ts'
 
 /** Ingress processes on one machine; more than this is a mistake. */
@@ -258,7 +257,7 @@ metering
   )
   .option('--outcomes', 'of weir.outcomes.v1, not of weir.decisions.v1', false)
   .action(async (options) => {
-    const { findClickhouse } = await import('./find-clickhouse.ts')
+    const { findClickhouse, kafkaFrom } = await import('./find-servers.ts')
     const servers = { kafka: kafkaFrom(process.env, 'weir-seek'), clickhouse: findClickhouse(context.environment) }
     await (await import('./commands/metering.ts')).seekMetering(options, servers, context.print)
   })
@@ -268,6 +267,7 @@ program
   .description('Create the topics in the Kafka of WEIR_KAFKA_BROKERS.')
   .action(async () => {
     const { createTopics } = await import('./commands/topics.ts')
+    const { kafkaFrom } = await import('./find-servers.ts')
     await createTopics(kafkaFrom(process.env, 'weir-topics'), context.report)
   })
 
@@ -276,7 +276,7 @@ program
   .description('Bring the tables of WEIR_CLICKHOUSE_URL up to date.')
   .action(async () => {
     const { applyMigrations } = await import('./commands/migrate.ts')
-    const { findClickhouse } = await import('./find-clickhouse.ts')
+    const { findClickhouse } = await import('./find-servers.ts')
     await applyMigrations(findClickhouse(context.environment), context.report)
   })
 

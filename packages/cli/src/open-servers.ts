@@ -10,8 +10,7 @@ import { readConfig } from '@weir/runtime/read-config.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import type { CommandContext } from './command-context.ts'
 import { nothingToAsk, readStateFile } from './console/read-state-file.ts'
-import { findClickhouse, isClickhouseGiven } from './find-clickhouse.ts'
-import { kafkaFrom, localKafka } from './kafka-from.ts'
+import { findClickhouse, isGiven, kafkaFrom, localKafka } from './find-servers.ts'
 
 /** Sums over months of everybody's rows; a person waits for them. */
 const requestMs = 600_000
@@ -23,7 +22,7 @@ export async function withClickhouse<T>(
   use: (client: ClickHouseClient) => Promise<T>,
 ): Promise<T> {
   const own = readStateFile(dataDir, 'clickhouse')
-  if (own === undefined && !isClickhouseGiven(environment))
+  if (own === undefined && !isGiven(environment, 'WEIR_CLICKHOUSE_URL'))
     throw nothingToAsk('ClickHouse', 'WEIR_CLICKHOUSE_URL', dataDir)
   const client = connectClickhouse(findClickhouse(environment, own), 'weir-audit', requestMs)
   try {

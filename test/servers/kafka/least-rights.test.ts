@@ -1,5 +1,5 @@
 import { createTopics } from '@weir/cli/commands/topics.ts'
-import { kafkaFrom } from '@weir/cli/kafka-from.ts'
+import { kafkaFrom } from '@weir/cli/find-servers.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { documentedRights } from '../../support/documented-rights.ts'

@@ -8,6 +8,7 @@ import { formatProblem } from '@weir/policy/policy-problem.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { checkConfig, type Environment, type Variables } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
+import { isGiven } from '../find-servers.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 
 const services: Readonly<Record<string, Variables>> = {
@@ -89,10 +90,8 @@ export function check(
   const policyProblems = parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []
   const { environment } = context
   const { service } = options
-  const isGiven = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL'].some(
-    (name) => environment[name] || environment[`${name}_FILE`],
-  )
-  const isSetUp = service !== undefined || isGiven
+  const addresses = ['WEIR_REDIS_URL', 'WEIR_KAFKA_BROKERS', 'WEIR_CLICKHOUSE_URL']
+  const isSetUp = service !== undefined || addresses.some((name) => isGiven(environment, name))
   const wrong = isSetUp ? environmentProblems(environment, service === undefined ? undefined : [service]) : []
   const problems = [...policyProblems, ...wrong]
   const result = { ok: problems.length === 0, problems }

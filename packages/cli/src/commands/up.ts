@@ -2,18 +2,15 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { CommandContext } from '../command-context.ts'
-import { findClickhouse } from '../find-clickhouse.ts'
-import { kafkaFrom } from '../kafka-from.ts'
+import { findClickhouse, kafkaFrom } from '../find-servers.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 import { openDataDir } from '../up/data-dir.ts'
-import { effectivePolicy } from '../up/effective-policy.ts'
-import type { ProcessDefinition } from '../up/managed-process.ts'
+import { effectivePolicy, putPolicyInForce } from '../up/effective-policy.ts'
+import { type ProcessDefinition, Supervisor } from '../up/managed-process.ts'
 import { choosePorts, opsPortsOf } from '../up/ports.ts'
-import { putPolicyInForce } from '../up/put-policy-in-force.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
 import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
 import { demoProcesses, serviceProcesses } from '../up/services.ts'
-import { Supervisor } from '../up/supervisor.ts'
 import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
 import { createTopics } from './topics.ts'
@@ -67,12 +64,8 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const opsPorts = await opsPortsOf(ports, options.ingress)
 
   const line = () => readyLine({ data, ports, servers, demoSubjects: demo.subjects, opsPorts, pids: supervisor.pids() })
-  const supervisor = new Supervisor({
-    logDir: join(data.dir, 'logs'),
-    environment,
-    report,
-    onPid: () => data.writeState(line()),
-  })
+  const onPid = () => data.writeState(line())
+  const supervisor = new Supervisor(join(data.dir, 'logs'), { environment, report, onPid })
   let relay: Awaited<ReturnType<typeof servers.openRelay>> | undefined
   try {
     if (servers.processes.length > 0) report(`starting ${servers.processes.map(({ name }) => name).join(', ')} …`)

@@ -1,6 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import { readConfig, secret, text } from '@weir/runtime/read-config.ts'
 import type { CommandContext } from '../command-context.ts'
+import { isGiven } from '../find-servers.ts'
 import { nothingToAsk, readStateFile } from './read-state-file.ts'
 
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
@@ -38,8 +39,7 @@ export function findConsole(environment: CommandContext['environment'], dataDir:
 export function requireConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress {
   const found = findConsole(environment, dataDir)
   if (found === undefined) {
-    const isMissing = (name: string) => !environment[name] && !environment[`${name}_FILE`]
-    const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter(isMissing).join(' and ')
+    const missing = ['WEIR_CONSOLE_URL', 'WEIR_ADMIN_TOKEN'].filter((name) => !isGiven(environment, name)).join(' and ')
     throw nothingToAsk('console', missing, dataDir)
   }
   if (/^https?:\/\//.test(found.url) && URL.canParse(found.url)) return found

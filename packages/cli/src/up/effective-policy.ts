@@ -1,16 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { WeirError } from '@weir/core/errors.ts'
 import { type AppliedDemo, applyDemo } from '@weir/policy/apply-demo.ts'
+import { parse } from 'yaml'
+import { askConsole, type ConsoleAddress } from '../console/console-client.ts'
+import { type AppliedFile, countsText } from '../console/file-changes.ts'
 import { readStateFile } from '../console/read-state-file.ts'
 import { type Secrets, secretsFile, sha256Hex } from './data-dir.ts'
-
-/** What of a `weir up` goes into the policy that a person wrote. */
-interface DemoFacts {
-  readonly secrets: Pick<Secrets, 'demoKey' | 'demoSmallKey'>
-  /** Origins. */
-  readonly upstream: string
-  readonly receiver: string
-}
 
 /** The policy of a `weir up`, with the demo filled in. */
 export interface EffectivePolicy extends AppliedDemo {
@@ -22,7 +18,16 @@ export interface EffectivePolicy extends AppliedDemo {
 }
 
 /** The policy that the services of a `weir up` have: the person's, with the demo's keys and addresses filled in. */
-export function effectivePolicy(text: string, { secrets, upstream, receiver }: DemoFacts): EffectivePolicy {
+export function effectivePolicy(
+  text: string,
+  demo: {
+    readonly secrets: Pick<Secrets, 'demoKey' | 'demoSmallKey'>
+    /** Origins. */
+    readonly upstream: string
+    readonly receiver: string
+  },
+): EffectivePolicy {
+  const { secrets, upstream, receiver } = demo
   const [demoKeySha256, demoSmallKeySha256] = [sha256Hex(secrets.demoKey), sha256Hex(secrets.demoSmallKey)]
   const facts = { demoKeySha256, demoSmallKeySha256, upstreamUrl: upstream, receiverUrl: `${receiver}/` }
   const revision = sha256Hex([text, demoKeySha256, demoSmallKeySha256].join('\n'))
@@ -36,3 +41,56 @@ export function effectivePolicyOf(dataDir: string, text: string): EffectivePolic
   const secrets: Secrets = JSON.parse(readFileSync(join(dataDir, secretsFile), 'utf8'))
   return effectivePolicy(text, { secrets, upstream, receiver })
 }
+
+/** Where the demo's own addresses stand, which differ from one start to the next. */
+const demoEntities = [
+  ['upstreams', 'demo'],
+  ['endpoints', 'demo'],
+] as const
+
+/**
+ * Puts the file in force if it is another than the one applied last, so that what the admin API has changed meanwhile
+ * survives a restart, and what was edited in the file is taken over. Of the same file only the demo's addresses are
+ * brought up to date, where nobody has written others.
+ */
+export async function putPolicyInForce(options: {
+  readonly console: ConsoleAddress
+  readonly policy: EffectivePolicy
+  /** The effective text of the last time; undefined for the first. */
+  readonly before: string | undefined
+  readonly report: (line: string) => void
+}): Promise<void> {
+  const { console, policy, before, report } = options
+  const path = `/v1/policy?if_changed=true&revision=${policy.revision}`
+  const { body, change } = await askConsole<AppliedFile>(console, { method: 'PUT', path, body: policy.text })
+  if (change !== undefined) {
+    report(body.changed ? `the policy is in force: ${countsText(body)}` : 'the policy is in force as it was')
+    return
+  }
+  report('the policy is the one applied last; edits by the admin API stay')
+  if (before === undefined || before === policy.text) return
+  const [then, now]: readonly unknown[] = [parse(before), parse(policy.text)]
+  for (const [section, name] of demoEntities) {
+    const [old, wanted] = [entityOf(then, section, name), entityOf(now, section, name)]
+    if (wanted === undefined || isSame(old, wanted)) continue
+    const path = `/v1/${section}/${name}`
+    const inForce = await askConsole(console, { path }).catch(unlessRefused)
+    if (inForce !== undefined && isSame(old, inForce.body)) {
+      await askConsole(console, { method: 'PUT', path, body: wanted, origin: 'file' })
+    }
+  }
+}
+
+function entityOf(policy: unknown, section: string, name: string): unknown {
+  const inside = (value: unknown, key: string): unknown =>
+    typeof value === 'object' && value !== null ? Object.entries(value).find(([one]) => one === key)?.[1] : undefined
+  return inside(inside(policy, section), name)
+}
+
+/** The admin API has deleted it: then it is not wanted. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof WeirError) || error.code !== 'CONFIG_INVALID') throw error
+}
+
+/** Both are read from YAML or JSON that Weir wrote: the order of names is the same. */
+const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)

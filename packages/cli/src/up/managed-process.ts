@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
@@ -133,5 +134,40 @@ export class ManagedProcess {
       this.#spawn()
       onPid()
     }, delayMs)
+  }
+}
+
+/** Keeps the processes of `weir up` running, each with a log of its own. */
+export class Supervisor {
+  readonly #logDir: string
+  readonly #context: Omit<ProcessContext, 'logFile'>
+  readonly #processes = new Map<string, ManagedProcess>()
+
+  constructor(logDir: string, context: Omit<ProcessContext, 'logFile'>) {
+    this.#logDir = logDir
+    this.#context = context
+  }
+
+  /** Starts processes concurrently and waits until all are ready. Rejects if one of them cannot start. */
+  async start(definitions: readonly ProcessDefinition[], signal: AbortSignal): Promise<void> {
+    const started = definitions.map((definition) => {
+      const logFile = join(this.#logDir, `${definition.name}.log`)
+      const one = new ManagedProcess(definition, { ...this.#context, logFile })
+      this.#processes.set(definition.name, one)
+      return one
+    })
+    await Promise.all(started.map((one) => one.start(signal)))
+  }
+
+  /** Stops the named processes concurrently, those that were started. */
+  async stop(names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#processes.get(name)?.stop()))
+  }
+
+  /** The process ids of those that run now. */
+  pids(): Record<string, number> {
+    const running: Record<string, number> = {}
+    for (const [name, { pid }] of this.#processes) if (pid !== undefined) running[name] = pid
+    return running
   }
 }

@@ -9,7 +9,7 @@ import { missingPrograms } from '@weir/runtime/missing-programs.ts'
 import type { NativeServer } from '@weir/runtime/native-server.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
-import { localKafka } from '../kafka-from.ts'
+import { isGiven, localKafka } from '../find-servers.ts'
 import type { ProcessDefinition } from './managed-process.ts'
 import type { PortName, Ports } from './ports.ts'
 
@@ -33,13 +33,11 @@ const choices: readonly ServerChoice[] = [
 /** A first start of Kafka or ClickHouse takes seconds; a machine that is busy installing may need many times that. */
 const startDeadlineMs = 90_000
 
-const isGiven = (environment: Environment, { variable }: ServerChoice) =>
-  Boolean(environment[variable] || environment[`${variable}_FILE`])
-const ours = (environment: Environment) => choices.filter((one) => !isGiven(environment, one))
+const ours = (environment: Environment) => choices.filter(({ variable }) => !isGiven(environment, variable))
 
 /** The ports of servers that somebody else runs. */
 export function unusedServerPorts(environment: Environment): PortName[] {
-  return choices.filter((one) => isGiven(environment, one)).flatMap(({ ports }) => ports)
+  return choices.filter(({ variable }) => isGiven(environment, variable)).flatMap(({ ports }) => ports)
 }
 
 /** A hanging daemon must not hold up a message about a missing program. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Environment } from '@weir/runtime/read-config.ts'
-import { clickhouseVariablesFor } from '../find-clickhouse.ts'
+import { clickhouseVariablesFor } from '../find-servers.ts'
 import { inProject, projectRoot } from '../project.ts'
 import type { DataDir } from './data-dir.ts'
 import { sha256Hex } from './data-dir.ts'

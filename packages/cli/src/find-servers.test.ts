@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { kafkaFrom, localKafka } from './kafka-from.ts'
+import { kafkaFrom, localKafka } from './find-servers.ts'
 
 test("what the environment says of another Kafka's TLS and logins is not used for that of a `weir up`", () => {
   const environment = {
