@@ -1,5 +1,4 @@
-import type { ClickHouseClient } from './connect.ts'
-import { countsAsNumbers, readRows } from './read-rows.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

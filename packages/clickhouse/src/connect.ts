@@ -1,12 +1,17 @@
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { ClickHouseError, ClickHouseLogLevel, type ClickHouseClient as Client, createClient } from '@clickhouse/client'
+import {
+  ClickHouseError,
+  ClickHouseLogLevel,
+  type ClickHouseSettings,
+  type ClickHouseClient as Client,
+  createClient,
+} from '@clickhouse/client'
 import { WeirError } from '@weir/core/errors.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
-import { adviceFor } from './refusals.ts'
+import { adviceFor, watchStatements } from './refusals.ts'
 import { followAccess } from './server-access.ts'
 import { type ClickhouseServer, clickhouseAt } from './variables.ts'
-import { watchStatements } from './watch-statements.ts'
 
 /** A query of the rollups takes milliseconds; a server that is silent for 20 s will not answer it. */
 const requestMsDefault = 20_000
@@ -70,6 +75,20 @@ export function connectClickhouse(
   const createDatabase = () => command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` })
   const client = open(database)
   return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
+}
+
+/** Counts as numbers where they stay far below 2^53; without it 64-bit integers are text. */
+export const countsAsNumbers: ClickHouseSettings = { output_format_json_quote_64bit_integers: 0 }
+
+/** Returns the rows of a query. `params` are values for its `{name:Type}`. Rejects with ClickHouse's error. */
+export async function readRows<Row>(
+  client: ClickHouseClient,
+  query: string,
+  params: Record<string, unknown> = {},
+  more: { readonly abort_signal?: AbortSignal; readonly clickhouse_settings?: ClickHouseSettings } = {},
+): Promise<Row[]> {
+  const answer = await client.query({ query, query_params: params, format: 'JSONEachRow', ...more })
+  return answer.json<Row>()
 }
 
 /** A healthy server answers a ping within milliseconds; a readiness probe gives up after a second or two. */

@@ -1,5 +1,4 @@
-import type { ClickHouseClient } from './connect.ts'
-import { readRows } from './read-rows.ts'
+import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** Selects alerts or deliveries; times in milliseconds since the epoch. */
 export interface AlertFilter {

@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { ClickHouseError } from '@clickhouse/client'
-import type { ClickHouseClient } from './connect.ts'
-import { readRows } from './read-rows.ts'
+import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** One insert block: rows that are inserted and deduplicated as one unit. */
 export interface InsertRequest {

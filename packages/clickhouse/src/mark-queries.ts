@@ -4,8 +4,7 @@ import {
   type JournalWatermark,
   type WatermarkedPartition,
 } from '@weir/core/usage/complete-through.ts'
-import type { ClickHouseClient } from './connect.ts'
-import { readRows } from './read-rows.ts'
+import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** Some hundred open journals in some dozens of partitions; those silent for longest are left out first. */
 const marksMax = 20_000

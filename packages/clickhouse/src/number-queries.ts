@@ -1,5 +1,4 @@
-import type { ClickHouseClient } from './connect.ts'
-import { readRows } from './read-rows.ts'
+import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** One partition of one topic incarnation: the offsets of a topic that is deleted and created again begin at 0. */
 export interface TopicIdPartition {

@@ -1,5 +1,4 @@
-import type { ClickHouseClient } from './connect.ts'
-import { countsAsNumbers, readRows } from './read-rows.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 
 /** Stands for all subjects together. No subject of a policy begins with `_`. */
 const allSubjects = '_all'

@@ -1,6 +1,73 @@
-import type { UsageDimension, UsageQuestion } from '@weir/core/usage/question.ts'
-import type { ClickHouseClient } from './connect.ts'
-import { askRows } from './question-sql.ts'
+import type {
+  OutcomeDimension,
+  OutcomeQuestion,
+  Question,
+  Step,
+  UsageDimension,
+  UsageQuestion,
+} from '@weir/core/usage/question.ts'
+import { type ClickHouseClient, readRows } from './connect.ts'
+
+/** A bound on one answer; the console says when it was reached. */
+export const answerRowsMax = 10_000
+
+const stepStart: Record<Exclude<Step, 'total'>, string> = {
+  minute: 'toStartOfMinute(toTimeZone(u.ts, {zone:String}))',
+  quarter_hour: 'toStartOfFifteenMinutes(toTimeZone(u.ts, {zone:String}))',
+  hour: 'toStartOfHour(toTimeZone(u.ts, {zone:String}))',
+  day: 'toStartOfDay(toTimeZone(u.ts, {zone:String}))',
+  month: 'toDateTime(toStartOfMonth(toTimeZone(u.ts, {zone:String})), {zone:String})',
+}
+
+/** The table that answers a question. */
+interface Source {
+  readonly table: string
+  readonly bucketMs: number
+  /** Sums, each `expression AS name` over the table as `u`. */
+  readonly sums: readonly string[]
+}
+
+/** The SQL of a question. Names come from closed lists, values travel as parameters. */
+function questionSql(source: Source, question: Question<string>): { query: string; params: Record<string, unknown> } {
+  const { step, by, subject } = question
+  const { bucketMs } = source
+  const time = step === 'total' ? [] : [stepStart[step]]
+  const groups = [...time, ...by.map((name) => `u.${name}`)]
+  const columns = [
+    ...time.map((start) => `formatDateTime(${start}, '%Y-%m-%dT%H:%i:%S%z') AS ts`),
+    ...by.map((name) => `u.${name} AS ${name}`),
+    ...source.sums,
+  ]
+  const query = [
+    `SELECT ${columns.join(', ')}`,
+    `FROM ${source.table} AS u`,
+    'WHERE u.ts >= fromUnixTimestamp64Milli({from:Int64}) AND u.ts < fromUnixTimestamp64Milli({to:Int64})',
+    subject === undefined ? '' : 'AND u.subject = {subject:String}',
+    groups.length === 0 ? '' : `GROUP BY ${groups.join(', ')} ORDER BY ${groups.join(', ')}`,
+    `LIMIT ${answerRowsMax}`,
+  ]
+  const params: Record<string, unknown> = {
+    from: Math.floor(question.fromMs / bucketMs) * bucketMs,
+    to: Math.ceil(question.toMs / bucketMs) * bucketMs,
+    zone: question.timeZone,
+  }
+  if (subject !== undefined) params.subject = subject
+  return { query: query.filter((line) => line !== '').join('\n'), params }
+}
+
+/** ClickHouse writes an offset as +0545; ISO 8601's extended form, which all readers take, has +05:45. */
+const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
+
+/** Reads the rows of an answer, their times in ISO 8601 with the zone's offset. Rejects with ClickHouse's error. */
+async function askRows<Row extends { readonly ts?: string }>(
+  client: ClickHouseClient,
+  source: Source,
+  question: Question<string>,
+): Promise<Row[]> {
+  const { query, params } = questionSql(source, question)
+  const rows = await readRows<Row>(client, query, params)
+  return rows.map((row) => (row.ts === undefined ? row : { ...row, ts: withColon(row.ts) }))
+}
 
 /** One row of an answer. Counts are text where they could exceed 2^53. */
 export interface UsageRow extends Partial<Record<UsageDimension, string>> {
@@ -22,7 +89,7 @@ function tableFor({ step, subject, by }: UsageQuestion): { table: string; bucket
 }
 
 /** Units in 128 bits: over years and all subjects, 64 might not do. */
-const sums = [
+const usageSums = [
   'sum(u.count) AS count',
   "sumIf(u.count, u.outcome = 'allow') AS allowed",
   "sumIf(u.count, u.outcome = 'deny') AS denied",
@@ -31,4 +98,44 @@ const sums = [
 
 /** Answers from the rollups; rejects with ClickHouse's error. */
 export const askUsage = (client: ClickHouseClient, question: UsageQuestion): Promise<UsageRow[]> =>
-  askRows(client, { ...tableFor(question), sums }, question)
+  askRows(client, { ...tableFor(question), sums: usageSums }, question)
+
+/** One row of an answer. Counts are text where they could exceed 2^53. */
+export interface OutcomeRow extends Partial<Record<OutcomeDimension, string>> {
+  /** Start of the step, ISO 8601 with the zone's offset. Absent for step `total`. */
+  readonly ts?: string
+  /** Answers of upstreams. */
+  readonly count: string
+  readonly status_1xx: string
+  readonly status_2xx: string
+  readonly status_3xx: string
+  readonly status_4xx: string
+  readonly status_5xx: string
+  /** Answers that did not go out whole. */
+  readonly broken: string
+  readonly bytes_in: string
+  readonly bytes_out: string
+  /** Milliseconds, within about a hundredth; null where there was no answer. */
+  readonly p50_ms: number | null
+  readonly p90_ms: number | null
+  readonly p99_ms: number | null
+}
+
+const summed = ['status_1xx', 'status_2xx', 'status_3xx', 'status_4xx', 'status_5xx', 'broken', 'bytes_in', 'bytes_out']
+
+/** Of no answers the quantile is not a number, which JSON has as null. */
+const quantile = (index: number) => `round(quantilesTDigestMerge(0.5, 0.9, 0.99)(u.duration_ms)[${index}], 3)`
+
+const outcomeSource = {
+  table: 'outcomes_15m',
+  bucketMs: 900_000,
+  sums: [
+    'sum(u.count) AS count',
+    ...summed.map((name) => `sum(u.${name}) AS ${name}`),
+    ...['p50_ms', 'p90_ms', 'p99_ms'].map((name, index) => `${quantile(index + 1)} AS ${name}`),
+  ],
+}
+
+/** Answers from the rollup, by whole quarter hours; rejects with ClickHouse's error. */
+export const askOutcomes = (client: ClickHouseClient, question: OutcomeQuestion): Promise<OutcomeRow[]> =>
+  askRows(client, outcomeSource, question)

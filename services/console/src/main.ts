@@ -1,7 +1,6 @@
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { askOutcomes } from '@weir/clickhouse/outcome-queries.ts'
-import { askUsage } from '@weir/clickhouse/usage-queries.ts'
+import { askOutcomes, askUsage } from '@weir/clickhouse/usage-queries.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'

@@ -5,8 +5,7 @@ import type {
   ListedAlert,
   listAlerts,
 } from '@weir/clickhouse/delivery-queries.ts'
-import type { OutcomeRow } from '@weir/clickhouse/outcome-queries.ts'
-import type { UsageRow } from '@weir/clickhouse/usage-queries.ts'
+import type { OutcomeRow, UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'

@@ -1,4 +1,4 @@
-import { quoted } from '@weir/clickhouse/audit/span.ts'
+import { quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { findRollups } from '@weir/clickhouse/audit/rollups.ts'
-import { quoted } from '@weir/clickhouse/audit/span.ts'
+import { findRollups, quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { type InDoubtBlock, repairBlock } from '@weir/clickhouse/repair/repair-block.ts'
 import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'

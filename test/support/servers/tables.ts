@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { type ClickHouseClient, connectClickhouse } from '@weir/clickhouse/connect.ts'
-import { migrate } from '@weir/clickhouse/migrate.ts'
-import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { startServer } from './start-server.ts'
 

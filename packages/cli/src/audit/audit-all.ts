@@ -1,5 +1,5 @@
 import { readJournalNumbers, readRecordedGaps } from '@weir/clickhouse/audit/journal-numbers.ts'
-import type { Span } from '@weir/clickhouse/audit/span.ts'
+import type { Span } from '@weir/clickhouse/audit/rollups.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { numberDiscrepancies } from '@weir/core/audit/compare-numbers.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'

@@ -1,4 +1,4 @@
-import { missingOffsets, presentNumbers } from '@weir/clickhouse/audit/row-offsets.ts'
+import { missingOffsets, presentNumbers } from '@weir/clickhouse/audit/journal-numbers.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'

@@ -1,6 +1,5 @@
 import { differingBuckets, rawSums, rollupSums } from '@weir/clickhouse/audit/rollup-sums.ts'
-import { findRollups, type Rollup } from '@weir/clickhouse/audit/rollups.ts'
-import type { Span } from '@weir/clickhouse/audit/span.ts'
+import { findRollups, type Rollup, type Span } from '@weir/clickhouse/audit/rollups.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { compareRollup, type HourDifference, rollupDiscrepancies } from '@weir/core/audit/compare-rollups.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'

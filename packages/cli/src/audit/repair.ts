@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
-import type { Span } from '@weir/clickhouse/audit/span.ts'
+import type { Span } from '@weir/clickhouse/audit/rollups.ts'
 import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
 import { insertRows, type RawRow } from '@weir/clickhouse/repair/repair-rows.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Span } from '@weir/clickhouse/audit/span.ts'
+import type { Span } from '@weir/clickhouse/audit/rollups.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type AuditPorts, type AuditResult, auditAll } from '../audit/audit-all.ts'
 import { repair } from '../audit/repair.ts'

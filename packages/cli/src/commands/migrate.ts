@@ -1,6 +1,5 @@
 import { clickhouseMissing, connectClickhouse, throwRefusal } from '@weir/clickhouse/connect.ts'
-import { migrate } from '@weir/clickhouse/migrate.ts'
-import { readMigrations } from '@weir/clickhouse/read-migrations.ts'
+import { migrate, readMigrations } from '@weir/clickhouse/migrate.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'

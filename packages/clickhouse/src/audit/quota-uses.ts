@@ -1,8 +1,7 @@
 import type { QuotaUse, SummableQuota } from '@weir/core/audit/quota.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import type { PeriodUnit, ScopePart } from '@weir/core/limits/limit.ts'
-import type { ClickHouseClient } from '../connect.ts'
-import { readRows } from '../read-rows.ts'
+import { type ClickHouseClient, readRows } from '../connect.ts'
 
 const hourMs = 3_600_000
 

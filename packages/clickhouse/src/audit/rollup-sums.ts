@@ -1,8 +1,6 @@
 import type { HourSums } from '@weir/core/audit/compare-rollups.ts'
-import type { ClickHouseClient } from '../connect.ts'
-import { readRows } from '../read-rows.ts'
-import { type BucketsQuery, presentBuckets, type Rollup, wantedBuckets } from './rollups.ts'
-import type { Span } from './span.ts'
+import { type ClickHouseClient, readRows } from '../connect.ts'
+import { type BucketsQuery, presentBuckets, type Rollup, type Span, wantedBuckets } from './rollups.ts'
 
 async function sumsPerHour(
   client: ClickHouseClient,

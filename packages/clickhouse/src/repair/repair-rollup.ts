@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { correctionLines, missingSums, type SumsRow } from '../audit/rollup-sums.ts'
-import { type Rollup, rebuildQueries } from '../audit/rollups.ts'
-import type { Span } from '../audit/span.ts'
+import { type Rollup, rebuildQueries, type Span } from '../audit/rollups.ts'
 import type { RepairSession } from './repair-session.ts'
 
 /** `unsure`: others wrote the buckets all the while, so that they could not be compared. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
-import type { ClickHouseClient } from '../connect.ts'
+import { type ClickHouseClient, readRows } from '../connect.ts'
 import { insertBlock, queryIdOf } from '../insert.ts'
-import { readRows } from '../read-rows.ts'
 
 /** Who may end a repair, and when. */
 export interface RepairOptions {

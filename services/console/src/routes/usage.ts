@@ -1,4 +1,4 @@
-import { answerRowsMax } from '@weir/clickhouse/question-sql.ts'
+import { answerRowsMax } from '@weir/clickhouse/usage-queries.ts'
 import {
   type GivenParameters,
   type ParsedQuestion,
