@@ -6,7 +6,7 @@ import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
 import { DecisionService } from './decide/decision-service.ts'
 import { createCallAuthorizer } from './grpc/authorize-call.ts'
-import { createGrpcListener, type GrpcListener } from './grpc/listener.ts'
+import { createGrpcListener } from './grpc/listener.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
@@ -35,15 +35,8 @@ const sweepMs = 100
 /** A check is a few hundred bytes. */
 const checkBodyBytesMax = 16_384
 
-export interface Apps {
-  readonly proxy: FastifyInstance
-  readonly api: FastifyInstance
-  readonly grpc: GrpcListener
-  readonly settling: Pick<Settling, 'counters'>
-  readonly decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>
-  /** Stops listening for HTTP at once, lets who waits have room for a while, and ends with the last answer. */
-  close(): Promise<void>
-}
+/** The listeners, and what a start registers and a stop closes. */
+export type Apps = Awaited<ReturnType<typeof buildApps>>
 
 /** The three listeners of the ingress. Opens nothing: tests use `inject`. */
 export async function buildApps(
@@ -51,7 +44,7 @@ export async function buildApps(
   logger: Logger,
   adminTokenSha256: () => string,
   tls: { readonly [listener in 'proxy' | 'api' | 'grpc']?: ListenerTls | undefined } = {},
-): Promise<Apps> {
+) {
   const corrections = new Corrections(ports.log)
   const decisionService = new DecisionService({ ...ports, corrections })
   const settling = new Settling({ ...ports, corrections })
@@ -96,7 +89,9 @@ export async function buildApps(
   }
   const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
   const grpc = createGrpcListener(ports, decisionService, authorizeCall, logger, tls.grpc)
-  return { proxy, api, grpc, settling, decisionService, close: () => closeBoth([proxy, api]) }
+  /** Stops listening for HTTP immediately, serves waiting requests for a while, and ends with the last answer. */
+  const close = () => closeBoth([proxy, api])
+  return { proxy, api, grpc, settling, decisionService, close }
 }
 
 /**

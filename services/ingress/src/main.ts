@@ -91,7 +91,7 @@ await startService(
       adminToken,
       tls,
     )
-    registerDecisionService(metrics, apps.decisionService, idempotencyRecords, apps.settling)
+    registerDecisionService(metrics, apps, idempotencyRecords)
     await listen(apps, config, tls, service)
   },
 )
@@ -117,13 +117,7 @@ async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof 
  * A gateway on the same machine needs no token, as it needs none for other limiters; one elsewhere does unless
  * configured not to.
  */
-function needsToken({
-  grpcAuth,
-  grpcHost,
-}: {
-  readonly grpcAuth: 'token' | 'none' | 'auto'
-  readonly grpcHost: string
-}) {
+function needsToken({ grpcAuth, grpcHost }: IngressConfig) {
   const isLoopback = grpcHost === 'localhost' || grpcHost === '::1' || /^127\./.test(grpcHost)
   return grpcAuth === 'auto' ? !isLoopback : grpcAuth === 'token'
 }

@@ -5,8 +5,7 @@ import type { ProcessCount } from '@weir/redis/layers/process-count.ts'
 import type { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
-import type { Settling } from './decide/correct/settle.ts'
-import type { DecisionService } from './decide/decision-service.ts'
+import type { Apps } from './app.ts'
 
 /** What the ingress counts. docs/operating.md says what each is for. */
 export function registerMetrics(
@@ -64,9 +63,8 @@ export function registerMetrics(
 /** Registers what is counted of decisions, of their records and of corrections. */
 export function registerDecisionService(
   register: Registry,
-  decisionService: Pick<DecisionService, 'denials' | 'delays' | 'exceeded'>,
-  idempotencyRecords: Pick<RedisIdempotencyRecords, 'marksLost'>,
-  settling: Pick<Settling, 'counters'>,
+  { decisionService, settling }: Apps,
+  idempotencyRecords: RedisIdempotencyRecords,
 ): void {
   registerScraped(register, {
     weir_denials_summed_total: {

@@ -25,13 +25,7 @@ export interface PolicyView {
  * The policy in force. An entry point reads `view` once per request and keeps to it: a change in the middle of a
  * request is seen by the next.
  */
-export interface LivePolicy {
-  readonly view: PolicyView
-  /** Whether requests are to be denied, because it is not known any more whether this is the policy in force. */
-  isStale(): boolean
-  /** The next request is decided by this one. */
-  replace(policy: Policy): void
-}
+export type LivePolicy = ReturnType<typeof createLivePolicy>
 
 /** What was computed from unchanged parts of the policy is reused, because requests wait for the rest. */
 function viewOf(policy: Policy, before?: PolicyView): PolicyView {
@@ -53,14 +47,16 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
   }
 }
 
-export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false): LivePolicy {
+export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false) {
   let view = viewOf(policy)
   return {
-    get view() {
+    get view(): PolicyView {
       return view
     },
+    /** Whether requests are to be denied, because it is not known any more whether this is the policy in force. */
     isStale,
-    replace(next) {
+    /** The next request is decided by this policy. */
+    replace(next: Policy): void {
       view = viewOf(next, view)
     },
   }

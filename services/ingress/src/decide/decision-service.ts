@@ -18,7 +18,7 @@ import { limitToWaitFor, limitWaitedFor, waitForCapacity } from './wait/wait-for
 export interface DecisionServiceParts extends Deciding {
   readonly log: DecisionLog
   readonly idempotencyRecords: IdempotencyRecords
-  /** With `admit`, what cannot be recorded is answered as decided, else denied. */
+  /** With `admit`, what cannot be recorded is answered as decided; if left out, it is denied. */
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with everything that corrects records. */
   readonly corrections?: Corrections | undefined
