@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import type { CommandContext } from '@weir/cli/command-context.ts'
 import { inProject, projectRoot } from '@weir/cli/project.ts'
 import { WeirError } from '@weir/core/errors.ts'
@@ -92,26 +93,52 @@ interface Outcome {
   readonly passed: number
   readonly failed: number
   readonly files: readonly { readonly path: string; readonly seconds: number }[]
+  /** One line for each failed test: its file, its name and how its first message begins. */
+  readonly failures: readonly string[]
 }
 
 interface VitestReport {
   readonly numPassedTests: number
   readonly numFailedTests: number
-  readonly testResults: readonly { readonly name: string; readonly startTime: number; readonly endTime: number }[]
+  readonly testResults: readonly {
+    readonly name: string
+    readonly startTime: number
+    readonly endTime: number
+    /** What kept the whole file from running. */
+    readonly message: string
+    readonly assertionResults: readonly {
+      readonly fullName: string
+      readonly status: string
+      readonly failureMessages?: readonly string[]
+    }[]
+  }[]
+}
+
+const messageMaxChars = 300
+
+function failuresOf({ testResults }: VitestReport): string[] {
+  return testResults.flatMap(({ name, message, assertionResults }) => {
+    const failed = assertionResults.filter(({ status }) => status === 'failed')
+    const lines = failed.map(({ fullName, failureMessages = [] }) => `${fullName}: ${failureMessages[0] ?? ''}`)
+    if (lines.length === 0 && message !== '') lines.push(message)
+    return lines.map(
+      (line) => `  ${relative(projectRoot, name)}  ${stripVTControlCharacters(line).slice(0, messageMaxChars)}`,
+    )
+  })
 }
 
 /**
  * What a tier's run came to. A run that ended badly without a failed test (a server missing, a crash) counts as one.
  */
 function outcomeOf({ report }: Step, exitCode: number): Outcome {
-  let outcome: Outcome = { passed: 0, failed: 0, files: [] }
+  let outcome: Outcome = { passed: 0, failed: 0, files: [], failures: [] }
   try {
     const read: VitestReport = JSON.parse(readFileSync(report ?? '', 'utf8'))
     const files = read.testResults.map(({ name, startTime, endTime }) => ({
       path: relative(projectRoot, name),
       seconds: (endTime - startTime) / 1_000,
     }))
-    outcome = { passed: read.numPassedTests, failed: read.numFailedTests, files }
+    outcome = { passed: read.numPassedTests, failed: read.numFailedTests, files, failures: failuresOf(read) }
   } catch {
     // A check, or a run that died before it could report.
     if (report === undefined && exitCode === 0) outcome = { ...outcome, passed: 1 }
@@ -138,7 +165,7 @@ function slowestFiles(files: Outcome['files']): string[] {
     : ['The slowest files:', ...slowest.map(({ path, seconds }) => `${secondsText(seconds)}  ${path}`), '']
 }
 
-/** Runs the tiers one after another, all of them even if one fails, and ends with the slowest files and the sum. */
+/** Runs all tiers, even after one that fails. It prints the slowest files, the failed tests and the sum at the end. */
 export async function runTiers(words: readonly string[], context: CommandContext): Promise<boolean> {
   const steps = await stepsFor(words, context)
   rmSync(inProject('.weir', 'tests'), { recursive: true, force: true })
@@ -161,6 +188,8 @@ export async function runTiers(words: readonly string[], context: CommandContext
   const sum = (what: 'passed' | 'failed') => outcomes.reduce((all, one) => all + one[what], 0)
   const slowest = slowestFiles(outcomes.flatMap(({ files }) => files))
   const total = `${sum('passed')} passed, ${sum('failed')} failed in ${since(beganAt).toFixed(0)} s`
-  context.print(['', ...slowest, ...lines, '', total].join('\n'))
+  const failures = outcomes.flatMap((outcome) => outcome.failures)
+  const failed = failures.length === 0 ? [] : ['Failed:', ...failures, '']
+  context.print(['', ...slowest, ...failed, ...lines, '', total].join('\n'))
   return sum('failed') === 0 && !context.signal.aborted
 }
