@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import type { Route } from '@weir/policy/policy.ts'
 import { type Problem, problem } from '@weir/runtime/problem.ts'
-import { laxName } from './repeated-members.ts'
 
 /** A cost has at most as many digits as a safe integer. */
 const costDigits = /^\d{1,16}$/
@@ -73,3 +72,17 @@ function laxParameter(name: string): string {
 /** `%u006E` as `%6E`; half of a pair as U+FFFD. */
 const escapeOfUnit = (_: string, hex: string) =>
   encodeURIComponent(String.fromCharCode(Number.parseInt(hex, 16)).toWellFormed())
+
+/**
+ * The name of a member or a parameter as the laxest reader has it: Go reads `ſ` as S and the Kelvin sign as K, some end
+ * a name at NUL, some drop control characters and halves of surrogate pairs.
+ */
+export function laxName(name: string): string {
+  if (/^[\w-]*$/.test(name)) return name.toLowerCase()
+  const [begin = ''] = name.split('\0', 1)
+  return Array.from(begin, laxCharacter).join('')
+}
+
+/** Empty for those that are dropped. */
+export const laxCharacter = (character: string): string =>
+  /\p{C}/u.test(character) ? '' : character.toUpperCase().toLowerCase()
