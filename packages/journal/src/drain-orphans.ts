@@ -5,7 +5,7 @@ import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
 import { isLocked } from './directory/socket-lock.ts'
-import { type JournalTopic, readTopicsCopy } from './format/topics-copy.ts'
+import { type JournalTopic, readTopicsCopy } from './format/state-files.ts'
 import { openJournal } from './open-journal.ts'
 
 /** Nothing is written but the marks of a journal that ends at once. */

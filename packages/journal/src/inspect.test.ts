@@ -77,7 +77,7 @@ test('a journal that is written and sent while it is looked at is sound', async 
     const looked = inspectJournals(base.path)
     reader.acknowledge(reader.read(250_000))
     reader.save()
-    writer.state.firstSegment = reader.firstSegment
+    writer.state.set('firstSegment', reader.firstSegment)
     const [report] = await looked
     expect(report?.problem).toBeUndefined()
     expect(report).toMatchObject({ damage: [], holes: [] })

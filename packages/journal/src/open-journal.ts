@@ -4,15 +4,12 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
-import { createDirectory } from './directory/directory.ts'
-import { refuseEphemeral } from './directory/refuse-ephemeral.ts'
+import { createDirectory, type DirectoryLock, refuseEphemeral, removeDirectory } from './directory/directory.ts'
 import type { WrittenCorrection } from './find-corrections.ts'
-import { type JournalTopic, savedPartitions } from './format/topics-copy.ts'
-import { PublisherState } from './publish/publisher-state.ts'
+import { type JournalTopic, readTopicsCopy } from './format/state-files.ts'
 import { PublisherSupervisor } from './publish/publisher-supervisor.ts'
 import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
-import { type RunningJournal, stopJournal } from './stop-journal.ts'
 import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
 
 export interface JournalOptions extends KafkaOptions {
@@ -40,33 +37,13 @@ export interface JournalOptions extends KafkaOptions {
   readonly onThread?: (thread: Worker) => void
 }
 
-/** What waits for Kafka. */
-export interface Backlog {
-  /** Numbered, and not acknowledged. */
-  readonly records: number
-  /** On disk, those of dead processes included; in steps of a segment. */
-  readonly bytes: number
-  /** When the oldest of them was appended, in milliseconds since the epoch. */
-  readonly oldestAppendMs: number | undefined
-}
-
-/** Since the process started. */
-export interface PublishCounters {
-  /** Acknowledged by Kafka. */
-  readonly sent: number
-  /** Batches that Kafka did not acknowledge; each was, or is being, sent again. */
-  readonly failedAttempts: number
-  /** Records that Kafka refused for good: each is in a file, with a gap record in its place. */
-  readonly quarantined: number
-}
-
 /** How long a start waits to hear the partition counts. */
 const startDeadlineMs = 2_000
 
 /** What Kafka says, else what the last process wrote down, else what the caller assumes. */
 async function currentTopics(options: JournalOptions): Promise<JournalTopic[]> {
   const { base, topics } = options
-  const saved = savedPartitions(base)
+  const saved = new Map((readTopicsCopy(base) ?? []).map(({ name, partitions }) => [name, partitions]))
   const sink: Sink = openBatchProducer(options)
   await withTimeout(
     sink.learn(topics.map(({ name }) => name)).catch(() => undefined),
@@ -90,46 +67,33 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const topics = await currentTopics(options)
   const directory = await createDirectory(base, topics, crash)
   const writer = await openWriter(directory, { ...options, topics, crash })
-  const state = new PublisherState()
-  const kafka = { trouble: '' }
+  const { brokers, clientId, security, crashAt, onThread } = options
+  const { journal, path } = directory
   const supervisor = new PublisherSupervisor({
-    start: {
-      brokers: options.brokers,
-      clientId: options.clientId,
-      ...(options.security === undefined ? {} : { security: options.security }),
-      base,
-      journal: directory.journal,
-      path: directory.path,
-      topics,
-      journalState: writer.state.shared,
-      publisherState: state.shared,
-      crashAt: options.crashAt,
-    },
+    start: { brokers, clientId, security, base, journal, path, topics, shared: writer.state.shared, crashAt },
     log,
     onPartitions(topic, partitions) {
       const name = topics[topic]?.name
       log.warn({ topic: name, partitions }, 'the topic has another partition count; new records are spread over it')
       writer.setPartitions(topic, partitions)
     },
-    onTrouble: (reason) => {
-      kafka.trouble = reason
-    },
     onCorrections: (corrections) => options.onCorrections?.(corrections),
-    ...(options.onThread === undefined ? {} : { onThread: options.onThread }),
+    onThread,
   })
-  return new Journal({ directory, writer, state, kafka, supervisor, log })
+  return new Journal({ directory, writer, supervisor, log })
 }
 
-interface JournalParts extends RunningJournal {
+interface JournalParts {
+  readonly directory: DirectoryLock
   readonly writer: JournalWriter
-  readonly state: PublisherState
-  readonly kafka: { readonly trouble: string }
+  readonly supervisor: PublisherSupervisor
+  readonly log: Logger
 }
 
 /** A process's journal, and the thread that brings it to Kafka. Nothing here waits for Kafka but `drain`. */
 export class Journal {
   readonly #parts: JournalParts
-  #draining: Promise<{ readonly left: number }> | undefined
+  #draining: Promise<boolean> | undefined
 
   constructor(parts: JournalParts) {
     this.#parts = parts
@@ -144,24 +108,31 @@ export class Journal {
     return this.#parts.writer.log(topic)
   }
 
-  get backlog(): Backlog {
-    const { state, writer } = this.#parts
-    const oldestMs = state.get('oldestMs')
+  /**
+   * What waits for Kafka: records that have a number; bytes on disk with those of dead processes, in steps of a segment;
+   * and when the oldest record was appended, in milliseconds since the epoch.
+   */
+  get backlog() {
+    const { writer } = this.#parts
     return {
-      records: Math.max(0, writer.counters.numbered - state.get('sent')),
+      records: Math.max(0, writer.counters.numbered - writer.state.get('sent')),
       bytes: writer.usedBytes,
-      oldestAppendMs: oldestMs === 0 ? undefined : oldestMs,
+      oldestAppendMs: writer.state.get('oldestMs') || undefined,
     }
   }
 
-  get counters(): JournalCounters & PublishCounters {
-    const { state, writer } = this.#parts
-    const [sent, failedAttempts, quarantined] = [
-      state.get('sent'),
-      state.get('failedAttempts'),
-      state.get('quarantined'),
-    ]
-    return { ...writer.counters, sent, failedAttempts, quarantined }
+  /**
+   * Since the process started. Kafka has acknowledged what is `sent`; a batch of `failedAttempts` was, or is being, sent
+   * again; each of `quarantined` is in a file, and Kafka has a gap record instead.
+   */
+  get counters(): JournalCounters & Readonly<Record<'sent' | 'failedAttempts' | 'quarantined', number>> {
+    const { counters, state } = this.#parts.writer
+    return {
+      ...counters,
+      sent: state.get('sent'),
+      failedAttempts: state.get('failedAttempts'),
+      quarantined: state.get('quarantined'),
+    }
   }
 
   get maxBytes(): number {
@@ -175,28 +146,55 @@ export class Journal {
 
   /** Why Kafka does not take the records; empty while it does. */
   get unsentFor(): string {
-    return this.#parts.kafka.trouble
+    return this.#parts.supervisor.trouble
   }
 
   /** Journals of dead processes that are being sent. */
   get adopted(): number {
-    return this.#parts.state.get('adopted')
+    return this.#parts.writer.state.get('adopted')
   }
 
   /** Copies that Kafka keeps of the records, at least; undefined until it has said so. */
   get replicas(): number | undefined {
-    return this.#parts.state.get('replicas') || undefined
+    return this.#parts.writer.state.get('replicas') || undefined
   }
 
   /**
-   * Takes no more records and waits at most so long until Kafka has the rest, if the disk took all. What Kafka has not
-   * stays in the directory, for the next process that starts or looks; says how many records, without sums that have no
-   * number yet.
+   * Stops the journal and returns how many records are left in its directory for the next process, without sums that
+   * have no number yet.
    */
-  drain(deadlineMs: number): Promise<{ readonly left: number }> {
-    this.#draining ??= stopJournal(this.#parts, deadlineMs).then((isDrained) => ({
-      left: isDrained ? 0 : this.backlog.records,
-    }))
-    return this.#draining
+  async drain(deadlineMs: number): Promise<{ readonly left: number }> {
+    this.#draining ??= stopJournal(this.#parts, deadlineMs)
+    return { left: (await this.#draining) ? 0 : this.backlog.records }
   }
+}
+
+/**
+ * Takes no more records and waits up to `deadlineMs` until Kafka has the rest. True when it has, and the directory is
+ * gone. What the disk did not take cannot be closed here: sums left open and the gap page are read from a dead
+ * directory only, so it gets no end watermarks, and stays.
+ */
+export async function stopJournal(
+  {
+    directory,
+    writer,
+    supervisor,
+    log,
+  }: Omit<JournalParts, 'supervisor'> & {
+    readonly supervisor: Pick<PublisherSupervisor, 'drain' | 'end'>
+  },
+  deadlineMs: number,
+): Promise<boolean> {
+  const isWritten = await writer.close()
+  if (!isWritten) log.error('the disk did not take the last records: the next process to start here ends this journal')
+  const isDrained = isWritten && (await supervisor.drain(deadlineMs))
+  await supervisor.end()
+  await directory.release()
+  if (!isDrained) return false
+  try {
+    removeDirectory(directory.path)
+  } catch {
+    // It holds journals of dead processes that are not sent yet; the next process takes them over.
+  }
+  return true
 }

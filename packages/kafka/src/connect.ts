@@ -20,7 +20,7 @@ export interface KafkaOptions {
   readonly clientId: string
   readonly log: KafkaLog
   /** Without it Kafka is spoken to in plain text and asks for no password. */
-  readonly security?: KafkaSecurity
+  readonly security?: KafkaSecurity | undefined
   /** Called with what the library says of an attempt that failed, which it mostly repeats by itself. */
   readonly onTrouble?: (message: string) => void
   /** What topics and groups are for, where there is one right that cannot be done without. */

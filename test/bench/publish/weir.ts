@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDirectory } from '@weir/journal/directory/directory.ts'
-import { PublisherState } from '@weir/journal/publish/publisher-state.ts'
 import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
@@ -26,11 +25,10 @@ async function append(count: number): Promise<void> {
 }
 
 function start() {
-  const state = new PublisherState()
+  const { state } = writer
   const { journal, path } = directory
-  const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
   const keeper = new PublisherSupervisor({
-    start: { brokers: [task.broker], clientId: 'bench', base, journal, path, topics, ...shared },
+    start: { brokers: [task.broker], clientId: 'bench', base, journal, path, topics, shared: state.shared },
     log,
     onPartitions: () => undefined,
     onCorrections: () => undefined,

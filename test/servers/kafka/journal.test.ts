@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { createDirectory } from '@weir/journal/directory/directory.ts'
 import type { Journal } from '@weir/journal/open-journal.ts'
-import { PublisherState } from '@weir/journal/publish/publisher-state.ts'
 import { PublisherSupervisor } from '@weir/journal/publish/publisher-supervisor.ts'
 import { openWriter } from '@weir/journal/write/open-writer.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
@@ -144,9 +143,16 @@ test('while the wall clock is behind what marks have said, records go on and mar
   const log = createLogger('test', 'silent')
   const writer = await openWriter(directory, { topics, maxBytes: 2 ** 26, log })
   writer.state.raiseWatermark(Date.now() + 7_200_000)
-  const state = new PublisherState()
-  const shared = { journalState: writer.state.shared, publisherState: state.shared, crashAt: undefined }
-  const start = { brokers: options.brokers, clientId: options.clientId, base, journal, path, topics, ...shared }
+  const { state } = writer
+  const start = {
+    brokers: options.brokers,
+    clientId: options.clientId,
+    base,
+    journal,
+    path,
+    topics,
+    shared: state.shared,
+  }
   const keeper = new PublisherSupervisor({ start, log, onPartitions: () => undefined, onCorrections: () => undefined })
   onTestFinished(() => keeper.end())
   for (const n of [1, 2]) {

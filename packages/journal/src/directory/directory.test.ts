@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readdirSync, statSync, unlinkSync, utimesSync, w
 import { join } from 'node:path'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test, vi } from 'vitest'
-import { savedPartitions } from '../format/topics-copy.ts'
+import { readTopicsCopy } from '../format/state-files.ts'
 import { readDead, TemporaryBase, testOptions, testTopics } from '../testing/temporary-journal.ts'
 import { openWriter } from '../write/open-writer.ts'
-import { adoptedIn, adoptOrphans, createDirectory, journalsIn, removeDirectory } from './directory.ts'
+import { adoptedIn, adoptOrphans, createDirectory, journalsIn, refuseEphemeral, removeDirectory } from './directory.ts'
 import { isLocked } from './socket-lock.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
@@ -100,13 +100,13 @@ test('what a process left that died while it started is cleared away later, and 
 
 test('partition counts are there at the next start, also with a torn copy of them', async () => {
   await using base = new TemporaryBase()
-  expect(savedPartitions(base.path).size).toBe(0)
+  expect(readTopicsCopy(base.path)).toBeUndefined()
   const { writer } = await base.open()
-  expect(savedPartitions(base.path).get('decisions')).toBe(3)
+  expect(readTopicsCopy(base.path)?.[0]).toEqual({ name: 'decisions', partitions: 3 })
   writer.setPartitions(0, 24)
-  expect(savedPartitions(base.path).get('decisions')).toBe(24)
+  expect(readTopicsCopy(base.path)?.[0]).toEqual({ name: 'decisions', partitions: 24 })
   writeFileSync(join(base.path, 'topics.json'), '[{"name":"deci')
-  expect(savedPartitions(base.path).size).toBe(0)
+  expect(readTopicsCopy(base.path)).toBeUndefined()
 })
 
 test('a base directory that cannot be written says what to do', async () => {
@@ -114,4 +114,27 @@ test('a base directory that cannot be written says what to do', async () => {
   const path = join(base.path, 'a-file')
   writeFileSync(path, '')
   await expect(createDirectory(path, testTopics)).rejects.toMatchObject({ code: 'JOURNAL_UNUSABLE' })
+})
+
+const types = { tmpfs: 0x01021994, overlay: 0x794c7630, ramfs: 0x858458f6 }
+
+for (const [name, type] of Object.entries(types)) {
+  test(`a journal on ${name} is refused by name, unless that is accepted`, async () => {
+    await using base = new TemporaryBase()
+    expect(() => refuseEphemeral(base.path, false, () => type)).toThrow(
+      expect.objectContaining({ code: 'JOURNAL_UNUSABLE', message: expect.stringContaining(`is on ${name}`) }),
+    )
+    expect(() => refuseEphemeral(base.path, true, () => type)).not.toThrow()
+  })
+}
+
+test('a disk is taken, and made a directory on', async () => {
+  await using base = new TemporaryBase()
+  const path = join(base.path, 'deep', 'down')
+  expect(() => refuseEphemeral(path, false, () => 0xef53)).not.toThrow()
+  const file = join(base.path, 'a-file')
+  writeFileSync(file, '')
+  expect(() => refuseEphemeral(join(file, 'journal'), false)).toThrow(
+    expect.objectContaining({ code: 'JOURNAL_UNUSABLE' }),
+  )
 })

@@ -1,13 +1,24 @@
 import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readdirSync, rmdirSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { gapName } from '../format/gap-page.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
-import { type JournalTopic, writeTopics } from '../format/topics-copy.ts'
-import { trimOrphan } from '../read/trim-orphan.ts'
+import { type JournalTopic, writeTopics } from '../format/state-files.ts'
+import { trimOrphan } from '../read/frame-source.ts'
 import { hasSocket, isLocked, lockWithSocket } from './socket-lock.ts'
 
 /** A journal's directory that this process holds: its socket listens until `release`. */
@@ -174,4 +185,40 @@ export function removeDirectory(path: string, crash: CrashPoint = noCrash): void
   // The gap page as well, while `acked` still tells which of its gaps Kafka has.
   rmSync(join(path, gapName), { force: true })
   rmSync(path, { recursive: true, force: true })
+}
+
+/**
+ * File systems, by their magic numbers, that are gone with the machine or the container; what a process wrote there was
+ * not kept.
+ */
+const ephemeral: ReadonlyMap<number, string> = new Map([
+  [0x01021994, 'tmpfs'],
+  [0x858458f6, 'ramfs'],
+  [0x794c7630, 'overlay'],
+])
+
+/**
+ * Refuses a base directory whose disk does not outlive what happens to processes, unless it `isAllowed`; makes it if it
+ * is missing.
+ */
+export function refuseEphemeral(
+  base: string,
+  isAllowed: boolean,
+  typeOf = (path: string) => statfsSync(path).type,
+): void {
+  try {
+    mkdirSync(base, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new WeirError(
+      'JOURNAL_UNUSABLE',
+      `cannot make ${base}: ${String(error)}. Set WEIR_JOURNAL_DIR to a directory that this user may write.`,
+      error,
+    )
+  }
+  const name = ephemeral.get(typeOf(base))
+  if (name === undefined || isAllowed) return
+  throw new WeirError(
+    'JOURNAL_UNUSABLE',
+    `${base} is on ${name}, which is gone with the container or the machine, and with it every decision that Kafka does not have yet. Mount a disk there, or accept that with WEIR_JOURNAL_EPHEMERAL=1.`,
+  )
 }

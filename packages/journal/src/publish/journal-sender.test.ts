@@ -5,8 +5,8 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { type Committed, SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
+import { type Committed, SharedState } from '../format/shared-state.ts'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
 import type { JournalWriter } from '../write/open-writer.ts'
 import { JournalSender } from './journal-sender.ts'
@@ -26,7 +26,7 @@ const keys = [0, 1, 2].map((partition) => {
 })
 
 /** What a writer has committed meanwhile shows as late as a test wants. */
-class LateState extends SharedJournalPosition {
+class LateState extends SharedState {
   /** Given out first, one at each look. */
   readonly looks: Committed[] = []
 
@@ -202,11 +202,11 @@ test('a disk that rejects the acknowledged position keeps the segments, is logge
   mkdirSync(inTheWay)
   for (let times = 0; times < 3; times += 1) sending.sender.save()
   expect(sending.errors).toEqual(['what Kafka has could not be written down; no segment is deleted'])
-  expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([1, 1])
+  expect([segmentsIn(directory.path)[0], writer.state.get('firstSegment')]).toEqual([1, 1])
   rmdirSync(inTheWay)
   sending.sender.save()
   const { segment } = writer.state.read().committed
-  expect([segmentsIn(directory.path)[0], writer.state.firstSegment]).toEqual([segment, segment])
+  expect([segmentsIn(directory.path)[0], writer.state.get('firstSegment')]).toEqual([segment, segment])
 })
 
 test('a segment that the disk does not delete holds up those behind it, and goes at a later call', async () => {
@@ -220,7 +220,7 @@ test('a segment that the disk does not delete holds up those behind it, and goes
   renameSync(second, `${second}.aside`)
   mkdirSync(second)
   sending.sender.save()
-  expect([sending.errors.length, writer.state.firstSegment]).toEqual([1, 2])
+  expect([sending.errors.length, writer.state.get('firstSegment')]).toEqual([1, 2])
   rmdirSync(second)
   renameSync(`${second}.aside`, second)
   sending.sender.save()

@@ -2,7 +2,7 @@ import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import type { SharedJournalPosition } from '../format/journal-position.ts'
+import type { SharedState } from '../format/shared-state.ts'
 import { JournalReader } from '../read/journal-reader.ts'
 import { isNumbered, PartitionQueue, type QueuedRecord } from './partition-queue.ts'
 
@@ -24,7 +24,7 @@ const unreadable = (path: string) =>
 
 interface JournalSenderOptions {
   readonly path: string
-  readonly state?: SharedJournalPosition
+  readonly state?: SharedState
   readonly inFlightBytesMax: number
   readonly log: KafkaLog
   readonly crash: CrashPoint
@@ -201,7 +201,7 @@ export class JournalSender {
         this.#options.log.error(fields, 'what Kafka has could not be written down; no segment is deleted')
     }
     this.#isRefused = !this.#isSaved
-    if (this.#options.state !== undefined) this.#options.state.firstSegment = this.reader.firstSegment
+    this.#options.state?.set('firstSegment', this.reader.firstSegment)
   }
 
   close(): void {

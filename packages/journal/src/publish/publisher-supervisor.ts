@@ -1,9 +1,11 @@
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
+import type { KafkaSecurity } from '@weir/kafka/security.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { WrittenCorrection } from '../find-corrections.ts'
-import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
+import type { JournalTopic } from '../format/state-files.ts'
 
 const program = new URL('./publisher-thread.ts', import.meta.url)
 
@@ -13,21 +15,49 @@ const soundMs = 60_000
 /** Closing files takes milliseconds. */
 const endDeadlineMs = 2_000
 
-/** What it runs and whom it tells. */
+/** What the publisher's thread is started with. */
+export interface PublisherStart {
+  readonly brokers: readonly string[]
+  readonly clientId: string
+  readonly security?: KafkaSecurity | undefined
+  /** Where all journals are. */
+  readonly base: string
+  readonly journal: string
+  /** This process's directory. */
+  readonly path: string
+  readonly topics: readonly JournalTopic[]
+  /** Of `SharedState`. */
+  readonly shared: SharedArrayBuffer
+  /** `WEIR_CRASH_AT`. */
+  readonly crashAt?: string | undefined
+}
+
+/** `drain`: nothing more is appended; send all and the end watermarks. `end`: write down what Kafka has and stop. */
+export type ToPublisher = 'drain' | 'end'
+
+/** What the publisher's thread reports. */
+export type FromPublisher =
+  /** Kafka says that a topic, by its place in the list, has so many partitions. */
+  | { readonly kind: 'partitions'; readonly topic: number; readonly partitions: number }
+  /** Why Kafka takes nothing, or not all; empty once it does. */
+  | { readonly kind: 'trouble'; readonly reason: string }
+  /** These stand in journals of dead processes that are about to be sent. */
+  | { readonly kind: 'corrections'; readonly corrections: readonly WrittenCorrection[] }
+  /** All of this process's journal is acknowledged, with its end watermarks. */
+  | { readonly kind: 'drained' }
+  | { readonly kind: 'log'; readonly level: keyof KafkaLog; readonly fields: object; readonly event: string }
+
+/** What a supervisor runs, and what it calls for what the thread reports. */
 export interface SupervisorOptions {
   readonly start: PublisherStart
   readonly log: KafkaLog
-  /** Kafka has another partition count for a topic, by its place in the list. */
   readonly onPartitions: (topic: number, partitions: number) => void
-  /** Journals that were taken over, and are about to be sent, have these corrections. */
   readonly onCorrections: (corrections: readonly WrittenCorrection[]) => void
-  /** Why Kafka takes nothing, or not all; empty once it does, or another thread begins. */
-  readonly onTrouble?: (reason: string) => void
   /** Given by tests only: sees each thread. */
-  readonly onThread?: (thread: Worker) => void
+  readonly onThread?: ((thread: Worker) => void) | undefined
 }
 
-/** Keeps a publisher's thread running: another one takes the place of one that died. */
+/** Keeps a publisher's thread running: one that died is replaced. */
 export class PublisherSupervisor {
   readonly #options: SupervisorOptions
   readonly #drained = Promise.withResolvers<true>()
@@ -37,6 +67,8 @@ export class PublisherSupervisor {
   #deaths = 0
   #isDraining = false
   #isEnding = false
+  /** Why Kafka takes nothing, or not all; empty while it does, or when a new thread begins. */
+  trouble = ''
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -54,7 +86,7 @@ export class PublisherSupervisor {
     })
     thread.once('exit', (code) => this.#bury(code, reason))
     this.#options.onThread?.(thread)
-    if (this.#isDraining) this.#say({ kind: 'drain' })
+    if (this.#isDraining) this.#say('drain')
   }
 
   #say(message: ToPublisher): void {
@@ -63,7 +95,7 @@ export class PublisherSupervisor {
 
   #hear(message: FromPublisher): void {
     if (message.kind === 'partitions') this.#options.onPartitions(message.topic, message.partitions)
-    else if (message.kind === 'trouble') this.#options.onTrouble?.(message.reason)
+    else if (message.kind === 'trouble') this.trouble = message.reason
     else if (message.kind === 'corrections') this.#options.onCorrections(message.corrections)
     else if (message.kind === 'drained') this.#drained.resolve(true)
     else this.#options.log[message.level](message.fields, message.event)
@@ -71,7 +103,7 @@ export class PublisherSupervisor {
 
   #bury(code: number, reason: string): void {
     this.#thread = undefined
-    this.#options.onTrouble?.('')
+    this.trouble = ''
     if (this.#isEnding) return
     this.#deaths = performance.now() - this.#startedMs > soundMs ? 1 : this.#deaths + 1
     const inMs = retryDelayMs(this.#deaths)
@@ -82,7 +114,7 @@ export class PublisherSupervisor {
   /** True once all is sent; false at the deadline. Nothing may be appended any more. */
   async drain(deadlineMs: number): Promise<boolean> {
     this.#isDraining = true
-    this.#say({ kind: 'drain' })
+    this.#say('drain')
     return withTimeout(this.#drained.promise, deadlineMs, false)
   }
 
@@ -92,8 +124,8 @@ export class PublisherSupervisor {
     clearTimeout(this.#restart)
     const thread = this.#thread
     if (thread === undefined) return
-    const gone = new Promise<true>((resolve) => thread.once('exit', () => resolve(true)))
-    this.#say({ kind: 'end' })
-    if (!(await withTimeout(gone, endDeadlineMs, false))) await thread.terminate()
+    const exit = once(thread, 'exit')
+    this.#say('end')
+    if ((await withTimeout(exit, endDeadlineMs, undefined)) === undefined) await thread.terminate()
   }
 }

@@ -2,25 +2,24 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { createCrashPoint } from '@weir/runtime/crash-point.ts'
-import { SharedJournalPosition } from '../format/journal-position.ts'
+import { SharedState } from '../format/shared-state.ts'
 import { JournalSender } from './journal-sender.ts'
 import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
-import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-messages.ts'
-import { PublisherState } from './publisher-state.ts'
+import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-supervisor.ts'
 import type { Sink } from './sink.ts'
 
 /*
  * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it
  * dies the main thread starts another one, which begins where the files say.
  *
- * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there: 1. `send`: a batch is
- * about to be sent. Nothing has happened. 2. `answer`: Kafka has answered, and no process knows. The next reader of the
- * directory sends the batch again. 3. `quarantine`: a refused record is in its file, its gap record not yet sent. The
- * same file is written again. 4. `save`: what Kafka has is written down and segments are deleted; before it, they would
- * only be sent again. 5. `adopted_sent`: all of an orphaned journal is in Kafka, with its end watermarks, and the
- * directory is still there:
- *     end watermarks again.
+ * Order of effects, with the names by which WEIR_CRASH_AT=ingress.STEP kills the process there:
+ * 1. `send`: a batch is about to be sent. Nothing has happened.
+ * 2. `answer`: Kafka has answered, and no process knows. The next reader of the directory sends the batch again.
+ * 3. `quarantine`: a refused record is in its file, its gap record not yet sent. The same file is written again.
+ * 4. `save`: what Kafka has is written down and segments are deleted; before it, they would only be sent again.
+ * 5. `adopted_sent`: all of an orphaned journal is in Kafka, with its end watermarks, and the directory is still there:
+ *    end watermarks again.
  */
 
 const start: PublisherStart = workerData
@@ -34,17 +33,16 @@ const watermarkEveryMs = 1_000
 const post = (message: FromPublisher) => parentPort?.postMessage(message)
 
 const logAs =
-  (level: 'debug' | 'info' | 'warn' | 'error') =>
+  (level: keyof KafkaLog) =>
   (fields: object, event: string): void =>
     post({ kind: 'log', level, fields: JSON.parse(JSON.stringify(fields)), event })
 const log: KafkaLog = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
 
 const crash = createCrashPoint('ingress', start.crashAt)
-const journalState = new SharedJournalPosition(start.journalState)
-const state = new PublisherState(start.publisherState)
+const state = new SharedState(start.shared)
 // kafkajs logs every attempt to connect; the publisher logs those that matter.
 const sink: Sink = openBatchProducer({ ...start, log: { ...log, info: log.debug } })
-const own = new JournalSender({ path: start.path, state: journalState, inFlightBytesMax, log, crash })
+const own = new JournalSender({ path: start.path, state, inFlightBytesMax, log, crash })
 
 let isDraining = false
 let isDrained = false
@@ -69,7 +67,7 @@ function everySecond(nowMs: number): void {
   own.save()
   adopted.save()
   crash('save')
-  journalState.adoptedBytes = adopted.bytes
+  state.set('adoptedBytes', adopted.bytes)
 }
 
 function finish(): void {
@@ -84,7 +82,7 @@ function finish(): void {
 }
 
 function onTick(nowMs: number): boolean {
-  const { watermarkMs } = journalState.read()
+  const { watermarkMs } = state.read()
   comparePartitions()
   const isAllRead = own.fill(nowMs)
   state.set('sent', Math.max(state.get('sent'), own.acknowledgedCount()))
@@ -110,7 +108,7 @@ const adopted = new OrphanJournals({
 })
 
 parentPort?.on('message', (message: ToPublisher) => {
-  if (message.kind === 'drain') {
+  if (message === 'drain') {
     isDraining = true
     adopted.takeNoMore()
     publisher.wake(0)

@@ -5,11 +5,11 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { SharedState } from '../format/shared-state.ts'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
 import { JournalSender } from './journal-sender.ts'
 import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
-import { PublisherState } from './publisher-state.ts'
 import type { Sink, SinkBatch, SinkResult } from './sink.ts'
 
 // The disk is the real one; other work on the machine may slow it down.
@@ -55,7 +55,7 @@ async function publish(base: TemporaryBase, broker: Broker) {
     log: silent,
     crash: noCrash,
   })
-  const state = new PublisherState()
+  const { state } = writer
   const onTick = (nowMs: number) => !sender.fill(nowMs)
   const publisher = new Publisher({ sink: broker, log: silent, state, base: base.path, onTick })
   publisher.add(sender)
@@ -112,7 +112,7 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     adopted.tick(nowMs)
     return true
   }
-  const publisher = new Publisher({ ...rest, sink: broker, state: new PublisherState(), onTick })
+  const publisher = new Publisher({ ...rest, sink: broker, state: new SharedState(), onTick })
   const adopted = new OrphanJournals({
     ...rest,
     into: directory,

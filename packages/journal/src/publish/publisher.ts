@@ -2,10 +2,10 @@ import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { SharedState } from '../format/shared-state.ts'
 import type { JournalSender } from './journal-sender.ts'
 import type { PartitionQueue } from './partition-queue.ts'
-import type { PublisherState } from './publisher-state.ts'
-import { quarantineRejected } from './quarantine-rejected.ts'
+import { quarantineRejected } from './quarantine.ts'
 import type { Sink, SinkResult } from './sink.ts'
 
 /**
@@ -41,7 +41,7 @@ interface Sending {
 interface PublisherOptions {
   readonly sink: Sink
   readonly log: KafkaLog
-  readonly state: PublisherState
+  readonly state: SharedState
   /** Where all journals are. */
   readonly base: string
   readonly crash?: CrashPoint

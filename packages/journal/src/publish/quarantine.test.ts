@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readDead, TemporaryBase } from '../testing/temporary-journal.ts'
-import { quarantine } from './quarantine.ts'
+import { quarantineRejected } from './quarantine.ts'
 
 test('a refused record is kept whole in one file of its own, however often it is refused, and survives its journal', async () => {
   await using base = new TemporaryBase()
@@ -11,9 +11,9 @@ test('a refused record is kept whole in one file of its own, however often it is
   await writer.log(0).written()
   const [record] = readDead(directory.path)
   if (record === undefined) throw new Error('no record')
-  const whole = { ...record, journal: writer.journal, topicName: 'decisions' }
-  const path = quarantine(base.path, whole, 'too large')
-  expect(quarantine(base.path, whole, 'too large')).toBe(path)
+  const source = { base: base.path, journal: writer.journal, topicName: 'decisions' }
+  const { path = '' } = quarantineRejected(record, source, 'too large') ?? {}
+  expect(quarantineRejected(record, source, 'too large')?.path).toBe(path)
   expect(readdirSync(join(base.path, 'quarantine'))).toHaveLength(1)
   const kept = JSON.parse(readFileSync(path, 'utf8'))
   expect(kept).toMatchObject({ reason: 'too large', topic: 'decisions', seq: 0, journal: writer.journal })

@@ -1,8 +1,9 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync, rmSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type Frame, frameAt } from '../format/frame.ts'
-import type { Position } from '../format/journal-position.ts'
-import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn } from '../format/segment-files.ts'
+import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn, spareName } from '../format/segment-files.ts'
+import type { Position } from '../format/shared-state.ts'
 
 /** Read at once; a frame that is longer gets a buffer of its own. */
 const chunkBytes = 256 * 1024
@@ -203,3 +204,17 @@ function refuseOtherLayout(head: Buffer, directory: string): void {
 
 /** More than any chunk, but for that of a longer frame. */
 const zeros = Buffer.alloc(4 * 1024 * 1024)
+
+/**
+ * Gives back the space that a dead process had taken ahead; else a process that dies every few seconds would fill the
+ * disk with zeros.
+ */
+export function trimOrphan(directory: string): void {
+  rmSync(join(directory, spareName), { force: true })
+  const last = segmentsIn(directory).at(-1)
+  if (last === undefined) return
+  const source = new FrameSource(directory, last)
+  while (source.next(undefined) !== undefined);
+  truncateSync(segmentPath(directory, last), source.position.offset)
+  source.close()
+}

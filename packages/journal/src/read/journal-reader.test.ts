@@ -147,7 +147,7 @@ async function withLeftovers(base: TemporaryBase) {
     }
     await log.written()
   }
-  opened.writer.state.adoptedBytes = opened.writer.maxBytes
+  opened.writer.state.set('adoptedBytes', opened.writer.maxBytes)
   while (opened.writer.counters.gaps < 2) {
     log.append('k', line(99, 1))
     await new Promise((next) => setImmediate(next))

@@ -3,12 +3,11 @@ import { basename, dirname } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import { readAcked, writeAcked } from '../format/acked.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
 import { gapOpenLine, readGap } from '../format/gap-page.ts'
-import type { SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentPath } from '../format/segment-files.ts'
-import { type JournalTopic, readTopicsCopy } from '../format/topics-copy.ts'
+import type { SharedState } from '../format/shared-state.ts'
+import { type JournalTopic, readAcked, readTopicsCopy, writeAcked } from '../format/state-files.ts'
 import { type CorruptRange, FrameSource, type PlacedFrame } from './frame-source.ts'
 import { SegmentRefs } from './segment-refs.ts'
 
@@ -42,7 +41,7 @@ export class JournalReader {
   readonly journal: string
   readonly topics: readonly JournalTopic[]
   readonly #directory: string
-  readonly #state: SharedJournalPosition | undefined
+  readonly #state: SharedState | undefined
   readonly #crash: CrashPoint
   readonly #source: FrameSource
   readonly #sums = new Map<number, ReadSum>()
@@ -65,7 +64,7 @@ export class JournalReader {
    * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last
    * whole frame, which nobody may write any more.
    */
-  constructor(directory: string, state?: SharedJournalPosition, crash: CrashPoint = noCrash) {
+  constructor(directory: string, state?: SharedState, crash: CrashPoint = noCrash) {
     const topics = readTopicsCopy(directory)
     if (topics === undefined)
       throw new WeirError(

@@ -256,11 +256,11 @@ test('a gap record that is being written when others are dropped stays the only 
   const { disk, attempt, log, writer, path } = open
   disk.fault = 'slow'
   expect(await attempt(0)).toBe(true)
-  writer.state.adoptedBytes = writer.maxBytes
+  writer.state.set('adoptedBytes', writer.maxBytes)
   await until(() => writer.trouble === 'full')
   expect(await Promise.all([1, 2].map(attempt))).toEqual([false, false])
   disk.fault = 'stuck'
-  writer.state.adoptedBytes = 0
+  writer.state.set('adoptedBytes', 0)
   await until(() => disk.writesLater === 1)
   expect(log.append('acme', line(3), true)).toBe(true)
   await until(() => writer.trouble === 'stalled')

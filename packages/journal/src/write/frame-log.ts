@@ -3,8 +3,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
-import type { SharedJournalPosition } from '../format/journal-position.ts'
 import { segmentHeadBytes } from '../format/segment-files.ts'
+import type { SharedState } from '../format/shared-state.ts'
 import type { Disk } from './disk.ts'
 import { type Chunk, CommitGroup, DiskQueue } from './disk-queue.ts'
 import { type OpenSegment, SegmentStore } from './segment-store.ts'
@@ -27,7 +27,7 @@ export type SpaceClass = 'background' | 'normal' | 'reserved' | 'closing'
 
 export interface FrameLogOptions {
   readonly directory: string
-  readonly state: SharedJournalPosition
+  readonly state: SharedState
   readonly maxBytes: number
   readonly segmentBytes: number
   readonly disk: Disk
@@ -158,8 +158,8 @@ export class FrameLog {
   /** Looks at what the publisher has freed. */
   measure(): void {
     const { state, segmentBytes } = this.#options
-    const own = (this.#segment.number - state.firstSegment) * segmentBytes + this.#offset + this.#frames.length
-    this.#leftBytes = this.#limitBytes - own - state.adoptedBytes
+    const own = (this.#segment.number - state.get('firstSegment')) * segmentBytes + this.#offset + this.#frames.length
+    this.#leftBytes = this.#limitBytes - own - state.get('adoptedBytes')
   }
 
   /** False when nothing was taken: the share is used up, or the disk does not write. */

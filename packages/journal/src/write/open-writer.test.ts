@@ -101,14 +101,14 @@ test('above four fifths of the bound only reserved records are taken, and at the
   while (log.append('a', line(0), true));
   expect(writer.trouble).toBe('full')
   expect(writer.usedBytes).toBeLessThanOrEqual(writer.maxBytes)
-  writer.state.firstSegment = 6
+  writer.state.set('firstSegment', 6)
   await until(() => log.append('a', line(0), false))
 })
 
 test('bytes of adopted directories take from the bound', async () => {
   await using base = new TemporaryBase()
   const { writer } = await base.open()
-  writer.state.adoptedBytes = writer.maxBytes
+  writer.state.set('adoptedBytes', writer.maxBytes)
   await until(() => !writer.log(0).append('a', line(0), true))
 })
 
@@ -116,7 +116,7 @@ test('what a full journal does not take is counted in the gap page, and recorded
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const log = writer.log(0)
-  writer.state.adoptedBytes = writer.maxBytes
+  writer.state.set('adoptedBytes', writer.maxBytes)
   await until(() => writer.trouble === 'full')
   for (let n = 0; n < 3; n += 1) expect(log.append('a', line(n), true)).toBe(false)
   expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(false)
@@ -125,7 +125,7 @@ test('what a full journal does not take is counted in the gap page, and recorded
   expect(writer.counters).toMatchObject({ appended: 0, gaps: 43 })
   const page = statSync(`${directory.path}/gap`)
   expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":43,')])
-  writer.state.adoptedBytes = 0
+  writer.state.set('adoptedBytes', 0)
   await until(() => writer.trouble === undefined && writer.counters.writes > 0)
   expect(log.append('a', line(7))).toBe(true)
   expect(await log.written()).toBe(true)

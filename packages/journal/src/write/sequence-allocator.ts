@@ -1,6 +1,6 @@
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
-import type { JournalTopic } from '../format/topics-copy.ts'
+import type { JournalTopic } from '../format/state-files.ts'
 import type { FrameLog, SpaceClass } from './frame-log.ts'
 
 /** A topic of the journal that is written. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, test } from 'vitest'
-import { stopJournal } from './stop-journal.ts'
+import { stopJournal } from './open-journal.ts'
 import { readDead, TemporaryBase, testOptions } from './testing/temporary-journal.ts'
 import { type Disk, realDisk } from './write/disk.ts'
 import type { WriterOptions } from './write/open-writer.ts'
@@ -53,7 +53,7 @@ test('a sum that is answered and cannot be closed at the stop is left to the pro
 test('decisions in the gap page of a journal that is still full at the stop are left to the process that adopts it', async () => {
   await using base = new TemporaryBase()
   const { writer, path, drains, stop } = await openStopping(base, {})
-  writer.state.adoptedBytes = writer.maxBytes
+  writer.state.set('adoptedBytes', writer.maxBytes)
   expect(await waitUntil(() => writer.trouble === 'full', { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
   for (let n = 0; n < 3; n += 1) expect(writer.log(0).append('a', `{"n":${n}`, true)).toBe(false)
   await writer.log(0).written()

@@ -1,0 +1,74 @@
+/** A place in a journal: a segment by its number, and bytes into it. */
+export interface Position {
+  readonly segment: number
+  readonly offset: number
+}
+
+/** What the publisher must have sent before it may say so: read in this order, `committed` holds all before the mark. */
+export interface Committed {
+  readonly watermarkMs: number
+  readonly committed: Position
+}
+
+/** Numbers that one side of the journal writes and the other reads. Counts are since the process started. */
+const fields = [
+  // Written by the writer, on the main thread.
+  'committed',
+  'watermarkMs',
+  // Written by the publisher's thread. The oldest segment that still exists: those before it are free space.
+  'firstSegment',
+  // Bytes in directories adopted from dead processes; they take from this journal's bound.
+  'adoptedBytes',
+  'adopted',
+  'sent',
+  'failedAttempts',
+  'quarantined',
+  'oldestMs',
+  'replicas',
+] as const
+type Field = Exclude<(typeof fields)[number], 'committed'>
+
+/**
+ * What the writer on the main thread and the publisher's thread know of each other, in shared memory: reading it costs
+ * nothing, and it outlives the thread.
+ */
+export class SharedState {
+  readonly shared: SharedArrayBuffer
+  readonly #numbers: BigInt64Array
+
+  /** Without `shared` it is that of a new journal, whose first segment is number 1. */
+  constructor(shared?: SharedArrayBuffer) {
+    this.shared = shared ?? new SharedArrayBuffer(fields.length * 8)
+    this.#numbers = new BigInt64Array(this.shared)
+    if (shared === undefined) this.set('firstSegment', 1)
+  }
+
+  get(field: Field): number {
+    return Number(Atomics.load(this.#numbers, fields.indexOf(field)))
+  }
+
+  set(field: Field, value: number): void {
+    Atomics.store(this.#numbers, fields.indexOf(field), BigInt(value))
+  }
+
+  add(field: Field, value: number): void {
+    Atomics.add(this.#numbers, fields.indexOf(field), BigInt(value))
+  }
+
+  /** Writer: all up to here is in the file, whole frames only. One number, so that no reader sees half a change. */
+  commit(segment: number, offset: number): void {
+    Atomics.store(this.#numbers, fields.indexOf('committed'), (BigInt(segment) << 32n) | BigInt(offset))
+  }
+
+  /** Writer: every record with an earlier time than this is committed. Never goes back. */
+  raiseWatermark(ms: number): void {
+    if (ms > this.get('watermarkMs')) this.set('watermarkMs', ms)
+  }
+
+  /** Publisher: the watermark first, so that what is committed is at least what it speaks of. */
+  read(): Committed {
+    const watermarkMs = this.get('watermarkMs')
+    const both = Atomics.load(this.#numbers, fields.indexOf('committed'))
+    return { watermarkMs, committed: { segment: Number(both >> 32n), offset: Number(both & 0xffffffffn) } }
+  }
+}
