@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { adoptedIn, journalsIn } from './directory/directory.ts'
 import { isLocked } from './directory/socket-lock.ts'
 import type { CorruptRange } from './read/frame-source.ts'
-import { JournalReader } from './read/journal-reader.ts'
+import { JournalReader, NextSequences } from './read/journal-reader.ts'
 
 /** Numbers that no record bears. */
 export interface Hole {
@@ -48,37 +48,34 @@ const looksMax = 3
 
 type Contents = Pick<JournalReport, 'waiting' | 'oldestMs' | 'damage' | 'holes'>
 
-function contentsOf(reader: JournalReader): Contents {
+function readContents(path: string): Contents {
+  const reader = new JournalReader(path)
+  const { topics, damage } = reader
+  const next = new NextSequences(topics.length, reader.acknowledgedUpTo)
   const holes: Hole[] = []
   let waiting = 0
   let oldestMs = Number.POSITIVE_INFINITY
-  const next = reader.topics.map((_, topic) => [...(reader.acknowledgedUpTo[topic] ?? [])])
-  for (let some = reader.read(readBytes); some.length > 0; some = reader.read(readBytes)) {
-    for (const { topic, partition, seq, appendedMs } of some) {
-      const from = next[topic]?.[partition] ?? 0
-      if (seq > from) holes.push({ topic: reader.topics[topic]?.name ?? '', partition, from, to: seq })
-      const numbers = next[topic]
-      if (numbers !== undefined) numbers[partition] = seq + 1
-      oldestMs = Math.min(oldestMs, appendedMs)
+  try {
+    for (let some = reader.read(readBytes); some.length > 0; some = reader.read(readBytes)) {
+      for (const record of some) {
+        const { topic, partition, seq } = record
+        const from = next.get(topic, partition)
+        if (seq > from) holes.push({ topic: topics[topic]?.name ?? '', partition, from, to: seq })
+        next.pass(record)
+        oldestMs = Math.min(oldestMs, record.appendedMs)
+      }
+      waiting += some.length
     }
-    waiting += some.length
+  } finally {
+    reader.close()
   }
-  return { waiting, ...(waiting > 0 ? { oldestMs } : {}), damage: reader.damage, holes }
+  return { waiting, ...(waiting > 0 ? { oldestMs } : {}), damage, holes }
 }
 
 function bytesIn(path: string): number {
   return readdirSync(path, { withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, { name }) => sum + (statSync(join(path, name), { throwIfNoEntry: false })?.blocks ?? 0) * 512, 0)
-}
-
-function readContents(path: string): Contents {
-  const reader = new JournalReader(path)
-  try {
-    return contentsOf(reader)
-  } finally {
-    reader.close()
-  }
 }
 
 const placesOf = ({ damage, holes }: Contents) => JSON.stringify([damage, holes])

@@ -27,6 +27,10 @@ export interface Frame {
   readonly value: Buffer
 }
 
+/** Whether it makes a record, and bears that record's number in its partition. */
+export const isNumbered = ({ kind }: Pick<Frame, 'kind'>): boolean =>
+  kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
+
 const prefixBytes = 8
 export const headerBytes = 34
 

@@ -3,13 +3,35 @@ import { basename, dirname } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import { type Frame, frameKinds } from '../format/frame.ts'
+import { type Frame, frameKinds, isNumbered } from '../format/frame.ts'
 import { gapOpenLine, readGap } from '../format/gap-page.ts'
 import { segmentPath } from '../format/segment-files.ts'
 import type { SharedState } from '../format/shared-state.ts'
 import { type JournalTopic, readAcked, readTopicsCopy, writeAcked } from '../format/state-files.ts'
 import { type CorruptRange, FrameSource, type PlacedFrame } from './frame-source.ts'
 import { SegmentRefs } from './segment-refs.ts'
+
+/** A place in the order of records: a sequence number of a partition. */
+type Place = Pick<Frame, 'topic' | 'partition' | 'seq'>
+
+/** By topic, as its place in the list, and partition: the number that follows. */
+export class NextSequences {
+  readonly rows: number[][]
+
+  constructor(topics: number, rows: readonly (readonly number[])[]) {
+    this.rows = Array.from({ length: topics }, (_, topic) => [...(rows[topic] ?? [])])
+  }
+
+  get(topic: number, partition: number): number {
+    return this.rows[topic]?.[partition] ?? 0
+  }
+
+  /** The next number follows this one, unless it is higher already. A topic that is not in the list has none. */
+  pass({ topic, partition, seq }: Place): void {
+    const row = this.rows[topic]
+    if (row !== undefined) row[partition] = Math.max(seq + 1, row[partition] ?? 0)
+  }
+}
 
 /** A sum whose opening was read. */
 interface ReadSum {
@@ -46,14 +68,13 @@ export class JournalReader {
   readonly #source: FrameSource
   readonly #sums = new Map<number, ReadSum>()
   readonly #holds: SegmentRefs
-  /** Of each topic and partition, the number after the last one read, and after the last one acknowledged. */
-  readonly #next: number[][]
-  readonly #acked: number[][]
-  /** The number after the last one that a frame gives. */
-  readonly #numbered: number[][]
+  /** After the last one read, and after the last one acknowledged. */
+  readonly #next: NextSequences
+  readonly #acked: NextSequences
+  /** After the last one that a frame gives. */
+  readonly #numbered: NextSequences
   /** Gap records read and not acknowledged. */
-  #gaps: { readonly topic: number; readonly partition: number; readonly seq: number; readonly generation: number }[] =
-    []
+  #gaps: (Place & { readonly generation: number })[] = []
   #gapGeneration: number
   #ackedGapGeneration: number
   #unacknowledged = 0
@@ -79,11 +100,11 @@ export class JournalReader {
     this.#crash = crash
     this.#source = new FrameSource(directory)
     this.#holds = new SegmentRefs(directory)
-    const later = (topic: number) => (seq: number, partition: number) =>
-      Math.max(seq, acked.next[topic]?.[partition] ?? 0)
-    this.#numbered = topics.map((_, topic) => [...(acked.numbered[topic] ?? [])])
-    this.#next = this.#numbered.map((numbers, topic) => numbers.map(later(topic)))
-    this.#acked = topics.map((_, topic) => [...(acked.next[topic] ?? [])])
+    this.#acked = new NextSequences(topics.length, acked.next)
+    this.#numbered = new NextSequences(topics.length, acked.numbered)
+    this.#next = new NextSequences(topics.length, acked.next)
+    for (const [topic, row] of this.#numbered.rows.entries())
+      for (const [partition, next] of row.entries()) this.#next.pass({ topic, partition, seq: next - 1 })
     this.#gapGeneration = acked.gapGeneration
     this.#ackedGapGeneration = acked.gapGeneration
   }
@@ -116,7 +137,7 @@ export class JournalReader {
   }
 
   #take({ frame, segment }: PlacedFrame): JournalRecord | undefined {
-    this.#noteNumber(frame)
+    if (isNumbered(frame)) this.#numbered.pass(frame)
     switch (frame.kind) {
       case frameKinds.record:
         return this.#give(frame, segment, frame.key, frame.value)
@@ -139,12 +160,6 @@ export class JournalReader {
     }
   }
 
-  #noteNumber({ kind, topic, partition, seq }: Frame): void {
-    const numbered = this.#numbered[topic]
-    const isNumbered = kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
-    if (isNumbered && numbered !== undefined) numbered[partition] = Math.max(seq + 1, numbered[partition] ?? 0)
-  }
-
   /** The text is the generation, a blank, the line. */
   #takeGap(frame: Frame, segment: number): JournalRecord | undefined {
     const blank = frame.value.indexOf(0x20)
@@ -152,7 +167,7 @@ export class JournalReader {
     return this.#give(frame, segment, frame.key, frame.value.subarray(blank + 1))
   }
 
-  #noteGap({ topic, partition, seq }: Pick<Frame, 'topic' | 'partition' | 'seq'>, generation: number): void {
+  #noteGap({ topic, partition, seq }: Place, generation: number): void {
     this.#gapGeneration = Math.max(this.#gapGeneration, generation)
     this.#gaps.push({ topic, partition, seq, generation })
   }
@@ -186,15 +201,14 @@ export class JournalReader {
 
   /** Undefined for what Kafka is known to have. */
   #give(
-    head: Pick<Frame, 'topic' | 'partition' | 'seq' | 'appendedMs'>,
+    head: Place & Pick<Frame, 'appendedMs'>,
     segment: number,
     key: Buffer,
     value: Buffer,
   ): JournalRecord | undefined {
     const { topic, partition, seq, appendedMs } = head
-    const next = this.#next[topic]
-    if (next === undefined || seq < (this.#acked[topic]?.[partition] ?? 0)) return undefined
-    next[partition] = Math.max(seq + 1, next[partition] ?? 0)
+    if (topic >= this.topics.length || seq < this.#acked.get(topic, partition)) return undefined
+    this.#next.pass(head)
     this.#holds.hold(segment)
     this.#unacknowledged += 1
     return { topic, partition, seq, key, value, appendedMs, segment }
@@ -206,13 +220,13 @@ export class JournalReader {
    */
   #end(): JournalRecord[] {
     this.#isEnded = true
-    const numbered = this.#numbered.map((numbers) => [...numbers])
+    // A copy: what is numbered here has no frame.
+    const numbered = new NextSequences(this.topics.length, this.#numbered.rows)
     const place = (topic: number, key: Buffer) => {
       const partition = partitionOf(key, this.topics[topic]?.partitions ?? 1)
-      const seq = numbered[topic]?.[partition] ?? 0
-      const numbers = numbered[topic]
-      if (numbers !== undefined) numbers[partition] = seq + 1
-      return { topic, partition, seq }
+      const found = { topic, partition, seq: numbered.get(topic, partition) }
+      numbered.pass(found)
+      return found
     }
     const sums = [...this.#sums.values()].sort((a, b) => a.frame.seq - b.frame.seq)
     const segment = Math.min(this.#source.position.segment, ...sums.map((sum) => sum.segment))
@@ -239,25 +253,16 @@ export class JournalReader {
    * partition.
    */
   acknowledge(records: readonly JournalRecord[]): void {
-    for (const { topic, partition, seq, segment } of records) {
-      const acked = this.#acked[topic]
-      if (acked !== undefined) acked[partition] = seq + 1
-      this.#holds.release(segment)
+    for (const record of records) {
+      this.#acked.pass(record)
+      this.#holds.release(record.segment)
     }
     this.#unacknowledged -= records.length
     if (this.#gaps.length > 0) this.#acknowledgeGaps()
   }
 
   #acknowledgeGaps(): void {
-    const isAcked = ({
-      topic,
-      partition,
-      seq,
-    }: {
-      readonly topic: number
-      readonly partition: number
-      readonly seq: number
-    }) => seq < (this.#acked[topic]?.[partition] ?? 0)
+    const isAcked = ({ topic, partition, seq }: Place) => seq < this.#acked.get(topic, partition)
     for (const gap of this.#gaps)
       if (isAcked(gap)) this.#ackedGapGeneration = Math.max(this.#ackedGapGeneration, gap.generation)
     this.#gaps = this.#gaps.filter((gap) => !isAcked(gap))
@@ -269,7 +274,7 @@ export class JournalReader {
    */
   save(): void {
     const gapGeneration = this.#ackedGapGeneration
-    writeAcked(this.#directory, { next: this.#acked, numbered: this.#numbered, gapGeneration })
+    writeAcked(this.#directory, { next: this.#acked.rows, numbered: this.#numbered.rows, gapGeneration })
     this.#crash('journal_acked')
     for (const segment of this.#holds.free(this.#source.position.segment)) {
       rmSync(segmentPath(this.#directory, segment), { force: true })
@@ -301,7 +306,7 @@ export class JournalReader {
 
   /** By topic and partition: the number that follows the last one acknowledged. */
   get acknowledgedUpTo(): readonly (readonly number[])[] {
-    return this.#acked
+    return this.#acked.rows
   }
 
   /** Of a dead directory: all is read and acknowledged. Always false of a live one. */
@@ -311,7 +316,7 @@ export class JournalReader {
 
   /** The number that follows the last record read of this partition. */
   nextSeq(topic: number, partition: number): number {
-    return this.#next[topic]?.[partition] ?? 0
+    return this.#next.get(topic, partition)
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { partitionOf } from '@weir/kafka/partition.ts'
-import { type Frame, frameKinds } from '../format/frame.ts'
+import { type Frame, frameKinds, isNumbered } from '../format/frame.ts'
 import type { JournalTopic } from '../format/state-files.ts'
 import type { FrameLog, SpaceClass } from './frame-log.ts'
 
@@ -77,10 +77,9 @@ export class SequenceAllocator {
 
   /** Frames that did not reach the file never existed: their sequence numbers are assigned again. */
   rollBack(frames: readonly Frame[]): void {
-    for (const { kind, topic, partition, seq } of frames) {
-      const isNumbered = kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
+    for (const { topic, partition, seq } of frames.filter(isNumbered)) {
       const { next } = this.#topic(topic)
-      if (isNumbered) next[partition] = Math.min(seq, next[partition] ?? seq)
+      next[partition] = Math.min(seq, next[partition] ?? seq)
     }
   }
 
