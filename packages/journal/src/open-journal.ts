@@ -109,8 +109,8 @@ export class Journal {
   }
 
   /**
-   * What waits for Kafka: records that have a number; bytes on disk with those of dead processes, in steps of a segment;
-   * and when the oldest record was appended, in milliseconds since the epoch.
+   * What waits for Kafka: records that have a number; bytes on disk with those of dead processes, in steps of a
+   * segment; and when the oldest record was appended, in milliseconds since the epoch.
    */
   get backlog() {
     const { writer } = this.#parts
@@ -122,8 +122,8 @@ export class Journal {
   }
 
   /**
-   * Since the process started. Kafka has acknowledged what is `sent`; a batch of `failedAttempts` was, or is being, sent
-   * again; each of `quarantined` is in a file, and Kafka has a gap record instead.
+   * Since the process started. Kafka has acknowledged what is `sent`; a batch of `failedAttempts` was, or is being,
+   * sent again; each of `quarantined` is in a file, and Kafka has a gap record instead.
    */
   get counters(): JournalCounters & Readonly<Record<'sent' | 'failedAttempts' | 'quarantined', number>> {
     const { counters, state } = this.#parts.writer

@@ -5,8 +5,8 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
+import { type Committed, JournalState } from '../format/journal-state.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
-import { type Committed, SharedState } from '../format/shared-state.ts'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
 import type { JournalWriter } from '../write/open-writer.ts'
 import { JournalSender } from './journal-sender.ts'
@@ -26,7 +26,7 @@ const keys = [0, 1, 2].map((partition) => {
 })
 
 /** What a writer has committed meanwhile shows as late as a test wants. */
-class LateState extends SharedState {
+class LateState extends JournalState {
   /** Given out first, one at each look. */
   readonly looks: Committed[] = []
 

@@ -2,7 +2,7 @@ import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import type { SharedState } from '../format/shared-state.ts'
+import type { JournalState } from '../format/journal-state.ts'
 import { JournalReader } from '../read/journal-reader.ts'
 import { isNumbered, PartitionQueue, type QueuedRecord } from './partition-queue.ts'
 
@@ -24,7 +24,7 @@ const unreadable = (path: string) =>
 
 interface JournalSenderOptions {
   readonly path: string
-  readonly state?: SharedState
+  readonly state?: JournalState
   readonly inFlightBytesMax: number
   readonly log: KafkaLog
   readonly crash: CrashPoint

@@ -26,7 +26,7 @@ export interface PublisherStart {
   /** This process's directory. */
   readonly path: string
   readonly topics: readonly JournalTopic[]
-  /** Of `SharedState`. */
+  /** Of `JournalState`. */
   readonly shared: SharedArrayBuffer
   /** `WEIR_CRASH_AT`. */
   readonly crashAt?: string | undefined

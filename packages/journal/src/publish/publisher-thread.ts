@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openBatchProducer } from '@weir/kafka/batch-producer.ts'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { createCrashPoint } from '@weir/runtime/crash-point.ts'
-import { SharedState } from '../format/shared-state.ts'
+import { JournalState } from '../format/journal-state.ts'
 import { JournalSender } from './journal-sender.ts'
 import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
@@ -39,7 +39,7 @@ const logAs =
 const log: KafkaLog = { debug: logAs('debug'), info: logAs('info'), warn: logAs('warn'), error: logAs('error') }
 
 const crash = createCrashPoint('ingress', start.crashAt)
-const state = new SharedState(start.shared)
+const state = new JournalState(start.shared)
 // kafkajs logs every attempt to connect; the publisher logs those that matter.
 const sink: Sink = openBatchProducer({ ...start, log: { ...log, info: log.debug } })
 const own = new JournalSender({ path: start.path, state, inFlightBytesMax, log, crash })

@@ -5,7 +5,7 @@ import { noCrash } from '@weir/runtime/crash-point.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { SharedState } from '../format/shared-state.ts'
+import { JournalState } from '../format/journal-state.ts'
 import { TemporaryBase } from '../testing/temporary-journal.ts'
 import { JournalSender } from './journal-sender.ts'
 import { OrphanJournals } from './orphan-journals.ts'
@@ -112,7 +112,7 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     adopted.tick(nowMs)
     return true
   }
-  const publisher = new Publisher({ ...rest, sink: broker, state: new SharedState(), onTick })
+  const publisher = new Publisher({ ...rest, sink: broker, state: new JournalState(), onTick })
   const adopted = new OrphanJournals({
     ...rest,
     into: directory,

@@ -2,7 +2,7 @@ import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import type { SharedState } from '../format/shared-state.ts'
+import type { JournalState } from '../format/journal-state.ts'
 import type { JournalSender } from './journal-sender.ts'
 import type { PartitionQueue } from './partition-queue.ts'
 import { quarantineRejected } from './quarantine.ts'
@@ -41,7 +41,7 @@ interface Sending {
 interface PublisherOptions {
   readonly sink: Sink
   readonly log: KafkaLog
-  readonly state: SharedState
+  readonly state: JournalState
   /** Where all journals are. */
   readonly base: string
   readonly crash?: CrashPoint

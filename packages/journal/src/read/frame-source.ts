@@ -2,8 +2,8 @@ import { closeSync, fstatSync, openSync, readSync, rmSync, truncateSync } from '
 import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type Frame, frameAt } from '../format/frame.ts'
+import type { Position } from '../format/journal-state.ts'
 import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn, spareName } from '../format/segment-files.ts'
-import type { Position } from '../format/shared-state.ts'
 
 /** Read at once; a frame that is longer gets a buffer of its own. */
 const chunkBytes = 256 * 1024

@@ -5,8 +5,8 @@ import { partitionOf } from '@weir/kafka/partition.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { type Frame, frameKinds, isNumbered } from '../format/frame.ts'
 import { gapOpenLine, readGap } from '../format/gap-page.ts'
+import type { JournalState } from '../format/journal-state.ts'
 import { segmentPath } from '../format/segment-files.ts'
-import type { SharedState } from '../format/shared-state.ts'
 import { type JournalTopic, readAcked, readTopicsCopy, writeAcked } from '../format/state-files.ts'
 import { type CorruptRange, FrameSource, type PlacedFrame } from './frame-source.ts'
 import { SegmentRefs } from './segment-refs.ts'
@@ -63,7 +63,7 @@ export class JournalReader {
   readonly journal: string
   readonly topics: readonly JournalTopic[]
   readonly #directory: string
-  readonly #state: SharedState | undefined
+  readonly #state: JournalState | undefined
   readonly #crash: CrashPoint
   readonly #source: FrameSource
   readonly #sums = new Map<number, ReadSum>()
@@ -85,7 +85,7 @@ export class JournalReader {
    * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last
    * whole frame, which nobody may write any more.
    */
-  constructor(directory: string, state?: SharedState, crash: CrashPoint = noCrash) {
+  constructor(directory: string, state?: JournalState, crash: CrashPoint = noCrash) {
     const topics = readTopicsCopy(directory)
     if (topics === undefined)
       throw new WeirError(

@@ -3,8 +3,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
+import type { JournalState } from '../format/journal-state.ts'
 import { segmentHeadBytes } from '../format/segment-files.ts'
-import type { SharedState } from '../format/shared-state.ts'
 import type { Disk } from './disk.ts'
 import { type Chunk, CommitGroup, DiskQueue } from './disk-queue.ts'
 import { type OpenSegment, SegmentStore } from './segment-store.ts'
@@ -27,7 +27,7 @@ export type SpaceClass = 'background' | 'normal' | 'reserved' | 'closing'
 
 export interface FrameLogOptions {
   readonly directory: string
-  readonly state: SharedState
+  readonly state: JournalState
   readonly maxBytes: number
   readonly segmentBytes: number
   readonly disk: Disk

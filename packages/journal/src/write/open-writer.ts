@@ -3,7 +3,7 @@ import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { DirectoryLock } from '../directory/directory.ts'
 import { type Frame, frameKinds } from '../format/frame.ts'
-import { SharedState } from '../format/shared-state.ts'
+import { JournalState } from '../format/journal-state.ts'
 import { type JournalTopic, writeTopics } from '../format/state-files.ts'
 import type { RecordLog } from '../record-log.ts'
 import { type Disk, realDisk } from './disk.ts'
@@ -76,7 +76,7 @@ const decisionsIn = (line: string): number => Number(countIn.exec(line)?.[1] ?? 
 export class JournalWriter {
   readonly journal: string
   /** To be handed to the publisher's thread: `state.shared`. */
-  readonly state: SharedState
+  readonly state: JournalState
   readonly maxBytes: number
   readonly #directory: DirectoryLock
   readonly #options: WriterOptions
@@ -259,7 +259,7 @@ export async function openWriter(directory: DirectoryLock, options: WriterOption
   const { maxBytes, log, crash = noCrash, disk = realDisk } = options
   const sixteenth = Math.floor(maxBytes / 16)
   const segmentBytes = options.segmentBytes ?? Math.min(segmentBytesMax, Math.max(segmentBytesMin, sixteenth))
-  const state = new SharedState()
+  const state = new JournalState()
   const isSynced = options.fsyncMs !== undefined
   const frameOptions = { directory: directory.path, state, maxBytes, segmentBytes, disk, log, crash, isSynced }
   const first = await openFirstSegment(frameOptions)

@@ -4,7 +4,7 @@ export interface Position {
   readonly offset: number
 }
 
-/** What the publisher must have sent before it may say so: read in this order, `committed` holds all before the mark. */
+/** What the publisher may say once it has sent what is `committed`: that holds all before `watermarkMs`. */
 export interface Committed {
   readonly watermarkMs: number
   readonly committed: Position
@@ -32,7 +32,7 @@ type Field = Exclude<(typeof fields)[number], 'committed'>
  * What the writer on the main thread and the publisher's thread know of each other, in shared memory: reading it costs
  * nothing, and it outlives the thread.
  */
-export class SharedState {
+export class JournalState {
   readonly shared: SharedArrayBuffer
   readonly #numbers: BigInt64Array
 
