@@ -1,4 +1,4 @@
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'

@@ -1,4 +1,4 @@
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { DecisionService } from '@weir/ingress/decide/decision-service.ts'
 import { createLivePolicy } from '@weir/ingress/policy-view.ts'
 import { createMemoryDecisionLog } from '@weir/ingress/testing/memory-decision-log.ts'

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'

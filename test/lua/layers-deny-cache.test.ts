@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { DenyCache } from '@weir/redis/layers/deny-cache.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import type { LimitRequest, Reservation } from '@weir/core/limits/limit-store.ts'

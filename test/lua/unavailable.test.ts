@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { algorithms, type Limit } from '@weir/core/limits/limit.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'

@@ -1,8 +1,8 @@
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
-import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
+import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { expect, onTestFinished, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from './builders/limit.ts'
 

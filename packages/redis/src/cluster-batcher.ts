@@ -1,7 +1,12 @@
-import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Charged, Decision } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, Reservation, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import {
+  type Charge,
+  type LimitRequest,
+  type Reservation,
+  type ScopeValues,
+  unlimitedDecision,
+} from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { type ClusterServers, SlotTarget } from './cluster-servers.ts'

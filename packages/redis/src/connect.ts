@@ -1,13 +1,11 @@
 import { isIP } from 'node:net'
 import { backoffMs } from '@weir/runtime/backoff.ts'
-import { Redis, type RedisOptions } from 'ioredis'
+import { Redis, type RedisOptions, type SentinelConnectionOptions, SentinelConnector } from 'ioredis'
 import { ClusterConnection } from './cluster-connection.ts'
 import { withState } from './connection-state.ts'
 import { type Login, openLogin, type RedisSource } from './login.ts'
 import { type RedisUse, rightsOf } from './redis-rights.ts'
-import type { ServerAddress } from './redis-url.ts'
-import type { RedisTlsFiles } from './redis-variables.ts'
-import { SteadySentinelConnector } from './steady-sentinel-connector.ts'
+import type { RedisTlsFiles, ServerAddress } from './redis-url.ts'
 
 /**
  * What a connection is for, which decides what happens to a command when Redis is slow or gone.
@@ -155,4 +153,28 @@ export function connectLimiter(source: RedisSource, options: Omit<ConnectOptions
   const { kind, servers } = login.address
   if (kind !== 'cluster') return connectRedis(source, limiter)
   return new ClusterConnection(servers, (server) => connectSingle(server, login, limiter))
+}
+
+/**
+ * Asks Sentinels for the master, and goes on asking while they fail over.
+ *
+ * ioredis 6.0 keeps the subscriptions of a lost connection while it looks for the next master. What they then
+ * say about the failover ends that attempt as if the connection had been closed by its owner, and no other follows. It
+ * also keeps to itself that a Sentinel refuses a subscription: the connection's own `reconnectOnError` is handed what
+ * Sentinels refuse.
+ */
+class SteadySentinelConnector extends SentinelConnector {
+  /** ioredis hands every connector the connection's own options, and types them as unknown. */
+  constructor(options: unknown) {
+    super(options as SentinelConnectionOptions)
+    const { reconnectOnError } = options as RedisOptions
+    const connect = this['connectToSentinel']
+    this['connectToSentinel'] = (endpoint: unknown, more: object) =>
+      connect.call(this, endpoint, { ...more, reconnectOnError })
+  }
+
+  override connect(...told: Parameters<SentinelConnector['connect']>): ReturnType<SentinelConnector['connect']> {
+    this.disconnect() // the lost connection, and with it its subscriptions
+    return super.connect(...told)
+  }
 }

@@ -2,8 +2,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import { WeirError } from '@weir/core/errors.ts'
 import { readSmallFile } from '@weir/runtime/read-small-file.ts'
 import { readSecret, type Secret } from '@weir/runtime/secret.ts'
-import { parseRedisUrl, type RedisAddress } from './redis-url.ts'
-import type { RedisTlsFiles } from './redis-variables.ts'
+import { parseRedisUrl, type RedisAddress, type RedisTlsFiles } from './redis-url.ts'
 
 /** A URL that stays as it is, or the variable that holds one. */
 export type RedisSource = string | Secret

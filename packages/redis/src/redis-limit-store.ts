@@ -1,9 +1,14 @@
 import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
+import {
+  type Charge,
+  checkLimitRequest,
+  type LimitRequest,
+  type LimitStore,
+  unlimitedDecision,
+} from '@weir/core/limits/limit-store.ts'
 import type { CallParts } from '@weir/core/limits/script-codec.ts'
 import { Redis } from 'ioredis'
 import { ClusterBatcher } from './cluster-batcher.ts'

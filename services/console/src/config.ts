@@ -1,6 +1,6 @@
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { redisVariables } from '@weir/redis/redis-variables.ts'
+import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { port, text } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'

@@ -1,4 +1,4 @@
-import type { RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
+import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
 import type { Caller, CallerRequest } from '@weir/identity/caller.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { SettlingParts } from './decide/correct/settle.ts'

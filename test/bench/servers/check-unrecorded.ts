@@ -3,7 +3,7 @@
  * ingress.
  */
 import { readFileSync } from 'node:fs'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { buildApps } from '@weir/ingress/app.ts'

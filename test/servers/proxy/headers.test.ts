@@ -1,4 +1,4 @@
-import { rateLimitDialects } from '@weir/core/limits/older-rate-limit-headers.ts'
+import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import { describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { connectLimiter, connectRedis } from '@weir/redis/connect.ts'
 import { lackingOf, redisProblem } from '@weir/redis/connection-state.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'

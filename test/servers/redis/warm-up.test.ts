@@ -1,4 +1,4 @@
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { warmUp } from '@weir/ingress/warm-up.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'

@@ -5,7 +5,7 @@ import { createDisabledEndpoints } from '@weir/alerting/deliver/disabled-endpoin
 import { createDispatcher } from '@weir/alerting/deliver/dispatcher.ts'
 import { createClaimStore } from '@weir/alerting/raise/claim-store.ts'
 import { createEvaluationLock } from '@weir/alerting/watch/evaluation-lock.ts'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { algorithms } from '@weir/core/limits/limit.ts'

@@ -1,4 +1,4 @@
-import type { RedisTlsFiles } from '@weir/redis/redis-variables.ts'
+import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { freePorts } from '../free-ports.ts'
 import { createAuthority } from './certificates.ts'
 import { type RedisProcess, startFamily } from './redis-process.ts'

@@ -1,8 +1,13 @@
 import { askQuotaUses, askUnknownUnits } from '@weir/clickhouse/audit/quota-uses.ts'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
-import { type QuotaReading, quotaDiscrepancies } from '@weir/core/audit/compare-quotas.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
-import { type QuotaCount, type QuotaFloor, quotasOf } from '@weir/core/audit/quota.ts'
+import {
+  type QuotaCount,
+  type QuotaFloor,
+  type QuotaReading,
+  quotaDiscrepancies,
+  quotasOf,
+} from '@weir/core/audit/quota.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
 

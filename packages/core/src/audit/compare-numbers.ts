@@ -64,18 +64,16 @@ export function numberDiscrepancies(
     const where = `${topic}, partition ${partition}, journal ${journal}`
     const ranges = known.filter((other) => samePlace(other, one) && other.journal === journal).map(({ range }) => range)
     const lost = missing.flatMap((range) => lostOf(one, range, ranges, letters))
-    const common = { check: 'numbers', where } as const
+    const common = { check: 'numbers', where, expected: '0' } as const
     const notThere: Discrepancy = {
       ...common,
       what: 'missing records',
-      expected: '0',
       found: String(countOf(lost)),
       note: `numbers ${rangesText(lost)}`,
     }
     const twice: Discrepancy = {
       ...common,
       what: 'records that stand twice',
-      expected: '0',
       found: String(rows - numbers),
       note: 'no repair removes rows: delete the rows that are too many, then run --repair',
     }

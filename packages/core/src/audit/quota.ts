@@ -1,4 +1,5 @@
 import type { Limit, PeriodUnit, ScopePart } from '../limits/limit.ts'
+import type { Discrepancy } from './discrepancy.ts'
 
 /** The parts of a scope that a record holds; a quota counted by anything else cannot be summed from records. */
 const recordedKinds = ['subject', 'key', 'route', 'method'] as const
@@ -67,4 +68,39 @@ export interface QuotaCount {
   readonly before: number
   readonly endMs: number
   readonly now: number
+}
+
+/** One count of a quota: the units that were used, and the count in Redis before and after they were summed. */
+export interface QuotaReading {
+  readonly floor: QuotaFloor
+  readonly first: QuotaCount
+  readonly last: QuotaCount
+  /** Units of the subject that may or may not have been charged. */
+  readonly unknown: number
+  /** Processes take units of this quota beforehand, so more may be counted than is used. */
+  readonly isLeased: boolean
+}
+
+/**
+ * Returns where Redis counts something else than the records say. Requests go on meanwhile, so a count may be as much
+ * as it was at the end, and as little as it was at the beginning; units that may or may not have been charged explain a
+ * count that is too high.
+ */
+export function quotaDiscrepancies(looks: readonly QuotaReading[]): Discrepancy[] {
+  return looks.flatMap(({ floor, first, last, unknown, isLeased }): Discrepancy[] => {
+    const { key, units, limit } = floor
+    const differs = (what: string, found: string, note: string): Discrepancy[] => [
+      { check: 'quotas', where: key, expected: String(units), what, found, note },
+    ]
+    if (last.outcome === 'over') return []
+    if (last.outcome === 'other') {
+      const ends = new Date(last.endMs).toISOString()
+      return differs(`period of ${limit}`, `another, that ends ${ends}`, 'zone or anchor were edited')
+    }
+    const used = String(last.before)
+    if (last.before < units) return differs(`used of ${limit}`, used, 'Redis counts too little')
+    const tooMany = Math.min(first.before, last.before) - unknown > units
+    if (!tooMany || isLeased) return []
+    return differs(`used of ${limit}`, used, 'Redis counts more than there are records')
+  })
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type PeriodUnit, periodUnits } from '../limits/limit.ts'
-import { createBoundaryCache } from './boundary-cache.ts'
-import { periodBoundaries, periodStartLabel } from './calendar.ts'
+import { createBoundaryCache, periodBoundaries, periodStartLabel } from './calendar.ts'
 
 const hourMs = 3_600_000
 const utc = (ms: number) => new Date(ms).toISOString().replace('.000Z', 'Z')

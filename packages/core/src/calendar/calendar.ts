@@ -1,5 +1,5 @@
 import { Temporal } from 'temporal-polyfill'
-import type { PeriodBoundaries, PeriodUnit } from '../limits/limit.ts'
+import { type PeriodBoundaries, type PeriodUnit, periodUnits } from '../limits/limit.ts'
 
 const hourMs = 3_600_000
 const minuteMs = 60_000
@@ -87,3 +87,29 @@ function nextHour(timeZone: string, fullHourMs: number, atMs: number): number {
 
 const zoned = (timeZone: string, ms: number) => Temporal.Instant.fromEpochMilliseconds(ms).toZonedDateTimeISO(timeZone)
 const offsetAt = (timeZone: string, ms: number) => zoned(timeZone, ms).offsetNanoseconds / 1_000_000
+
+/** Time zones remembered; there are about 600, and a policy names fewer. Beyond, the cache starts again. */
+const zonesMax = 1_000
+const anchorsMax = 32
+
+/**
+ * `periodBoundaries` for the hot path: computed once per unit, zone and anchor and period, then looked up. A clock that
+ * steps back is answered right, only slower.
+ */
+export function createBoundaryCache(): typeof periodBoundaries {
+  const zones = new Map<string, (PeriodBoundaries | undefined)[]>()
+  return function cachedPeriodBoundaries(unit: PeriodUnit, timeZone: string, anchor: number, nowMs: number) {
+    let known = zones.get(timeZone)
+    if (known === undefined) {
+      if (zones.size >= zonesMax) zones.clear()
+      known = new Array(periodUnits.length * anchorsMax).fill(undefined)
+      zones.set(timeZone, known)
+    }
+    const slot = periodUnits.indexOf(unit) * anchorsMax + anchor
+    const last = known[slot]
+    if (last !== undefined && last[0] <= nowMs && nowMs < last[1]) return last
+    const boundaries = periodBoundaries(unit, timeZone, anchor, nowMs)
+    known[slot] = boundaries
+    return boundaries
+  }
+}

@@ -12,7 +12,7 @@ import type { Limit, Span } from './limit.ts'
  */
 
 /** Structured fields (RFC 9651) have integers of at most 15 digits. */
-export const integerMax = 999_999_999_999_999
+const integerMax = 999_999_999_999_999
 
 export const unauthenticatedPolicy = '"unauthenticated";q=0'
 export const unauthenticatedState = '"unauthenticated";r=0'
@@ -71,7 +71,7 @@ export const retryAfterSeconds = (decision: Decision): number => Math.max(1, who
  * The draft's `t`: seconds until more is to be had. Retry-After must not point to before the `t` of the limit that
  * refused, and a limit that slides gives back long before all of it is free again: so there the two say the same.
  */
-export function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
+function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number {
   const seconds = wholeSeconds(resetMs)
   const refused = !decision.allowed && name === decision.deniedBy && decision.reason !== 'cost_exceeds_limit'
   return refused ? Math.min(seconds, retryAfterSeconds(decision)) : seconds
@@ -94,7 +94,7 @@ function policyItem({ name, size, span }: Limit): string {
  * The draft's `w`, a window in whole seconds. Periods of the calendar have their nominal length (a day with a change of
  * clocks is an hour off, which `t` tells exactly); months differ by days and have none, as have parts of a second.
  */
-export function windowSeconds(span: Span): number | undefined {
+function windowSeconds(span: Span): number | undefined {
   if (span.kind === 'window') return span.ms % 1_000 === 0 ? span.ms / 1_000 : undefined
   return nominalSeconds[span.unit]
 }
@@ -102,3 +102,79 @@ export function windowSeconds(span: Span): number | undefined {
 const nominalSeconds = { minute: 60, hour: 3_600, day: 86_400, week: 604_800, month: undefined } as const
 
 const wholeSeconds = (ms: LimitState['resetMs']) => Math.min(Math.max(0, Math.ceil(ms / 1_000)), integerMax)
+
+/**
+ * The dialects in which answers describe limits: the two fields of draft 10, one triple of numbers in seconds as drafts
+ * up to 6 had it, or the same under the names that came before any draft, with the reset as seconds since the epoch.
+ */
+export const rateLimitDialects = ['draft10', 'draft6', 'x-ratelimit'] as const
+export type RateLimitDialect = (typeof rateLimitDialects)[number]
+
+interface Triple {
+  readonly limit: number
+  readonly remaining: number
+  readonly resetSeconds: number
+}
+
+/** Names and values for a decision; `limits` is undefined for an unauthenticated caller. No name has two syntaxes. */
+export function olderRateLimitHeaders(
+  dialect: Exclude<RateLimitDialect, 'draft10'>,
+  decision: Decision,
+  limits: readonly Limit[] | undefined,
+  nowMs: number,
+): readonly (readonly [name: string, value: string])[] {
+  const { limit, remaining, resetSeconds } = tripleOf(decision, limits)
+  if (dialect === 'x-ratelimit') {
+    const epochSeconds = Math.ceil(nowMs / 1_000) + resetSeconds
+    return [
+      ['x-ratelimit-limit', `${limit}`],
+      ['x-ratelimit-remaining', `${remaining}`],
+      ['x-ratelimit-reset', `${epochSeconds}`],
+    ]
+  }
+  const policy = limits === undefined ? '' : olderPolicy(limits)
+  const triple = [
+    ['ratelimit-limit', `${limit}`],
+    ['ratelimit-remaining', `${remaining}`],
+    ['ratelimit-reset', `${resetSeconds}`],
+  ] as const
+  return policy === '' ? triple : [...triple, ['ratelimit-policy', policy]]
+}
+
+/** Of the limit that refused, else of the one with the smallest part left; of equal ones the one that takes longest. */
+function tripleOf(decision: Decision, limits: readonly Limit[] | undefined): Triple {
+  const waitSeconds = decision.retryAfterMs === 0 ? 0 : retryAfterSeconds(decision)
+  if (limits === undefined) return { limit: 0, remaining: 0, resetSeconds: waitSeconds }
+  const states = shownStates(decision, limits)
+  const tightest = states.find(({ name }) => name === decision.deniedBy) ?? states.toSorted(byTightness)[0]
+  if (tightest !== undefined) {
+    const { size, remaining } = tightest
+    const resetSeconds = secondsLeft(decision, tightest)
+    return { limit: Math.min(size, integerMax), remaining: Math.min(remaining, integerMax), resetSeconds }
+  }
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const named = enforced.find(({ name }) => name === decision.deniedBy) ?? enforced[0]
+  const limit = Math.min(named?.capacity ?? integerMax, integerMax)
+  if (!decision.allowed) return { limit, remaining: 0, resetSeconds: waitSeconds }
+  // As in draft 10: what is not known admits the next request and promises no more.
+  return { limit, remaining: named === undefined ? integerMax : 1, resetSeconds: 0 }
+}
+
+const byTightness = (a: LimitState, b: LimitState) =>
+  a.remaining / a.size - b.remaining / b.size || b.resetMs - a.resetMs
+
+const policies = new WeakMap<readonly Limit[], string>()
+
+/** RateLimit-Policy as draft 6 has it, `100;w=60`; limits without a window in whole seconds cannot be said there. */
+function olderPolicy(limits: readonly Limit[]): string {
+  const known = policies.get(limits)
+  if (known !== undefined) return known
+  const made = limits
+    .flatMap(({ mode, size, span }) => {
+      const seconds = windowSeconds(span)
+      return mode === 'shadow' || seconds === undefined ? [] : [`${Math.min(size, integerMax)};w=${seconds}`]
+    })
+    .join(', ')
+  policies.set(limits, made)
+  return made
+}

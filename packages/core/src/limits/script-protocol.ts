@@ -1,6 +1,6 @@
 /*
  * The numbers that the Lua scripts and TypeScript exchange. This is the only place that defines them: in the Lua
- * sources they stand by name, such as `operations.PEEK`, and packages/redis/src/assemble.ts puts the number there when
+ * sources they stand by name, such as `operations.PEEK`, and packages/redis/src/scripts.ts puts the number there when
  * it makes a script.
  */
 

@@ -1,7 +1,6 @@
 import { normalizePath, pathToMatch } from '@weir/core/http/normalize-path.ts'
-import { settleMsMax } from '@weir/core/limits/check-limit-request.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { costMax } from '@weir/core/limits/limit-store.ts'
+import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
 import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
 import { costPattern, costSourceRule, parseCostSource } from './cost-source.ts'

@@ -1,6 +1,5 @@
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
-import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
-import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
+import { type LimitRequest, unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
 import { MemoryLimitStore } from '../testing/memory-limit-store.ts'
 import { AddressCardinalityLimit } from './address-cardinality-limit.ts'

@@ -7,10 +7,16 @@ import {
 } from '@weir/core/algorithms/decide-model.ts'
 import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import { checkLimitRequest, unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { Charge, LimitRequest, LimitStore, ScopeValues } from '@weir/core/limits/limit-store.ts'
+import {
+  type Charge,
+  checkLimitRequest,
+  type LimitRequest,
+  type LimitStore,
+  type ScopeValues,
+  unlimitedDecision,
+} from '@weir/core/limits/limit-store.ts'
 import { limitKey } from '../keys.ts'
 
 export interface MemoryLimitStoreOptions {

@@ -1,8 +1,7 @@
 import type { DecisionRecordV1 } from '@weir/contracts/decision.v1.ts'
 import { type Claim, claimKey, claimLifetimeMs } from '@weir/core/alerts/claim.ts'
 import { type ReachedThreshold, reachedThresholds } from '@weir/core/alerts/reached-thresholds.ts'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
-import { periodStartLabel } from '@weir/core/calendar/calendar.ts'
+import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calendar.ts'
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 

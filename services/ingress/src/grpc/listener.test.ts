@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Client, credentials, loadPackageDefinition, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { LimitStore } from '@weir/core/limits/limit-store.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'

@@ -1,5 +1,5 @@
-import { unlimitedDecision } from '@weir/core/limits/check-limit-request.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
+import { unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
 import { denialProblem } from './verdict-reply.ts'
 

@@ -1,7 +1,8 @@
 import type { Clock } from '@weir/core/clock.ts'
 import { markersName } from '@weir/core/limits/exceeding.ts'
-import { olderRateLimitHeaders, type RateLimitDialect } from '@weir/core/limits/older-rate-limit-headers.ts'
 import {
+  olderRateLimitHeaders,
+  type RateLimitDialect,
   rateLimitPolicy,
   rateLimitState,
   retryAfterSeconds,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { METHODS } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'

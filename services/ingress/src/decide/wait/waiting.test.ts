@@ -1,6 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import type { LimitRequest } from '@weir/core/limits/limit-store.ts'
 import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createBoundaryCache } from '@weir/core/calendar/boundary-cache.ts'
+import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { type QuotaReading, quotaDiscrepancies } from './compare-quotas.ts'
-import type { QuotaCount } from './quota.ts'
+import { type QuotaCount, type QuotaReading, quotaDiscrepancies } from './quota.ts'
 
 const endMs = Date.parse('2026-11-21T00:00:00Z')
 const count = (before: number, change: Partial<QuotaCount> = {}): QuotaCount => ({

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { assemble, withShebang } from './assemble.ts'
-import { readScript } from './scripts.ts'
+import { assemble, readScript, withShebang } from './scripts.ts'
 
 const from = (files: Record<string, string>) => (file: string) => files[file]
 
