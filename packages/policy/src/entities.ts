@@ -74,3 +74,13 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 export const putEntity = (entity: Entity): EntityChange => ({ kind: entity.kind, name: entity.name, entity })
 export const deleteEntity = (kind: EntityKind, name: string): EntityChange => ({ kind, name, entity: undefined })
+
+/** A key's body in its one form. */
+export function keyBody(key: {
+  readonly subject: string
+  readonly id: string
+  readonly expiresAtMs: number | undefined
+}): JsonObject {
+  const { subject, id, expiresAtMs } = key
+  return expiresAtMs === undefined ? { subject, id } : { subject, id, expires: new Date(expiresAtMs).toISOString() }
+}

@@ -1,6 +1,5 @@
-import { deleteEntity, type Entity, type EntityChange, putEntity } from '@weir/policy/entities.ts'
+import { deleteEntity, type Entity, type EntityChange, keyBody, putEntity } from '@weir/policy/entities.ts'
 import { defaultKeyId } from '@weir/policy/reader/read-keys.ts'
-import { keyBody } from '@weir/policy/state/entities-of.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 
 /**

@@ -60,7 +60,7 @@ export function readValues(
     upstreams: kept.upstreams ? before.upstreams : undefined,
     routes: kept.routes ? (known) => keepRoutes(reader, before.routes, known) : undefined,
   })
-  return { policy: reader.problemCount > 0 ? undefined : policy, problems: reader.problems }
+  return { policy: reader.problemCount > 0 ? undefined : policy, problems: reader.faults }
 }
 
 interface Kept {

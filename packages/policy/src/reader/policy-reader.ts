@@ -30,21 +30,21 @@ interface FoundProblem extends PolicyFault {
   readonly offset: number
 }
 
-/**
- * Reads values and collects every problem, instead of stopping at the first. A reading method returns undefined exactly
- * when it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
- */
-export abstract class PolicyReader {
+/** Collects problems: at most 200, and the number of the others. */
+export class ProblemList {
   readonly #problems: FoundProblem[] = []
   #left = 0
-  #suggestions = 0
 
   /** How many problems were found so far: a value is right if reading it has found none. */
   get problemCount(): number {
     return this.#problems.length + this.#left
   }
 
-  /** At most 200 problems, in the order of the source, and the number of the others. */
+  /** In the order of the source; without a text as they were found. */
+  get faults(): readonly PolicyFault[] {
+    return this.sortedProblems.map(({ path, message }) => ({ path, message }))
+  }
+
   protected get sortedProblems(): readonly FoundProblem[] {
     const sorted = this.#problems.toSorted((a, b) => a.offset - b.offset)
     const last = sorted.at(-1)
@@ -52,10 +52,18 @@ export abstract class PolicyReader {
     return [...sorted, { ...last, path: '', message: `and ${this.#left} more problems` }]
   }
 
-  protected add(offset: number, path: string, message: string): undefined {
+  add(path: string, message: string, offset = 0): undefined {
     if (this.problemCount < problemsMax) this.#problems.push({ offset, path, message })
     else this.#left += 1
   }
+}
+
+/**
+ * Reads values and collects every problem, instead of stopping at the first. A reading method returns undefined exactly
+ * when it has added a problem. TextReader reads YAML; ValueReader reads the values of JSON, a hundred times as fast.
+ */
+export abstract class PolicyReader extends ProblemList {
+  #suggestions = 0
 
   /** `; did you mean …?` for the first problems: no one reads more, and each compares all the names. */
   near(word: string, known: Iterable<string>): string {
@@ -65,12 +73,12 @@ export abstract class PolicyReader {
 
   /** Adds a problem with a value. */
   problem(at: SourcePosition, message: string): undefined {
-    return this.add(at.valueOffset, pathOf(at), message)
+    return this.add(pathOf(at), message, at.valueOffset)
   }
 
   /** Adds a problem with a name, or with something missing below it. */
   problemAtKey(at: SourcePosition, message: string): undefined {
-    return this.add(at.keyOffset, pathOf(at), message)
+    return this.add(pathOf(at), message, at.keyOffset)
   }
 
   /** Adds a problem with a value of which something else was expected. */

@@ -26,7 +26,7 @@ export class TextReader extends PolicyReader {
   /** The whole document, or undefined when it cannot be taken apart. */
   open(text: string): SourcePosition | undefined {
     if (text.length > textLengthMax) {
-      return this.add(0, '', `is ${text.length} characters long; a policy has at most ${textLengthMax}`)
+      return this.add('', `is ${text.length} characters long; a policy has at most ${textLengthMax}`)
     }
     // Keys that are written twice are found in `map`, which can name both lines.
     const document = parseDocument(text, {
@@ -43,7 +43,7 @@ export class TextReader extends PolicyReader {
     const faults = [...document.errors, ...document.warnings]
     for (const { code, pos, message } of faults) {
       const plain = code === 'MULTIPLE_DOCS' ? 'a policy is one document; another begins here' : message
-      this.add(pos[0], '', `is not valid YAML: ${plain}`)
+      this.add('', `is not valid YAML: ${plain}`, pos[0])
     }
     if (faults.length > 0) return undefined
     const node = document.contents

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue, type PolicyFault } from '../entities.ts'
+import { isJsonObject, type JsonValue } from '../entities.ts'
 import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
 
 /**
@@ -9,11 +9,6 @@ export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>
 
 /** Reads values that are there already. Problems have paths, and no lines. */
 export class ValueReader extends PolicyReader {
-  /** In the order in which they were found. */
-  get problems(): readonly PolicyFault[] {
-    return this.sortedProblems.map(({ path, message }) => ({ path, message }))
-  }
-
   /** A value with the names that lead to it; without any, the whole policy. */
   open(value: PolicyValue, ...names: readonly string[]): SourcePosition {
     return names.reduce((at, name) => positionOf(at, name, value), positionOf(undefined, '', value))

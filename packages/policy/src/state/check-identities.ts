@@ -1,5 +1,5 @@
 import type { Steps } from '@weir/core/steps.ts'
-import type { Entity, PolicyFault } from '../entities.ts'
+import type { Entity, EntityChange, PolicyFault } from '../entities.ts'
 import {
   nameRule,
   parseName,
@@ -9,29 +9,29 @@ import {
   subjectRule,
   timeRule,
 } from '../policy-values.ts'
-import { pathBelow } from '../reader/policy-reader.ts'
+import { type ProblemList, pathBelow } from '../reader/policy-reader.ts'
 import { defaultKeyId, keysPerSubjectMax } from '../reader/read-keys.ts'
-import type { ChangeSet } from './change-set.ts'
-import type { SubjectRules } from './compiled-policy.ts'
+import type { SubjectRules } from './live-policy.ts'
 import { keyIdOf, keyList, type NewKey, type PackedIdentities, type Shape } from './packed-identities.ts'
 
-/** What is found wrong, up to the number that anybody reads. */
-export class Faults {
-  readonly #kept: PolicyFault[] = []
-  #left = 0
-
-  get list(): readonly PolicyFault[] {
-    if (this.#left === 0) return this.#kept
-    return [...this.#kept, { path: '', message: `and ${this.#left} more problems` }]
-  }
-
-  add(path: string, message: string): undefined {
-    if (this.#kept.length < faultsMax) this.#kept.push({ path, message })
-    else this.#left += 1
-  }
+/** Changes sorted by what they touch; of several for one entity the last. */
+export interface ChangeSet {
+  readonly definitions: ReadonlyMap<string, EntityChange>
+  readonly subjects: ReadonlyMap<string, Entity | undefined>
+  readonly keys: ReadonlyMap<string, Entity | undefined>
 }
 
-const faultsMax = 200
+export function changeSet(changes: readonly EntityChange[]): ChangeSet {
+  const definitions = new Map<string, EntityChange>()
+  const subjects = new Map<string, Entity | undefined>()
+  const keys = new Map<string, Entity | undefined>()
+  for (const change of changes) {
+    if (change.kind === 'subject') subjects.set(change.name, change.entity)
+    else if (change.kind === 'key') keys.set(change.name, change.entity)
+    else definitions.set(`${change.kind}/${change.name}`, change)
+  }
+  return { definitions, subjects, keys }
+}
 
 /** Below the name of a subject the paths of its settings. */
 const below = (subject: string, path: string) => {
@@ -39,12 +39,16 @@ const below = (subject: string, path: string) => {
   return path === '' || path.startsWith('[') ? `${start}${path}` : `${start}.${path}`
 }
 
+function addBelow(subject: string, problems: readonly PolicyFault[], faults: ProblemList, note = ''): void {
+  for (const { path, message } of problems) faults.add(below(subject, path), `${message}${note}`)
+}
+
 /** The subjects that are put, by the rules that will hold; one at a step. */
 export function* checkSubjects(
   { subjects, keys }: ChangeSet,
   identities: PackedIdentities,
   rules: SubjectRules,
-  faults: Faults,
+  faults: ProblemList,
 ): Steps<void> {
   for (const [id, subject] of subjects) {
     yield
@@ -57,9 +61,7 @@ export function* checkSubjects(
     } else if (parseSubjectId(id) === undefined) {
       faults.add(below(id, ''), `the id of a subject must be ${subjectRule}`)
     } else {
-      const read = rules.read(subject.body)
-      if (read.kind === 'settings') continue
-      for (const { path, message } of read.problems) faults.add(below(id, path), message)
+      addBelow(id, rules.read(subject.body).problems, faults)
     }
   }
 }
@@ -69,7 +71,7 @@ export function checkShapes(
   { subjects }: ChangeSet,
   identities: PackedIdentities,
   { rules, before }: { readonly rules: SubjectRules; readonly before: SubjectRules },
-  faults: Faults,
+  faults: ProblemList,
 ): void {
   const leaving = new Map<Shape, number>()
   for (const id of subjects.keys()) {
@@ -79,21 +81,21 @@ export function checkShapes(
   const wrong = new Map<Shape, number>()
   for (const shape of identities.shapes.values()) {
     const count = shape.count - (leaving.get(shape) ?? 0)
-    if (count > 0 && rules.faultsOf(shape).length > 0) wrong.set(shape, count)
+    if (count > 0 && rules.of(shape).problems.length > 0) wrong.set(shape, count)
   }
   if (wrong.size === 0) return
   const examples = examplesOf(identities, wrong, (id) => subjects.has(id))
   const byPlan = new Map<string, { count: number; example: string }>()
   for (const [shape, count] of wrong) {
     const example = examples.get(shape) ?? ''
-    const plan = before.settingsOf(shape)?.plan.name
-    if (plan !== undefined && rules.read({ plan }).kind === 'problems') {
+    const plan = before.of(shape).settings?.plan.name
+    if (plan !== undefined && rules.read({ plan }).problems.length > 0) {
       const known = byPlan.get(plan)
       byPlan.set(plan, { count: count + (known?.count ?? 0), example: known?.example ?? example })
       continue
     }
     const others = count === 1 ? '' : ` (as with ${count - 1} other subjects)`
-    for (const { path, message } of rules.faultsOf(shape)) faults.add(below(example, path), `${message}${others}`)
+    addBelow(example, rules.of(shape).problems, faults, others)
   }
   for (const [plan, { count, example }] of byPlan) {
     const who = count === 1 ? `the subject ${example}` : `${count} subjects, such as ${example}`
@@ -120,7 +122,7 @@ function examplesOf(
 export function* checkKeys(
   change: ChangeSet,
   identities: PackedIdentities,
-  faults: Faults,
+  faults: ProblemList,
 ): Steps<ReadonlyMap<string, NewKey | undefined>> {
   const read = new Map<string, NewKey | undefined>()
   const ids = new Map<string, string>()
@@ -167,7 +169,7 @@ const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow(
 const keyMembers = ['subject', 'id', 'expires']
 
 /** A key of its entity; undefined, and a fault, when it is none. */
-export function readKey(sha256: string, { origin, body }: Entity, faults: Faults): NewKey | undefined {
+function readKey(sha256: string, { origin, body }: Entity, faults: ProblemList): NewKey | undefined {
   const wrong = (part: string, message: string) => faults.add(`${keyPath(sha256)}${part}`, message)
   if (parseSha256(sha256) !== sha256) {
     return wrong('', 'a key is named by its SHA-256 in 64 lower-case hex digits (never by the key itself)')
@@ -183,3 +185,40 @@ export function readKey(sha256: string, { origin, body }: Entity, faults: Faults
   if (expiresAtMs === undefined) return wrong('.expires', `must be ${timeRule}`)
   return { subject, id, expiresAtMs, origin }
 }
+
+/** Takes a subject or key of a bulk in any order, if it can be one; whether they fit is known when all are there. */
+export function loadIdentity(identities: PackedIdentities, entity: Entity, faults: ProblemList): void {
+  const { kind, name, origin, body } = entity
+  if (kind === 'key') {
+    const key = readKey(name, entity, faults)
+    if (key !== undefined) identities.putKey(name, key)
+  } else if (parseSubjectId(name) !== undefined) identities.putSubject(name, origin, body)
+  else faults.add(below(name, ''), `the id of a subject must be ${subjectRule}`)
+}
+
+/** Deletes what of a bulk does not fit: one subject of a million must not keep the others from being served. */
+export function leaveOutWrong(identities: PackedIdentities, rules: SubjectRules, faults: ProblemList): void {
+  for (const packed of identities.subjects.values()) {
+    const { id, shape } = packed
+    const wrong = shape === undefined ? noSuchSubject : rules.of(shape).problems
+    addBelow(id, wrong, faults)
+    const isOut = wrong.length > 0
+    const surplus = keyList(packed).slice(isOut ? 0 : keysPerSubjectMax)
+    for (const sha256 of surplus) identities.deleteKey(sha256)
+    if (!isOut && surplus.length > 0)
+      faults.add(below(id, ''), `has ${surplus.length} keys more than the ${keysPerSubjectMax} a subject may have`)
+    if (isOut) identities.deleteSubject(id)
+  }
+  // Of two keys with one id, `keyIds` has the one that came last.
+  if (identities.keyIds.size === identities.keys.size) return
+  for (const [sha256, key] of identities.keys) {
+    const id = keyIdOf(sha256, key)
+    const holder = identities.keyIds.get(id)
+    if (holder === undefined) identities.keyIds.set(id, sha256)
+    if (holder === undefined || holder === sha256) continue
+    faults.add(pathBelow('keys', id), 'another key has this id too')
+    identities.deleteKey(sha256)
+  }
+}
+
+const noSuchSubject: readonly PolicyFault[] = [{ path: '', message: 'there is no such subject, but it has keys' }]

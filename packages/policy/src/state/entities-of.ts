@@ -1,4 +1,4 @@
-import { type Entity, isJsonObject, type JsonObject, type JsonValue, sectionOf } from '../entities.ts'
+import { type Entity, isJsonObject, type JsonObject, type JsonValue, keyBody, sectionOf } from '../entities.ts'
 import type { PolicyProblem } from '../policy-problem.ts'
 import { parseSha256, parseTimeMs } from '../policy-values.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
@@ -60,14 +60,4 @@ function keysOf(subject: string, keys: JsonValue | undefined): readonly Entity[]
     entities.push(fileEntity('key', sha256, undefined, keyBody({ subject, id, expiresAtMs })))
   }
   return entities
-}
-
-/** A key's body in its one form. */
-export function keyBody(key: {
-  readonly subject: string
-  readonly id: string
-  readonly expiresAtMs: number | undefined
-}): JsonObject {
-  const { subject, id, expiresAtMs } = key
-  return expiresAtMs === undefined ? { subject, id } : { subject, id, expires: new Date(expiresAtMs).toISOString() }
 }

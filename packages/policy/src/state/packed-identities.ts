@@ -1,6 +1,5 @@
-import { canonicalJson, type Entity, type EntityOrigin, type JsonObject } from '../entities.ts'
+import { canonicalJson, type Entity, type EntityOrigin, type JsonObject, keyBody } from '../entities.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
-import { keyBody } from './entities-of.ts'
 
 /** What many subjects say of themselves in the same words: kept once for all of them. */
 export interface Shape {

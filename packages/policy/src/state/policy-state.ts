@@ -2,34 +2,45 @@ import { finish, type Steps } from '@weir/core/steps.ts'
 import type { Entity, EntityChange, EntityKind, PolicyFault } from '../entities.ts'
 import type { Policy } from '../policy.ts'
 import { emptyPolicy } from '../reader/parse-policy.ts'
-import { type ChangeSet, changeSet, editDefinitions } from './change-set.ts'
-import { checkKeys, checkShapes, checkSubjects, Faults } from './check-identities.ts'
-import { usesOfDeleted } from './check-uses.ts'
+import { ProblemList } from '../reader/policy-reader.ts'
+import {
+  type ChangeSet,
+  changeSet,
+  checkKeys,
+  checkShapes,
+  checkSubjects,
+  leaveOutWrong,
+  loadIdentity,
+} from './check-identities.ts'
 import {
   compileDefinitions,
   type DefinitionKind,
   type Definitions,
+  editDefinitions,
   inOrder,
   isDefinitionKind,
-  noDefinitions,
-} from './compile-definitions.ts'
-import { type CompiledPolicy, compiledPolicy, createSubjectRules } from './compiled-policy.ts'
-import { loadEntities } from './load-entities.ts'
+  newDefinitions,
+  usesOfDeleted,
+} from './definitions.ts'
+import { type CompiledPolicy, compiledPolicy, SubjectRules } from './live-policy.ts'
 import { keyList, type NewKey, PackedIdentities } from './packed-identities.ts'
 
-export type LoadedState =
-  /** `leftOut` lists subjects and keys that do not fit the definitions; everything else is in force. */
-  | { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] }
-  | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
+interface Problems {
+  readonly kind: 'problems'
+  readonly problems: readonly PolicyFault[]
+}
 
-export type CheckedChange =
-  /** `definitionsChange`: not only subjects and keys would change, so that `policy` would be another object. */
-  | { readonly kind: 'fine'; readonly definitionsChange: boolean }
-  | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
+/** `leftOut` lists subjects and keys that do not fit the definitions; everything else is in force. */
+export type LoadedState =
+  | { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] }
+  | Problems
+
+/** `definitionsChange`: not only subjects and keys would change, so that `policy` would be another object. */
+export type CheckedChange = { readonly kind: 'fine'; readonly definitionsChange: boolean } | Problems
 
 export type AppliedChange =
   | { readonly kind: 'applied'; readonly policy: Policy; readonly definitionsChange: boolean }
-  | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }
+  | Problems
 
 /** A change that is right, with everything that taking it over needs. */
 interface Prepared {
@@ -48,9 +59,9 @@ const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route']
  * one of them changes; a million subjects and keys lie packed and become objects when they are asked for.
  */
 export class PolicyState {
-  #definitions = noDefinitions
+  #definitions: Definitions = newDefinitions()
   #identities = new PackedIdentities()
-  #compiled = this.#over(emptyPolicy, createSubjectRules(emptyPolicy))
+  #compiled = this.#over(emptyPolicy, new SubjectRules(emptyPolicy))
 
   /**
    * The policy of all that is loaded and applied. The same object until a definition changes: its `subjects` and `keys`
@@ -66,14 +77,26 @@ export class PolicyState {
     return definitions + this.#identities.subjects.size + this.#identities.keys.size
   }
 
-  /** Forgets everything before and takes these; with problems it stays as it was. */
+  /**
+   * Forgets everything before and takes these entities in any order; of several with one name the last. Definitions
+   * must be right as a whole, or it stays as it was.
+   */
   load(entities: Iterable<Entity>): LoadedState {
-    const loaded = loadEntities(entities, emptyPolicy)
-    if (loaded.kind === 'problems') return loaded
-    this.#definitions = loaded.definitions
-    this.#identities = loaded.identities
-    this.#compiled = this.#over(loaded.policy, loaded.rules)
-    return { kind: 'loaded', policy: this.policy, leftOut: loaded.leftOut }
+    const definitions = newDefinitions()
+    const identities = new PackedIdentities()
+    const faults = new ProblemList()
+    for (const entity of entities) {
+      if (isDefinitionKind(entity.kind)) definitions[entity.kind].set(entity.name, entity)
+      else loadIdentity(identities, entity, faults)
+    }
+    const compiled = compileDefinitions(definitions, emptyPolicy)
+    if (compiled.kind === 'problems') return compiled
+    const rules = new SubjectRules(compiled.policy)
+    leaveOutWrong(identities, rules, faults)
+    this.#definitions = definitions
+    this.#identities = identities
+    this.#compiled = this.#over(compiled.policy, rules)
+    return { kind: 'loaded', policy: this.policy, leftOut: faults.faults }
   }
 
   /** What `apply` would answer. Changes nothing. */
@@ -144,29 +167,27 @@ export class PolicyState {
     return kind === 'subject' ? this.#identities.subjects.keys() : this.#identities.keys.keys()
   }
 
-  #over(definitions: Policy, rules: CompiledPolicy['subjects']): CompiledPolicy {
+  #over(definitions: Policy, rules: SubjectRules): CompiledPolicy {
     return compiledPolicy(definitions, rules, () => this.#identities)
   }
 
-  *#prepare(
-    change: ChangeSet,
-  ): Steps<Prepared | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }> {
-    const { definitions, edited } = editDefinitions(this.#definitions, change.definitions)
-    const faults = new Faults()
+  *#prepare(change: ChangeSet): Steps<Prepared | Problems> {
+    const { definitions, edited } = editDefinitions(this.#definitions, change.definitions.values())
+    const faults = new ProblemList()
     for (const { path, message } of usesOfDeleted(this.#definitions, definitions)) faults.add(path, message)
-    if (faults.list.length > 0) return { kind: 'problems', problems: faults.list }
+    if (faults.problemCount > 0) return { kind: 'problems', problems: faults.faults }
     let compiled = this.#compiled
     if (edited.size > 0) {
       const read = compileDefinitions(definitions, this.#compiled.policy, edited)
       if (read.kind === 'problems') return read
       const refers = subjectsReferTo.some((kind) => edited.has(kind))
-      const rules = refers ? createSubjectRules(read.policy) : this.#compiled.subjects
+      const rules = refers ? new SubjectRules(read.policy) : this.#compiled.rules
       compiled = this.#over(read.policy, rules)
-      if (refers) checkShapes(change, this.#identities, { rules, before: this.#compiled.subjects }, faults)
+      if (refers) checkShapes(change, this.#identities, { rules, before: this.#compiled.rules }, faults)
     }
-    yield* checkSubjects(change, this.#identities, compiled.subjects, faults)
+    yield* checkSubjects(change, this.#identities, compiled.rules, faults)
     const keys = yield* checkKeys(change, this.#identities, faults)
-    if (faults.list.length > 0) return { kind: 'problems', problems: faults.list }
+    if (faults.problemCount > 0) return { kind: 'problems', problems: faults.faults }
     return { kind: 'prepared', change, keys, definitions, compiled }
   }
 

@@ -1,4 +1,13 @@
-import { type Entity, type EntityKind, type PolicyFault, sectionOf } from '../entities.ts'
+import {
+  canonicalJson,
+  type Entity,
+  type EntityChange,
+  type EntityKind,
+  type JsonObject,
+  type JsonValue,
+  type PolicyFault,
+  sectionOf,
+} from '../entities.ts'
 import type { Policy } from '../policy.ts'
 import { readValues } from '../reader/parse-policy.ts'
 import { pathBelow } from '../reader/policy-reader.ts'
@@ -14,7 +23,8 @@ export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => ki
 /** Definitions by kind and name. */
 export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, Entity>>>
 
-export const noDefinitions: Definitions = {
+/** Returns a map without entries for every kind. */
+export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> => ({
   limit: new Map(),
   plan: new Map(),
   upstream: new Map(),
@@ -23,7 +33,7 @@ export const noDefinitions: Definitions = {
   watch: new Map(),
   identity: new Map(),
   token: new Map(),
-}
+})
 
 /** By position, then those that have none by name. */
 export function inOrder(entities: Iterable<Entity>): readonly Entity[] {
@@ -32,6 +42,63 @@ export function inOrder(entities: Iterable<Entity>): readonly Entity[] {
     const [first, second] = [place(a), place(b)]
     return first === second ? (a.name < b.name ? -1 : 1) : first - second
   })
+}
+
+/** Returns the definitions after the changes, and the kinds whose meaning changes. The others keep their map. */
+export function editDefinitions(before: Definitions, changes: Iterable<EntityChange>) {
+  const edited = new Set<DefinitionKind>()
+  const copies: Partial<Record<DefinitionKind, Map<string, Entity>>> = {}
+  for (const { kind, name, entity } of changes) {
+    if (!isDefinitionKind(kind)) continue
+    const known = before[kind].get(name)
+    copies[kind] ??= new Map(before[kind])
+    if (entity === undefined) copies[kind].delete(name)
+    else copies[kind].set(name, entity)
+    if (!meansTheSame(known, entity)) edited.add(kind)
+  }
+  return { definitions: { ...before, ...copies }, edited }
+}
+
+function meansTheSame(before: Entity | undefined, after: Entity | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after
+  return before.position === after.position && canonicalJson(before.body) === canonicalJson(after.body)
+}
+
+/** Limits and upstreams that are to go while other definitions still name them, and plans that `identity` names. */
+export function usesOfDeleted(before: Definitions, after: Definitions): readonly PolicyFault[] {
+  const faults: PolicyFault[] = []
+  const deleted = (kind: 'limit' | 'plan' | 'upstream', usesOf: (name: string) => readonly string[]) => {
+    for (const name of before[kind].keys()) {
+      if (after[kind].has(name)) continue
+      const uses = usesOf(name).join(' and ')
+      if (uses !== '') faults.push({ path: pathBelow(sectionOf[kind], name), message: `is still used by ${uses}` })
+    }
+  }
+  /** `3 plans, such as free`; empty for none. */
+  const usersOf = (kind: 'plan' | 'route' | 'limit', uses: (body: JsonObject) => boolean): readonly string[] => {
+    const [user, ...others] = [...after[kind].values()].filter(({ body }) => uses(body))
+    if (user === undefined) return []
+    return [others.length === 0 ? `the ${kind} ${user.name}` : `${others.length + 1} ${kind}s, such as ${user.name}`]
+  }
+  deleted('limit', (name) => [
+    ...usersOf('plan', ({ limits }) => listOf(limits).includes(name)),
+    ...usersOf('route', ({ limits }) => listOf(limits).includes(name)),
+    ...usersOf('limit', ({ replaces }) => listOf(replaces).includes(name)),
+  ])
+  deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
+  deleted('plan', (name) =>
+    [...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : [],
+  )
+  return faults
+}
+
+const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : [])
+
+/** `anonymous`, `unknown`, and the `plan` of an issuer or of trusted headers. */
+function namesPlan({ anonymous, unknown, jwt, trustedHeaders }: JsonObject, name: string): boolean {
+  const hasPlan = (value: JsonValue | undefined) =>
+    JSON.stringify(value ?? null).includes(`"plan":${JSON.stringify(name)}`)
+  return anonymous === name || unknown === name || listOf(jwt).some(hasPlan) || hasPlan(trustedHeaders)
 }
 
 export type CompiledDefinitions =
@@ -56,17 +123,16 @@ export function compileDefinitions(
   return { kind: 'problems', problems: [...faults, ...problems] }
 }
 
-/** What the values of definitions do not show. */
+/** Returns the problems that the values of definitions do not show. */
 function faultsOfEntities(definitions: Definitions): readonly PolicyFault[] {
   const faults: PolicyFault[] = []
   if ([...definitions.identity.keys()].some((name) => name !== 'identity')) {
     faults.push({ path: sectionOf.identity, message: 'there is one, and its name is identity' })
   }
   for (const { name, body } of definitions.route.values()) {
+    if (!Object.hasOwn(body, 'match')) continue
     const path = pathBelow(sectionOf.route, name)
-    if (Object.hasOwn(body, 'match')) {
-      faults.push({ path: `${path}.match`, message: `is written twice, first at ${path}` })
-    }
+    faults.push({ path: `${path}.match`, message: `is written twice, first at ${path}` })
   }
   let length = 0
   for (const kind of definitionKinds) for (const entity of definitions[kind].values()) length += textLengthOf(entity)

@@ -1,0 +1,109 @@
+import type { JsonObject, PolicyFault } from '../entities.ts'
+import type { ApiKey, Lookup, OwnLimits, Policy, Subject, SubjectLookup } from '../policy.ts'
+import { SubjectReader, type SubjectSettings, subjectSettings } from '../reader/read-subjects.ts'
+import { ValueReader } from '../reader/value-reader.ts'
+import {
+  bodyOfShape,
+  keyIdOf,
+  type PackedIdentities,
+  type PackedKey,
+  type PackedSubject,
+  type Shape,
+} from './packed-identities.ts'
+
+/** What a subject says of itself: its settings, or why it cannot be so. */
+interface ReadSettings {
+  readonly settings: SubjectSettings | undefined
+  /** Paths begin below the subject: `plan`, empty for the subject itself. Empty exactly with settings. */
+  readonly problems: readonly PolicyFault[]
+}
+
+/** Reads subjects from JSON by the rules of weir.yaml and the definitions of one policy. */
+export class SubjectRules {
+  readonly #reader: SubjectReader
+  /** Shapes that no subject has any more are collected with their answers. */
+  readonly #known = new WeakMap<Shape, ReadSettings>()
+
+  constructor({ plans, limits, routes }: Policy) {
+    this.#reader = new SubjectReader({ plans, limits, routes })
+  }
+
+  read(body: JsonObject): ReadSettings {
+    const reader = new ValueReader()
+    const found = subjectSettings.find(reader, reader.open(body))
+    const settings = found === undefined ? undefined : this.#reader.read(reader, found)
+    return { settings: reader.problemCount === 0 ? settings : undefined, problems: reader.faults }
+  }
+
+  /** As `read`, once for each shape. */
+  of(shape: Shape): ReadSettings {
+    const known = this.#known.get(shape)
+    if (known !== undefined) return known
+    const found = this.read(bodyOfShape(shape))
+    this.#known.set(shape, found)
+    return found
+  }
+}
+
+/** Definitions as the decisions need them, with the subjects and keys that there are now. */
+export interface CompiledPolicy {
+  readonly policy: Policy
+  readonly rules: SubjectRules
+}
+
+/** The policy of these definitions over identities that change below it. */
+export function compiledPolicy(
+  definitions: Policy,
+  rules: SubjectRules,
+  identities: () => PackedIdentities,
+): CompiledPolicy {
+  const live = { subjects: liveSubjects(identities, rules), keys: liveKeys(identities, rules) }
+  return { policy: { ...definitions, ...live }, rules }
+}
+
+/** The subjects as they are now, each made when it is asked for. */
+function liveSubjects(identities: () => PackedIdentities, rules: SubjectRules): SubjectLookup {
+  const make = (packed: PackedSubject | undefined) => subjectOf(packed, rules)
+  return {
+    get size() {
+      return identities().subjects.size
+    },
+    get: (id) => make(identities().subjects.get(id)),
+    keys: () => identities().subjects.keys(),
+    values: () => made(identities().subjects.values(), make),
+    ownLimitSets: () =>
+      made(identities().shapes.values(), (shape): OwnLimits | undefined => rules.of(shape).settings?.ownLimits),
+  }
+}
+
+/** The keys as they are now, by SHA-256. */
+function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Lookup<ApiKey> {
+  const make = (sha256: string, key: PackedKey | undefined): ApiKey | undefined => {
+    const subject = subjectOf(key?.subject, rules)
+    if (key === undefined || subject === undefined) return undefined
+    return { id: keyIdOf(sha256, key), sha256, subject, expiresAtMs: key.expiresAtMs }
+  }
+  return {
+    get size() {
+      return identities().keys.size
+    },
+    get: (sha256) => make(sha256, identities().keys.get(sha256)),
+    keys: () => identities().keys.keys(),
+    values: () => made(identities().keys, ([sha256, key]) => make(sha256, key)),
+  }
+}
+
+/** Undefined for a subject that came later than the definitions and does not fit them. */
+function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
+  const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
+  if (packed === undefined || settings === undefined) return undefined
+  const { plan, timeZone, anchor, ownLimits } = settings
+  return { id: packed.id, plan, timeZone, anchor, ownLimits }
+}
+
+function* made<P, T>(packed: Iterable<P>, make: (one: P) => T | undefined): Iterable<T> {
+  for (const one of packed) {
+    const whole = make(one)
+    if (whole !== undefined) yield whole
+  }
+}
