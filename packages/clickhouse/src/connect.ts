@@ -24,7 +24,7 @@ export interface ClickHouseClient extends Client {
   /** What a person must change so that statements of the last minute are accepted; undefined if all were. */
   refused(): string | undefined
   /** Makes the database unless it is there. */
-  createDatabase(): Promise<unknown>
+  createDatabase(): Promise<void>
 }
 
 /**
@@ -71,8 +71,11 @@ export function connectClickhouse(
 
   const advise = (error: unknown, hasAnswered: boolean) =>
     adviceFor(error, { access: accessNow(), url, database, hasAnswered })
-  const { command } = watchStatements(open('default'), advise)
-  const createDatabase = () => command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` })
+  const createDatabase = async () => {
+    const outside = open('default')
+    const { command } = watchStatements(outside, advise)
+    await command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` }).finally(() => outside.close())
+  }
   const client = open(database)
   return Object.assign(client, { database, createDatabase, ...watchStatements(client, advise) })
 }

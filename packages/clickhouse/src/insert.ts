@@ -76,25 +76,10 @@ export async function isInsertRunning(client: ClickHouseClient, dedupToken: stri
  * constraint. Everything else (memory, disk, network, a broken view) may go away, and must never turn records into dead
  * letters.
  */
-const dataErrorCodes = new Set([
-  '6',
-  '25',
-  '26',
-  '27',
-  '33',
-  '38',
-  '41',
-  '53',
-  '69',
-  '72',
-  '117',
-  '131',
-  '321',
-  '376',
-  '469',
-  '636',
-])
+const dataErrorCodes = new Set([6, 25, 26, 27, 33, 38, 41, 53, 69, 72, 117, 131, 321, 376, 469, 636])
 
 /** Whether an insert failed because of its rows, which will fail again. A view that rejects them may be fixed. */
 export const isDataError = (error: unknown): boolean =>
-  error instanceof ClickHouseError && dataErrorCodes.has(error.code) && !/while pushing to view/i.test(error.message)
+  error instanceof ClickHouseError &&
+  dataErrorCodes.has(Number(error.code)) &&
+  !/while pushing to view/i.test(error.message)

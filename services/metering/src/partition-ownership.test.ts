@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { WeirError } from '@weir/core/errors.ts'
 import { expect, test } from 'vitest'
-import { type PartitionOwnership, retryWhileOwned } from './partition-ownership.ts'
+import { type PartitionOwnership, retryWhileOwned, withHeartbeats } from './partition-ownership.ts'
 
 const ownership = (isFenced: () => boolean): PartitionOwnership => ({
   heartbeat: async () => undefined,
@@ -41,4 +42,24 @@ test('A partition that a heartbeat found lost is given up at once, with what Kaf
   )
   await expect(retried).rejects.toBe(lost)
   expect(pauses).toEqual([])
+})
+
+test('A call to ClickHouse that ends because the process stops is neither reported as failed nor repeated', async () => {
+  const stop = new AbortController()
+  const pause = async () => stop.signal.throwIfAborted()
+  const attempt = () => {
+    stop.abort(new Error('the process stops'))
+    return withHeartbeats(
+      ownership(() => false),
+      { ...options, pause },
+      (signal) => once(signal, 'abort').then(() => Promise.reject(signal.reason)),
+    )
+  }
+  const retried = retryWhileOwned(
+    ownership(() => false),
+    { ...options, pause },
+    attempt,
+    () => expect.fail('it is reported'),
+  )
+  await expect(retried).rejects.toThrow('the process stops')
 })

@@ -87,6 +87,8 @@ export async function retryWhileOwned<T>(
       // A heartbeat during the call may have said so: then nothing of ClickHouse's is to be retried.
       const isLost = thrown instanceof WeirError && thrown.code === 'PARTITION_LOST'
       if (isLost || ownership.isFenced()) throw asLost(thrown)
+      // Rejects when the process stops, which ends the call: that is no failure.
+      await pause(0)
       failures += 1
       const pauseMs = backoffMs(failures, retries)
       onFailure(thrown instanceof Error ? thrown : new Error(String(thrown)), failures, pauseMs)

@@ -215,6 +215,19 @@ describe('an audit', () => {
     ])
   })
 
+  it('with --repair, does not name among what it repaired the records that ClickHouse refuses', async () => {
+    const command = (query: string) => stack.clickhouse.command({ query })
+    await remove('decisions', "subject = 'other'")
+    await command("ALTER TABLE weir.decisions ADD CONSTRAINT not_other CHECK subject != 'other'")
+    const { code, report } = await weirAudit('--repair')
+    await command('ALTER TABLE weir.decisions DROP CONSTRAINT not_other')
+    expect([code, report.repaired]).toEqual([1, expect.not.arrayContaining([expect.stringContaining('refuses')])])
+    expect(report.left).toContainEqual(expect.objectContaining({ check: 'kafka' }))
+    const { code: codeAfter, report: after } = await weirAudit('--repair')
+    expect([codeAfter, after.left]).toEqual([0, []])
+    expect(after.repaired).toContainEqual(expect.stringContaining('inserted 5 rows again'))
+  })
+
   it('names rows that are there twice, which only a person can remove', async () => {
     await stack.clickhouse.command({
       query:

@@ -3,7 +3,7 @@ import { findRollups, quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { insertBlock } from '@weir/clickhouse/insert.ts'
 import { type InDoubtBlock, repairBlock } from '@weir/clickhouse/repair/repair-block.ts'
 import { repairRollup } from '@weir/clickhouse/repair/repair-rollup.ts'
-import { repairBlockRows } from '@weir/clickhouse/repair/repair-rows.ts'
+import { insertRows, repairBlockRows } from '@weir/clickhouse/repair/repair-rows.ts'
 import { RepairSession } from '@weir/clickhouse/repair/repair-session.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -132,17 +132,21 @@ test('an hour is repaired exactly while other processes insert, into it and into
   expect(await countOf('usage_15m', now.subject)).toBe(await countOf('decisions', now.subject))
 })
 
-test('a block whose rows have the times of more months than one insert may is repaired', async () => {
-  const journal = newJournal()
-  const rows = Array.from({ length: 101 }, (_, offset) => {
-    const tsMs = Date.UTC(new Date().getUTCFullYear(), offset + 12, 15)
-    const [record = ''] = journal.take(1, 5, { tsMs })
-    const line = `${record.slice(0, -1)},"topic_id":"${topicId}","partition":5,"offset":${offset}}`
-    return { offset, tsMs, line }
-  })
+test('rows with the times of more months than one insert may have are inserted, of a block and of an audit', async () => {
+  const [ofBlock, ofAudit] = [newJournal(), newJournal()]
+  const rowsOf = (journal: typeof ofBlock, partition: number) =>
+    Array.from({ length: 101 }, (_, offset) => {
+      const tsMs = Date.UTC(new Date().getUTCFullYear(), offset + 12, 15)
+      const [record = ''] = journal.take(1, partition, { tsMs })
+      const line = `${record.slice(0, -1)},"topic_id":"${topicId}","partition":${partition},"offset":${offset}}`
+      return { offset, tsMs, line }
+    })
   const session = new RepairSession(stack.client, randomUUID())
-  const block = { topic: topics.decisions, topicId, partition: 5, table: 'decisions', rows }
+  const block = { topic: topics.decisions, topicId, partition: 5, table: 'decisions', rows: rowsOf(ofBlock, 5) }
   expect(await repairBlockRows(session, block)).toBe(101)
   expect(await repairBlockRows(session, block)).toBe(0)
-  expect(await countOf('decisions', journal.subject)).toBe(101)
+  expect(await countOf('decisions', ofBlock.subject)).toBe(101)
+  const inserted = await insertRows(session, 'decisions', rowsOf(ofAudit, 6), 'audit')
+  expect(inserted).toEqual({ inserted: 101, refused: 0, why: '' })
+  expect(await countOf('decisions', ofAudit.subject)).toBe(101)
 })

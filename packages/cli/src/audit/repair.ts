@@ -18,14 +18,14 @@ const rowsOf = ({ partition, topicId, records }: MissingRecords): RawRow[] =>
   })
 
 /**
- * Repairs what an audit has found, raw rows first, then what is made of them; reports line by line what it did. May be
- * repeated, also after a crash at any point: each step looks at what is there.
+ * Repairs what an audit has found, raw rows first, then what is made of them; reports line by line what it repaired and
+ * what it could not repair. May be repeated, also after a crash at any point: each step looks at what is there.
  */
 export async function repair(
   ports: AuditPorts,
   found: AuditResult,
   span: Span,
-  report: (line: string) => void,
+  report: (line: string, isRepaired: boolean) => void,
 ): Promise<void> {
   const { clickhouse, servers, policy, nowMs, pause } = ports
   const session = new RepairSession(clickhouse, `audit:${randomUUID()}`)
@@ -34,21 +34,21 @@ export async function repair(
     const { metered, partition } = missing
     const { inserted, refused, why } = await insertRows(session, metered.table, rowsOf(missing), String(partition))
     const where = `${metered.topic}, partition ${partition}`
-    if (inserted > 0) report(`inserted ${inserted} rows again from ${where}`)
-    if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`)
+    if (inserted > 0) report(`inserted ${inserted} rows again from ${where}`, true)
+    if (refused > 0) report(`${where}: ClickHouse refuses ${refused} records (${why})`, false)
   }
   // 2. Rollups, from the raw rows as they are now. A crash in it leaves hours that differ: the next audit finds them.
   const { differences } = await auditRollups(clickhouse, span, nowMs(), pause)
   for (const { rollup, difference } of differences) {
     const hour = `${rollup.table} for the hour from ${new Date(difference.hourMs).toISOString()}`
     const outcome = await repairRollup(session, rollup, hourSpan(difference))
-    if (outcome === 'repaired') report(`repaired ${hour}`)
-    if (outcome === 'unsure') report(`could not compare ${hour}: rows arrived for it all the while`)
+    if (outcome === 'repaired') report(`repaired ${hour}`, true)
+    if (outcome === 'unsure') report(`could not compare ${hour}: rows arrived for it all the while`, false)
   }
   // 3. Redis, to the sums of the rows that are there by now. A crash in it leaves counts that the next run raises.
   const { summable } = quotasOf(policy)
   const floors = quotaFloors(await askQuotaUses(clickhouse, summable, nowMs()), summable)
   const raised = (await createQuotaCounts(servers).raise(floors)).filter(({ outcome }) => outcome === 'raised')
   if (raised.length > 0)
-    report(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`)
+    report(`raised in Redis: ${raised.length} ${raised.length === 1 ? 'count' : 'counts'} of quotas`, true)
 }

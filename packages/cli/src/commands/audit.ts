@@ -62,8 +62,8 @@ async function run(options: AuditOptions, context: CommandContext, ports: AuditP
     return first.findings.length === 0
   }
   const repaired: string[] = []
-  await repair(ports, first, span, (line) => {
-    repaired.push(line)
+  await repair(ports, first, span, (line, isRepaired) => {
+    if (isRepaired) repaired.push(line)
     context.report(line)
   })
   const left = await auditAll(ports, span)

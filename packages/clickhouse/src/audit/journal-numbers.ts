@@ -1,6 +1,6 @@
 import type { JournalNumbers, KnownMissing, MissingRange } from '@weir/core/audit/compare-numbers.ts'
 import type { Range } from '@weir/core/audit/ranges.ts'
-import { type ClickHouseClient, readRows } from '../connect.ts'
+import { type ClickHouseClient, countsAsNumbers, readRows } from '../connect.ts'
 import { type Span, withinSpan } from './rollups.ts'
 
 /** Missing ranges of one journal that are read; more are a catastrophe that the first ones show as well. */
@@ -16,34 +16,33 @@ export interface NumberedRows {
 interface Journal {
   readonly journal: string
   readonly partition: number
-  readonly rows: string
-  readonly numbers: string
-  readonly last: string
-  readonly last_offset: string
+  readonly rows: number
+  readonly numbers: number
+  readonly last: number
+  readonly lastOffset: number
 }
+
+/** Rows, sequence numbers and offsets stay far below 2^53. */
+const asNumbers = { clickhouse_settings: countsAsNumbers }
 
 /** The last number that each journal's watermarks report, by journal and partition. */
 async function markedUpTo(client: ClickHouseClient, topic: string, span: Span): Promise<Map<string, number>> {
-  const rows = await readRows<{ journal: string; partition: number; seq: string }>(
+  const rows = await readRows<{ journal: string; partition: number; seq: number }>(
     client,
     `SELECT m.journal AS journal, m.partition AS partition, max(m.seq) AS seq FROM marks AS m
      WHERE m.topic = {topic:String} GROUP BY journal, partition
      HAVING max(m.mark) >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND min(m.first_mark) < fromUnixTimestamp64Milli({to:Int64}, 'UTC')`,
     { topic, from: span.fromMs, to: span.toMs },
+    asNumbers,
   )
-  return new Map(rows.map(({ journal, partition, seq }) => [`${journal} ${partition}`, Number(seq)]))
+  return new Map(rows.map(({ journal, partition, seq }) => [`${journal} ${partition}`, seq]))
 }
 
 /** The numbers that are missing between rows of one journal. Number 0 is the first. */
-async function innerRanges(
-  client: ClickHouseClient,
-  table: string,
-  journal: string,
-  partition: number,
-): Promise<MissingRange[]> {
-  const rows = await readRows<{ from: string; to: string; after: string; before: string }>(
+const innerRanges = (client: ClickHouseClient, table: string, journal: string, partition: number) =>
+  readRows<MissingRange>(
     client,
-    `SELECT previous + 1 AS from, number - 1 AS to, previous_at AS after, at AS before FROM (
+    `SELECT previous + 1 AS from, number - 1 AS to, previous_at AS afterOffset, at AS beforeOffset FROM (
        SELECT toInt64(seq) AS number, place AS at,
          lagInFrame(toInt64(seq), 1, -1) OVER w AS previous, lagInFrame(place, 1, -1) OVER w AS previous_at
        FROM (SELECT seq, toInt64(min(offset)) AS place FROM ${table}
@@ -51,14 +50,8 @@ async function innerRanges(
        WINDOW w AS (ORDER BY seq ROWS BETWEEN 1 PRECEDING AND CURRENT ROW))
      WHERE number > previous + 1 ORDER BY number LIMIT ${rangesMax}`,
     { journal, partition },
+    asNumbers,
   )
-  return rows.map(({ from, to, after, before }) => ({
-    from: Number(from),
-    to: Number(to),
-    afterOffset: Number(after),
-    beforeOffset: Number(before),
-  }))
-}
 
 /**
  * Reads the sequence numbers of every journal that has rows or watermarks in the span: of all its rows, also those
@@ -73,20 +66,18 @@ export async function readJournalNumbers(
   const journals = await readRows<Journal>(
     client,
     `SELECT r.journal AS journal, r.partition AS partition, count() AS rows, uniqExact(r.seq) AS numbers,
-       max(r.seq) AS last, max(r.offset) AS last_offset
+       max(r.seq) AS last, max(r.offset) AS lastOffset
      FROM ${table} AS r
      WHERE r.journal IN (SELECT DISTINCT journal FROM ${table} WHERE ${withinSpan(span)}) OR r.journal IN {marked:Array(UUID)}
      GROUP BY journal, partition ORDER BY journal, partition`,
     { marked: [...new Set([...marked.keys()].map((key) => key.split(' ')[0] ?? ''))] },
+    asNumbers,
   )
   const result: JournalNumbers[] = []
-  for (const one of journals) {
-    const { journal, partition } = one
-    const [rows, numbers, last] = [Number(one.rows), Number(one.numbers), Number(one.last)]
+  for (const { journal, partition, rows, numbers, last, lastOffset: afterOffset } of journals) {
     const missing = numbers === last + 1 ? [] : await innerRanges(client, table, journal, partition)
     const upTo = marked.get(`${journal} ${partition}`) ?? 0
     marked.delete(`${journal} ${partition}`)
-    const afterOffset = Number(one.last_offset)
     const tail: MissingRange[] =
       upTo > last + 1 ? [{ from: last + 1, to: upTo - 1, afterOffset, beforeOffset: Number.POSITIVE_INFINITY }] : []
     result.push({ topic, journal, partition, rows, numbers, missing: [...missing, ...tail] })
@@ -102,18 +93,14 @@ export async function readJournalNumbers(
 
 /** Reads the numbers that are recorded as missing. */
 export async function readRecordedGaps(client: ClickHouseClient, topic: string): Promise<KnownMissing[]> {
-  const rows = await readRows<{ journal: string; partition: number; from_seq: string; to_seq: string }>(
+  const rows = await readRows<Range & { journal: string; partition: number }>(
     client,
-    `SELECT journal, partition, from_seq, to_seq FROM gaps FINAL
+    `SELECT journal, partition, from_seq AS from, to_seq AS to FROM gaps FINAL
      WHERE topic = {topic:String} AND cause IN ('journal_full', 'refused', 'lost')`,
     { topic },
+    asNumbers,
   )
-  return rows.map(({ journal, partition, from_seq: from, to_seq: to }) => ({
-    topic,
-    journal,
-    partition,
-    range: { from: Number(from), to: Number(to) },
-  }))
+  return rows.map(({ journal, partition, ...range }) => ({ topic, journal, partition, range }))
 }
 
 /** Offsets of one partition in one incarnation of its topic. */
@@ -131,7 +118,7 @@ const ofThisIncarnation = "topic_id IN ({topicId:UUID}, toUUID('00000000-0000-00
 export async function missingOffsets(client: ClickHouseClient, range: OffsetRange): Promise<Range[]> {
   const { table, partition, topicId, from, to } = range
   if (to < from) return []
-  const rows = await readRows<{ from: string; to: string }>(
+  return readRows<Range>(
     client,
     `SELECT previous + 1 AS from, place - 1 AS to FROM (
         SELECT place, lagInFrame(place, 1, {from:Int64} - 1) OVER (ORDER BY place ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS previous
@@ -140,8 +127,8 @@ export async function missingOffsets(client: ClickHouseClient, range: OffsetRang
           UNION ALL SELECT {to:Int64} + 1))
       WHERE place > previous + 1 ORDER BY place`,
     { partition, topicId, from, to },
+    asNumbers,
   )
-  return rows.map((row) => ({ from: Number(row.from), to: Number(row.to) }))
 }
 
 /** Returns which of a journal's numbers in a partition are rows, at whatever offset. */
@@ -152,11 +139,12 @@ export async function presentNumbers(
   partition: number,
   numbers: readonly number[],
 ): Promise<ReadonlySet<number>> {
-  const rows = await readRows<{ seq: string }>(
+  const rows = await readRows<{ seq: number }>(
     client,
     `SELECT DISTINCT seq FROM ${table}
       WHERE journal = {journal:UUID} AND partition = {partition:UInt16} AND seq IN {numbers:Array(UInt64)}`,
     { journal, partition, numbers },
+    asNumbers,
   )
-  return new Set(rows.map(({ seq }) => Number(seq)))
+  return new Set(rows.map(({ seq }) => seq))
 }

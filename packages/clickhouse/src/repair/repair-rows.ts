@@ -19,8 +19,13 @@ export interface InsertedRows {
 /** Rows of one insert: some 10 MB, as metering's own blocks. */
 const rowsPerInsert = 20_000
 
+const lineBreak = Buffer.from('\n')
+/** The month of a row's time. Our encoders write `ts` before any field that could have a member of that name. */
+const monthOf = ({ line }: RawRow) => /"ts":"(\d{4}-\d\d)/.exec(line.toString())?.[1]
+
 /**
- * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. The
+ * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. Each
+ * month is inserted on its own: ClickHouse takes rows of at most 100 of the table's partitions in one insert. The
  * rollups get the rows too, whether they lacked them or not: compare those afterwards. `run` is new for each attempt,
  * because rows that were inserted once and deleted since must not count as a repeat.
  */
@@ -30,20 +35,17 @@ export async function insertRows(
   rows: readonly RawRow[],
   run: string,
 ): Promise<InsertedRows> {
-  let result: InsertedRows = { inserted: 0, refused: 0, why: '' }
-  const lineBreak = Buffer.from('\n')
+  const result = { inserted: 0, refused: 0, why: '' }
   const insert = async (some: readonly RawRow[]): Promise<void> => {
-    const [first] = some
-    if (first === undefined) return
     const lines = Buffer.concat(some.flatMap(({ line }) => [Buffer.from(line), lineBreak]))
     try {
-      await session.insert(table, lines, `${run}:${first.offset}-${some.at(-1)?.offset}`)
-      result = { ...result, inserted: result.inserted + some.length }
+      await session.insert(table, lines, `${run}:${some[0]?.offset}-${some.at(-1)?.offset}`)
+      result.inserted += some.length
     } catch (error) {
       if (!isDataError(error)) throw error
       if (some.length === 1) {
-        const why = result.why || (error instanceof Error ? error.message : String(error))
-        result = { ...result, refused: result.refused + 1, why }
+        result.refused += 1
+        result.why ||= error instanceof Error ? error.message : String(error)
         return
       }
       const middle = some.length >> 1
@@ -51,7 +53,9 @@ export async function insertRows(
       await insert(some.slice(middle))
     }
   }
-  for (let at = 0; at < rows.length; at += rowsPerInsert) await insert(rows.slice(at, at + rowsPerInsert))
+  for (const ofMonth of Map.groupBy(rows, monthOf).values()) {
+    for (let at = 0; at < ofMonth.length; at += rowsPerInsert) await insert(ofMonth.slice(at, at + rowsPerInsert))
+  }
   return result
 }
 
@@ -100,11 +104,8 @@ export async function repairBlockRows(session: RepairSession, block: BlockRows):
     if (missing.length === 0) break
     if (attempt > attemptsMax) throw new Error(`${table} does not keep ${missing.length} rows of a block`)
     wrong = Math.max(wrong, missing.length)
-    // Month by month: ClickHouse takes rows of at most 100 of the table's partitions in one insert.
-    for (const ofMonth of Map.groupBy(missing, ({ tsMs }) => new Date(tsMs).toISOString().slice(0, 7)).values()) {
-      const { refused, why } = await insertRows(session, table, ofMonth, String(attempt))
-      if (refused > 0) throw new Error(`${table} refuses ${refused} rows of a block: ${why}`)
-    }
+    const { refused, why } = await insertRows(session, table, missing, String(attempt))
+    if (refused > 0) throw new Error(`${table} refuses ${refused} rows of a block: ${why}`)
   }
   // Only the smallest and the largest of weir.numbers' rows count: one row too many does no harm.
   await session.command(
