@@ -1,4 +1,5 @@
 import { clickhouseWarning, connectClickhouse } from '@weir/clickhouse/connect.ts'
+import { encodeAlert } from '@weir/contracts/alert.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { BatchConsumer, type ConsumeOptions } from '@weir/kafka/consume-batches.ts'
@@ -17,12 +18,10 @@ import { alertingVariables } from './config.ts'
 import { createEndpointSecrets } from './deliver/endpoint-secrets.ts'
 import { openDeliveries } from './deliver/open-deliveries.ts'
 import { noCounts, registerMetrics } from './metrics.ts'
-import { createAlertHistory } from './raise/alert-history.ts'
-import { createAlertTopic } from './raise/alert-topic.ts'
 import { createClaimStore } from './raise/claim-store.ts'
-import { createAlertRaiser } from './raise/raise-alerts.ts'
+import { AlertRaiser, type PublishAlerts } from './raise/raise-alerts.ts'
+import { createAlertHistory } from './record/alert-table.ts'
 import { createRecordLog } from './record/record-log.ts'
-import { createEvaluationLock } from './watch/evaluation-lock.ts'
 import { createWatcher } from './watch/watch-decisions.ts'
 import { startRateWatch } from './watch/watch-rates.ts'
 
@@ -66,10 +65,10 @@ await startService(
     const feed = await ownPolicyFeed(config, kafka, service)
     const first = await feed.firstPolicy()
     const policyInForce = () => feed.policy ?? first
-    const secrets = createEndpointSecrets(policyInForce(), process.env, log)
-    feed.onChange(({ policy, isReplaced }) => isReplaced && secrets.follow(policy))
+    const secrets = createEndpointSecrets(policyInForce, process.env, log)
+    feed.onChange(({ isReplaced }) => isReplaced && secrets.findProblems())
     checkReady('endpoints', () => {
-      const { problems } = secrets
+      const problems = secrets.findProblems()
       return problems.length > 0 ? { warning: problems.join('; ') } : undefined
     })
     const counters = noCounts()
@@ -80,12 +79,13 @@ await startService(
     checkReady('clickhouse', () => clickhouseWarning(clickhouse))
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     checkReady('alert topic', () => sender.denied)
-    const topic = createAlertTopic(sender)
+    // The public feed of alerts: CloudEvents in binary mode, keyed by subject.
+    const publish: PublishAlerts = (alerts) => sender.send(topics.alerts, alerts.map(encodeAlert))
     const shared = { counters, clock: systemClock, crash, stopping: run.stopping, log }
     const { smtpUrl, outgoingProxy } = alertingVariables
     const smtp = { smtpUrl: await ownSecret(config.smtpUrl, smtpUrl, service), from: config.smtpFrom }
     const proxyUrl = await ownSecret(config.outgoingProxy, outgoingProxy, service)
-    const around = { queueRedis, clickhouse, sender, topic, policyInForce, secrets, smtp }
+    const around = { queueRedis, clickhouse, sender, publish, policyInForce, secrets, smtp }
     const queueing = openDeliveries({ ...shared, ...around, proxyUrl })
     const deliveries = await run.own('deliveries', queueing, (one) => one.close())
     registerMetrics(metrics, counters, deliveries)
@@ -93,10 +93,9 @@ await startService(
     const watcher = createWatcher(policyInForce, counters)
     feed.onChange(() => watcher.policyChanged())
     const claims = createClaimStore(redis)
-    const raise = createAlertRaiser({ ...shared, claims, history: createAlertHistory(clickhouse, log), topic })
-    const watching = Promise.resolve(
-      startRateWatch({ ...shared, clickhouse, policyInForce, lock: createEvaluationLock(redis), raise }),
-    )
+    const raiser = new AlertRaiser({ ...shared, claims, history: createAlertHistory(clickhouse, log), publish })
+    const raise: AlertRaiser['raise'] = (candidates) => raiser.raise(candidates)
+    const watching = startRateWatch({ ...shared, clickhouse, policyInForce, redis, raise })
     const rates = await run.own('watches', watching, (one) => one.stopped)
     checkReady('watches', () => {
       const problem = rates.problem()

@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net'
-import { createWebhookSender } from '@weir/alerting/deliver/send-webhook.ts'
+import { createAlertSender } from '@weir/alerting/deliver/send-alert.ts'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
-const own = { signingSecrets: () => [secret], slackUrl: () => undefined, problems: [], follow: () => undefined }
+const own = { signingSecrets: () => [secret], slackUrl: () => undefined }
 const kept = {
   name: 'ops',
   only: {},
@@ -74,7 +74,12 @@ test.each([
   ...['255.255.255.255', '192.0.0.1', '①②⑦.⓪.⓪.①', '127。0。0。1', '127.0.0.1.', 'user:pass@127.0.0.1', '127.0.0.1%2e'],
 ])('http://%s is not connected to', async (host) => {
   const { port } = server.address() as AddressInfo
-  const sender = createWebhookSender({ outgoing, secrets: own, clock: systemClock })
+  const sender = createAlertSender({
+    outgoing,
+    secrets: own,
+    clock: systemClock,
+    sendEmail: async () => ({ status: 0, answer: '' }),
+  })
   const before = opened
   const result = await sender({ ...kept, url: `http://${host}:${port}/` }, alert)
   expect([result.status, opened]).toEqual([0, before])

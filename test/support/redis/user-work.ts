@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { type DeliveryJob, jobIdOf } from '@weir/alerting/deliver/delivery-job.ts'
+import type { DeliveryJob } from '@weir/alerting/deliver/delivery-job.ts'
 import { createDisabledEndpoints } from '@weir/alerting/deliver/disabled-endpoints.ts'
-import { createDispatcher } from '@weir/alerting/deliver/dispatcher.ts'
+import { createDispatcher, jobIdOf } from '@weir/alerting/deliver/dispatcher.ts'
 import { createClaimStore } from '@weir/alerting/raise/claim-store.ts'
-import { createEvaluationLock } from '@weir/alerting/watch/evaluation-lock.ts'
+import { createEvaluationLock } from '@weir/alerting/watch/watch-rates.ts'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { systemClock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
@@ -20,6 +20,7 @@ import { createQuotaCounts } from '@weir/redis/quota-counts.ts'
 import { RedisLimitStore } from '@weir/redis/redis-limit-store.ts'
 import type { RedisUse } from '@weir/redis/redis-rights.ts'
 import { RedisSettlements } from '@weir/redis/settlements.ts'
+import { createLogger } from '@weir/runtime/logger.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
@@ -179,9 +180,10 @@ async function leaveJobs(admin: Redis, dead: DeliveryJob): Promise<void> {
  */
 async function queue(redis: Redis, admin: Redis): Promise<void> {
   const endpoint = { name: 'ops', type: 'webhook', url: 'https://ops.example/' } as Endpoint
-  const endpoints = createDisabledEndpoints(redis, systemClock)
-  await endpoints.disable(endpoint, 'gone', async () => undefined)
-  expect(await createDisabledEndpoints(redis, systemClock).reasonFor(endpoint)).toContain('gone')
+  const used = { redis, publish: async () => undefined, clock: systemClock, log: createLogger('test', 'silent') }
+  const endpoints = createDisabledEndpoints(used)
+  await endpoints.disable(endpoint, 'gone')
+  expect(await createDisabledEndpoints(used).reasonFor(endpoint)).toContain('gone')
   await endpoints.enable(endpoint)
   const wait = { requestedMs: 0, attempts: 0, dueMs: 0, giveUpMs: Date.now() + 60_000 }
   const build = (name: string): DeliveryJob => ({ ...wait, alert: { id: name, type: 'x' } as never, endpoint: name })

@@ -2,11 +2,10 @@ import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import type { WebhookEndpoint } from '@weir/policy/policy.ts'
 import { expect, test } from 'vitest'
-import { createDeliverer } from './deliver-alert.ts'
-import type { DeliveryJob } from './delivery-job.ts'
+import { noCounts } from '../metrics.ts'
+import { type AttemptResult, createDeliverer } from './deliver-alert.ts'
+import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
 import { EndpointLimiter } from './endpoint-limiter.ts'
-import type { AttemptResult } from './ports.ts'
-import { giveUpAfterMs } from './retry-schedule.ts'
 
 const startMs = Date.parse('2026-11-21T12:00:00Z')
 const endpoint: WebhookEndpoint = {
@@ -34,9 +33,9 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
   const rows: DeliveryV1[] = []
   const disabled: string[] = []
   const enabled: string[] = []
-  const counters = { delivered: 0, failedAttempts: 0, givenUp: 0, dropped: 0 }
+  const counters = noCounts()
   const deliver = createDeliverer({
-    endpointOf: (name) => (name === 'ops' ? { ...endpoint, isPaused } : undefined),
+    policyInForce: () => ({ endpoints: new Map([['ops', { ...endpoint, isPaused }]]) }),
     limiter: new EndpointLimiter(),
     send: async () => {
       nowMs += 40
@@ -45,9 +44,11 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
       return answer
     },
     record: async (more) => void rows.push(...more),
-    reasonNot: async () => reasonNot,
-    disable: async ({ name }) => void disabled.push(name),
-    enable: async ({ name }) => void enabled.push(name),
+    disabled: {
+      reasonFor: async () => reasonNot,
+      disable: async ({ name }) => void disabled.push(name),
+      enable: async ({ name }) => void enabled.push(name),
+    },
     clock: { nowMs: () => nowMs },
     random: () => 0,
     counters,

@@ -1,12 +1,13 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { Endpoint } from '@weir/policy/policy.ts'
+import type { Endpoint, Policy } from '@weir/policy/policy.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import type { DeliveryJob } from './delivery-job.ts'
+import type { Counters } from '../metrics.ts'
+import { type DeliveryJob, giveUpAfterMs, nextTryMs } from './delivery-job.ts'
+import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
-import type { AttemptResult, RecordDeliveries, SendAlert } from './ports.ts'
-import { giveUpAfterMs, nextTryMs } from './retry-schedule.ts'
 
 /**
  * A process may lag behind the policy by this much; for that long it looks again for an endpoint that it does not know.
@@ -17,6 +18,26 @@ const unknownLookMs = 5_000
 /** How often the jobs of a paused endpoint look whether it still is paused. */
 const pausedLookMs = 60_000
 
+/** The result of one attempt. */
+export interface AttemptResult {
+  /** The status of the HTTP or SMTP answer; 0 for none. */
+  readonly status: number
+  /** Why the attempt failed; undefined if the endpoint accepted the alert. */
+  readonly error?: string
+  /** The pause that the endpoint asks for. */
+  readonly retryAfterMs?: number | undefined
+  /** The endpoint answered that it is gone for good. */
+  readonly isGone?: boolean
+  /** The beginning of the answer's body. */
+  readonly answer: string
+}
+
+/** Makes one attempt. Never rejects, and ends within its own deadline. */
+export type SendAlert<E extends Endpoint = Endpoint> = (endpoint: E, alert: AlertV1) => Promise<AttemptResult>
+
+/** Records the outcomes of attempts. Resolves when Kafka has them; the table gets them later. */
+export type RecordDeliveries = (deliveries: readonly DeliveryV1[]) => Promise<void>
+
 /** The outcome of one run of a job. */
 export type JobOutcome =
   /** The alert was delivered, or will never be sent. */
@@ -26,27 +47,15 @@ export type JobOutcome =
   /** The job runs again at `atMs`, with the data in `job`. */
   | { readonly kind: 'later'; readonly job: DeliveryJob; readonly atMs: number }
 
-export interface DeliverCounters {
-  delivered: number
-  failedAttempts: number
-  givenUp: number
-  dropped: number
-}
-
-export interface DeliverOptions {
-  readonly endpointOf: (name: string) => Endpoint | undefined
+interface DeliverOptions {
+  readonly policyInForce: () => Pick<Policy, 'endpoints'>
   readonly limiter: EndpointLimiter
+  readonly disabled: DisabledEndpoints
   readonly send: SendAlert
   readonly record: RecordDeliveries
-  /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
-  readonly reasonNot: (endpoint: Endpoint) => Promise<string | undefined>
-  /** Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. */
-  readonly disable: (endpoint: Endpoint, reason: string) => Promise<void>
-  /** Enables an endpoint that accepts alerts again. */
-  readonly enable: (endpoint: Endpoint) => Promise<void>
   readonly clock: Clock
   readonly random: () => number
-  readonly counters: DeliverCounters
+  readonly counters: Counters
   readonly crash?: CrashPoint
 }
 
@@ -74,7 +83,7 @@ function rowOf(
  * if the record could not be written; the whole run is then repeated.
  */
 export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => Promise<JobOutcome> {
-  const { endpointOf, limiter, clock, counters, record, crash = noCrash } = options
+  const { policyInForce, limiter, disabled, clock, counters, record, crash = noCrash } = options
 
   const drop = async (job: DeliveryJob, error: string): Promise<JobOutcome> => {
     const nowMs = clock.nowMs()
@@ -93,14 +102,14 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     const endMs = clock.nowMs()
     const attempts = job.attempts + 1
     if (result.error === undefined) {
-      if (job.alert.type === 'weir.endpoint.test') await options.enable(endpoint)
+      if (job.alert.type === 'weir.endpoint.test') await disabled.enable(endpoint)
       await record([rowOf(job, { outcome: 'delivered', atMs, endMs }, result)])
       counters.delivered += 1
       return { kind: 'over' } as const
     }
     counters.failedAttempts += 1
     if (result.isGone === true) {
-      await options.disable(endpoint, result.error)
+      await disabled.disable(endpoint, result.error)
       return giveUp(job, result.error, rowOf(job, { outcome: 'given_up', atMs, endMs }, result))
     }
     const nextMs = nextTryMs({ attempts, nowMs: endMs, retryAfterMs: result.retryAfterMs }, options.random)
@@ -114,7 +123,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
   return async function deliverAlert(job) {
     const nowMs = clock.nowMs()
     if (nowMs < job.dueMs) return { kind: 'later', job, atMs: job.dueMs }
-    const endpoint = endpointOf(job.endpoint)
+    const endpoint = policyInForce().endpoints.get(job.endpoint)
     if (endpoint === undefined) {
       // Another process may have read the newer policy first.
       const isYoung = nowMs < job.giveUpMs - giveUpAfterMs + policyBehindMs
@@ -123,7 +132,7 @@ export function createDeliverer(options: DeliverOptions): (job: DeliveryJob) => 
     }
     // A test alert finds out whether a disabled endpoint works again.
     const isTest = job.alert.type === 'weir.endpoint.test'
-    const reasonNot = isTest ? undefined : await options.reasonNot(endpoint)
+    const reasonNot = isTest ? undefined : await disabled.reasonFor(endpoint)
     if (reasonNot !== undefined) return drop(job, reasonNot)
     if (nowMs > job.giveUpMs) {
       const error = 'not tried again: its time is over'

@@ -1,8 +1,9 @@
-import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
+import type { PublishAlerts } from '../raise/raise-alerts.ts'
 
 /** A hash in the queue's Redis: name → why and since when, for the address that it had. */
 const disabledKey = 'weir:endpoints:disabled'
@@ -24,23 +25,6 @@ interface Disabled {
   readonly since: string
 }
 
-/**
- * Endpoints that answered 410. An endpoint counts as disabled only for the address that answered so: another address in
- * the policy enables it. After a loss of data in Redis the next attempt finds out again.
- */
-export interface DisabledEndpoints {
-  /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
-  reasonFor(endpoint: Endpoint): Promise<string | undefined>
-  /** Calls `notify` first: the alert has the same id whichever process finds out, and however often on one day. */
-  disable(
-    endpoint: Endpoint,
-    reason: string,
-    notify: (alert: AlertOf<'weir.endpoint.disabled'>) => Promise<void>,
-  ): Promise<void>
-  /** Enables an endpoint that accepts alerts again. */
-  enable(endpoint: Endpoint): Promise<void>
-}
-
 function parseDisabled(text: string | undefined): Disabled | undefined {
   if (text === undefined) return undefined
   try {
@@ -51,7 +35,20 @@ function parseDisabled(text: string | undefined): Disabled | undefined {
   }
 }
 
-export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEndpoints {
+/** Endpoints that answered 410: nothing is sent to them. */
+export type DisabledEndpoints = ReturnType<typeof createDisabledEndpoints>
+
+/**
+ * Stores endpoints that answered 410. An endpoint counts as disabled only for the address that answered so: another
+ * address in the policy enables it. After a loss of data in Redis the next attempt finds out again.
+ */
+export function createDisabledEndpoints(options: {
+  readonly redis: Redis
+  readonly publish: PublishAlerts
+  readonly clock: Clock
+  readonly log: Logger
+}) {
+  const { redis, publish, clock, log } = options
   let known: Record<string, string> = {}
   let readMs = Number.NEGATIVE_INFINITY
   let reading: Promise<Record<string, string>> | undefined
@@ -65,30 +62,33 @@ export function createDisabledEndpoints(redis: Redis, clock: Clock): DisabledEnd
     readMs = clock.nowMs()
   }
   return {
-    async reasonFor(endpoint) {
+    /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
+    async reasonFor(endpoint: Endpoint): Promise<string | undefined> {
       await refresh()
       const disabled = parseDisabled(known[endpoint.name])
       return disabled?.address === addressOf(endpoint)
         ? `disabled since ${disabled.since}: ${disabled.reason}`
         : undefined
     },
-    async disable(endpoint, reason, notify) {
+    /**
+     * Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. The alert has the
+     * same id whichever process finds out, and however often on one day.
+     */
+    async disable(endpoint: Endpoint, reason: string): Promise<void> {
       const { name } = endpoint
+      log.warn({ endpoint: name, reason }, 'endpoint disabled')
       const address = addressOf(endpoint)
       const since = new Date(clock.nowMs()).toISOString()
       const text = JSON.stringify({ address, reason, since })
-      // Notify first: later jobs find the endpoint disabled and stay silent.
-      await notify({
-        id: uuidv5(disabledNamespace, `${name} ${address} ${since.slice(0, 10)}`),
-        type: 'weir.endpoint.disabled',
-        subject: name,
-        time: since,
-        data: { endpoint: name, reason },
-      })
+      const id = uuidv5(disabledNamespace, `${name} ${address} ${since.slice(0, 10)}`)
+      const data = { endpoint: name, reason }
+      // Publish first: later jobs find the endpoint disabled and stay silent.
+      await publish([{ id, type: 'weir.endpoint.disabled', subject: name, time: since, data }])
       known = { ...known, [name]: text }
       await redis.hset(disabledKey, name, text)
     },
-    async enable({ name }) {
+    /** Enables an endpoint that accepts alerts again. */
+    async enable({ name }: Endpoint): Promise<void> {
       const { [name]: _, ...others } = known
       known = others
       await redis.hdel(disabledKey, name)

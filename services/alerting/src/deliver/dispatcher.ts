@@ -1,10 +1,11 @@
 import type { Clock } from '@weir/core/clock.ts'
+import { encodeKeyPart } from '@weir/core/key-encoding.ts'
 import { backoffMs } from '@weir/runtime/backoff.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type ConnectionOptions, DelayedError, type Job, Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { JobOutcome } from './deliver-alert.ts'
-import { type DeliveryJob, jobIdOf } from './delivery-job.ts'
+import type { DeliveryJob } from './delivery-job.ts'
 
 const queueName = 'weir-deliveries'
 /** How long BullMQ remembers a finished job: the same alert, queued again, finds it and is not sent twice. */
@@ -27,16 +28,9 @@ const stalledLookMs = 5_000
 /** How often a job may lose its process before BullMQ gives it up. High: repeated kills are not the job's fault. */
 const stalledMax = 1_000
 
-export interface Dispatcher {
-  /**
-   * Resolves when all jobs are in Redis, due at the time of their next attempt. A job that is known already stays as it
-   * is.
-   */
-  enqueue(jobs: readonly DeliveryJob[]): Promise<void>
-  /** Returns the jobs that Redis does not know. */
-  missing(jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]>
-  close(): Promise<void>
-}
+/** Returns the id of a job: Kafka or the sweep, queueing the same again, finds the job that is there. */
+export const jobIdOf = ({ alert, endpoint, requestedMs }: DeliveryJob) =>
+  `${alert.id}.${encodeKeyPart(endpoint)}${requestedMs === 0 ? '' : `.${requestedMs}`}`
 
 function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
   for (let at = 0; at < all.length; at += jobsPerCallMax) yield all.slice(at, at + jobsPerCallMax)
@@ -57,6 +51,9 @@ class PatientWorker extends Worker<DeliveryJob> {
   }
 }
 
+/** The queue of deliveries, with this process's workers. */
+export type Dispatcher = ReturnType<typeof createDispatcher>
+
 /**
  * BullMQ keeps jobs and their times in Redis, so that a schedule outlives every process; which attempt is due is the
  * job's own.
@@ -66,7 +63,7 @@ export function createDispatcher(options: {
   readonly redis: Redis
   readonly clock: Clock
   readonly log: Logger
-}): Dispatcher {
+}) {
   const { deliver, redis, clock, log } = options
   const connection: ConnectionOptions = redis
   const queue = new Queue<DeliveryJob>(queueName, {
@@ -103,19 +100,19 @@ export function createDispatcher(options: {
   worker.on('failed', (job, error) => log.warn({ job: job?.id, err: error }, 'delivery failed'))
 
   return {
-    async enqueue(jobs) {
+    /** Resolves when all jobs are in Redis, due at the time of their next attempt. A known job stays as it is. */
+    async enqueue(jobs: readonly DeliveryJob[]): Promise<void> {
       const nowMs = clock.nowMs()
       for (const some of chunks(jobs)) {
-        await queue.addBulk(
-          some.map((job) => ({
-            name: job.alert.type,
-            data: job,
-            opts: { jobId: jobIdOf(job), delay: Math.max(0, job.dueMs - nowMs) },
-          })),
-        )
+        const added = some.map((job) => {
+          const opts = { jobId: jobIdOf(job), delay: Math.max(0, job.dueMs - nowMs) }
+          return { name: job.alert.type, data: job, opts }
+        })
+        await queue.addBulk(added)
       }
     },
-    async missing(jobs) {
+    /** Returns the jobs that Redis does not know. */
+    async missing(jobs: readonly DeliveryJob[]): Promise<DeliveryJob[]> {
       const missing: DeliveryJob[] = []
       for (const some of chunks(jobs)) {
         const pipeline = redis.pipeline()
@@ -125,7 +122,7 @@ export function createDispatcher(options: {
       }
       return missing
     },
-    async close() {
+    async close(): Promise<void> {
       await worker.close()
       await queue.close()
     },

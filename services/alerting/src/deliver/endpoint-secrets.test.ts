@@ -18,36 +18,36 @@ const log = createLogger('test', 'silent')
 
 test('an endpoint that comes with a change and has no secret is named, kept waiting, and spoils no other', () => {
   const environment = { OPS_SECRET: secret, BAD_SECRET: 'whsec_short' }
-  const secrets = createEndpointSecrets(policyOf({ ops: endpoint('OPS_SECRET') }), environment, log)
-  expect(secrets.problems).toEqual([])
-  const policy = policyOf({ ops: endpoint('OPS_SECRET'), bad: endpoint('BAD_SECRET'), none: endpoint('NO_SECRET') })
-  secrets.follow(policy)
+  let policy = policyOf({ ops: endpoint('OPS_SECRET') })
+  const secrets = createEndpointSecrets(() => policy, environment, log)
+  expect(secrets.findProblems()).toEqual([])
+  policy = policyOf({ ops: endpoint('OPS_SECRET'), bad: endpoint('BAD_SECRET'), none: endpoint('NO_SECRET') })
   expect(webhooksOf(policy).map((one) => secrets.signingSecrets(one))).toEqual([[secret], [], []])
-  expect(secrets.problems).toEqual([
+  expect(secrets.findProblems()).toEqual([
     expect.stringContaining('BAD_SECRET (endpoint bad)'),
     expect.stringContaining('NO_SECRET (endpoint none)'),
   ])
-  expect(secrets.problems.join()).not.toContain('whsec_short')
-  secrets.follow(policyOf({}))
-  expect(secrets.problems).toEqual([])
+  expect(secrets.findProblems().join()).not.toContain('whsec_short')
+  policy = policyOf({})
+  expect(secrets.findProblems()).toEqual([])
 })
 
 test('while one secret replaces another there are two, the current first; more, or a bad one beside a good one, are none', () => {
   const environment = { TWO: `${next} ${secret}`, THREE: `${next} ${secret} ${secret}`, HALF: `${next} whsec_` }
   const policy = policyOf({ two: endpoint('TWO'), three: endpoint('THREE'), half: endpoint('HALF') })
-  const secrets = createEndpointSecrets(policy, environment, log)
+  const secrets = createEndpointSecrets(() => policy, environment, log)
   expect(webhooksOf(policy).map((one) => secrets.signingSecrets(one))).toEqual([[next, secret], [], []])
 })
 
 test('a channel of Slack needs its URL, and mail a server', () => {
   const policy = policyOf({ chat: { type: 'slack', urlEnv: 'CHAT' }, mail: { type: 'email', to: ['ops@example.com'] } })
-  expect(createEndpointSecrets(policy, { CHAT: 'hooks.slack.com/x' }, log).problems).toEqual([
+  expect(createEndpointSecrets(() => policy, { CHAT: 'hooks.slack.com/x' }, log).findProblems()).toEqual([
     expect.stringContaining('CHAT (endpoint chat)'),
     expect.stringContaining('WEIR_SMTP_URL (endpoint mail)'),
   ])
   const environment = { CHAT: 'https://hooks.example.com/x', WEIR_SMTP_URL: 'smtp://127.0.0.1:25' }
-  const secrets = createEndpointSecrets(policy, environment, log)
-  expect(secrets.problems).toEqual([])
+  const secrets = createEndpointSecrets(() => policy, environment, log)
+  expect(secrets.findProblems()).toEqual([])
   const chat = policy.endpoints.get('chat')
   expect(chat?.type === 'slack' && secrets.slackUrl(chat)).toBe('https://hooks.example.com/x')
 })
@@ -58,8 +58,8 @@ test('a file that NAME_FILE names is read for each delivery; while it is wrong, 
   const file = join(dir, 'ops')
   const policy = policyOf({ ops: endpoint('OPS'), mail: { type: 'email', to: ['ops@example.com'] } })
   const environment = { OPS_FILE: file, WEIR_SMTP_URL_FILE: '/not/read/here' }
-  const secrets = createEndpointSecrets(policy, environment, log)
-  const now = () => [webhooksOf(policy).flatMap((one) => secrets.signingSecrets(one)), secrets.problems]
+  const secrets = createEndpointSecrets(() => policy, environment, log)
+  const now = () => [webhooksOf(policy).flatMap((one) => secrets.signingSecrets(one)), secrets.findProblems()]
   const named = (what: string) => [
     expect.stringMatching(`^the file of OPS_FILE \\(endpoint ops\\) must hold whsec_.*${what}`),
   ]
@@ -70,9 +70,9 @@ test('a file that NAME_FILE names is read for each delivery; while it is wrong, 
   expect(now()).toEqual([[next, secret], []])
   writeFileSync(file, 'whsec_short')
   expect(now()).toEqual([[], named('write it again')])
-  expect(secrets.problems.join()).not.toContain('whsec_short')
-  const both = createEndpointSecrets(policy, { ...environment, OPS: secret }, log)
-  expect(both.problems).toEqual([expect.stringContaining('OPS or OPS_FILE (endpoint ops)')])
+  expect(secrets.findProblems().join()).not.toContain('whsec_short')
+  const both = createEndpointSecrets(() => policy, { ...environment, OPS: secret }, log)
+  expect(both.findProblems()).toEqual([expect.stringContaining('OPS or OPS_FILE (endpoint ops)')])
   const channel: SlackEndpoint = {
     name: 'chat',
     type: 'slack',

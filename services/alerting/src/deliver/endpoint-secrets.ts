@@ -8,21 +8,6 @@ const secretsMax = 2
 /** Standard Webhooks: 24 to 64 bytes. */
 const secretForm = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
-/**
- * What the environment has for the policy's endpoints, in a variable or in the file that NAME_FILE names, which is read
- * for each delivery. What is to be sent where something is missing waits, and is tried again.
- */
-export interface EndpointSecrets {
-  /** The current one first; none while the variable is missing or wrong. */
-  signingSecrets(endpoint: WebhookEndpoint): readonly string[]
-  /** Undefined while the variable is missing or wrong. */
-  slackUrl(endpoint: SlackEndpoint): string | undefined
-  /** A sentence for each endpoint that nothing can be sent to. */
-  readonly problems: readonly string[]
-  /** Goes by this policy from now on. */
-  follow(policy: Policy): void
-}
-
 /** One secret, or in a rotation the new and the old, with a space between them. */
 function parseSecrets(text: string): readonly string[] {
   const secrets = text.split(' ').filter((part) => part !== '')
@@ -62,26 +47,31 @@ function problemOf(endpoint: Endpoint, environment: Environment): string | undef
   return `${where} (endpoint ${name}) must hold ${wanted}; ${remedy}`
 }
 
-export function createEndpointSecrets(policy: Policy, environment: Environment, log: Logger): EndpointSecrets {
-  let inForce = policy
+/** The secrets and addresses of endpoints, as they are now. */
+export type EndpointSecrets = ReturnType<typeof createEndpointSecrets>
+
+/**
+ * Reads what the environment has for the policy's endpoints, in a variable or in the file that NAME_FILE names, for
+ * each delivery. An alert whose endpoint lacks something waits, and is tried again.
+ */
+export function createEndpointSecrets(policyInForce: () => Policy, environment: Environment, log: Logger) {
   let logged = ''
-  const findProblems = () => {
-    const problems = [...inForce.endpoints.values()].flatMap((endpoint) => problemOf(endpoint, environment) ?? [])
-    if (problems.length > 0 && problems.join() !== logged)
+  const findProblems = (): readonly string[] => {
+    const endpoints = [...policyInForce().endpoints.values()]
+    const problems = endpoints.flatMap((endpoint) => problemOf(endpoint, environment) ?? [])
+    if (problems.length > 0 && problems.join() !== logged) {
       log.warn({ problems }, 'endpoints that nothing can be sent to')
+    }
     logged = problems.join()
     return problems
   }
   findProblems()
   return {
-    signingSecrets: ({ secretEnv }) => parseSecrets(readNamed(environment, secretEnv).text),
-    slackUrl: ({ urlEnv }) => parseSlackUrl(readNamed(environment, urlEnv).text),
-    get problems() {
-      return findProblems()
-    },
-    follow(next) {
-      inForce = next
-      findProblems()
-    },
+    /** Returns the current one first; none while the variable is missing or wrong. */
+    signingSecrets: ({ secretEnv }: WebhookEndpoint) => parseSecrets(readNamed(environment, secretEnv).text),
+    /** Returns undefined while the variable is missing or wrong. */
+    slackUrl: ({ urlEnv }: SlackEndpoint) => parseSlackUrl(readNamed(environment, urlEnv).text),
+    /** Returns a sentence for each endpoint that nothing can be sent to, and logs them when they have changed. */
+    findProblems,
   }
 }

@@ -1,69 +1,104 @@
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
-import type { DeliveryOutcome, DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
+import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import type { Clock } from '@weir/core/clock.ts'
-import type { DeliveryJob } from './delivery-job.ts'
+import type { AlertChoice, Policy } from '@weir/policy/policy.ts'
+import type { Logger } from '@weir/runtime/logger.ts'
+import type { Counters } from '../metrics.ts'
+import { readAlerts, readUnfinishedJobs } from '../record/alert-table.ts'
+import type { RecordDeliveries } from './deliver-alert.ts'
+import { type DeliveryJob, giveUpAfterMs } from './delivery-job.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { RecordDeliveries } from './ports.ts'
-import { giveUpAfterMs } from './retry-schedule.ts'
+
+function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: AlertV1): boolean {
+  if (types !== undefined && !types.includes(alert.type)) return false
+  if (subjects !== undefined && !subjects.includes(alert.subject)) return false
+  const limit = 'limit' in alert.data ? alert.data.limit : undefined
+  if (limits !== undefined && (limit === undefined || !limits.includes(limit))) return false
+  return percent === undefined || alert.type !== 'weir.quota.reached' || alert.data.percent >= percent
+}
+
+/**
+ * Returns the endpoints of an alert: every endpoint whose `only` selects it. A test goes to its own endpoint alone,
+ * whatever that selects; the alert about a disabled endpoint goes to the others.
+ */
+export function chooseEndpoints(alert: AlertV1, { endpoints }: Pick<Policy, 'endpoints'>): readonly string[] {
+  const all = [...endpoints.values()]
+  const chosen = all.filter(({ name, only }) => {
+    if (alert.type === 'weir.endpoint.test') return name === alert.data.endpoint
+    if (alert.type === 'weir.endpoint.disabled' && name === alert.data.endpoint) return false
+    return isChosen(only, alert)
+  })
+  return chosen.map(({ name }) => name)
+}
 
 /** Builds a job for its first attempt. */
 function firstJob(alert: AlertV1, endpoint: string, fromMs: number, requestedMs = 0): DeliveryJob {
   return { alert, endpoint, requestedMs, attempts: 0, dueMs: fromMs, giveUpMs: fromMs + giveUpAfterMs }
 }
 
-/** Builds the row of a waiting job; it is the same however often it is written. */
-function waitingRow({ alert, endpoint, dueMs }: DeliveryJob, outcome: DeliveryOutcome): DeliveryV1 {
+/** Builds the row of a queued job; it is the same however often it is written. */
+function queuedRow({ alert, endpoint, dueMs }: DeliveryJob): DeliveryV1 {
   return {
     ...{ alert_id: alert.id, alert_type: alert.type, subject: alert.subject, endpoint, attempt: 0 },
-    ...{ at: formatTs(dueMs), outcome, status: 0, ms: 0, error: '', next_try: formatTs(dueMs), answer: '' },
+    ...{ at: formatTs(dueMs), outcome: 'queued', status: 0, ms: 0, error: '', next_try: formatTs(dueMs), answer: '' },
   }
 }
 
-/**
- * Returns the function that turns alerts into jobs, one for each endpoint, and into rows of `deliveries`, from which
- * the sweep restores jobs that Redis lost. Safe to repeat.
- */
-export function createQueuer(options: {
-  readonly queue: Pick<Dispatcher, 'enqueue'>
+/** Returns what turns alerts, requests and unfinished deliveries into jobs of the queue. */
+export function createQueueing(options: {
+  readonly queue: Dispatcher
   readonly record: RecordDeliveries
+  readonly clickhouse: ClickHouseClient
+  readonly policyInForce: () => Policy
+  readonly counters: Counters
   readonly clock: Clock
-  /** Returns the endpoints of an alert, by the policy in force. */
-  readonly endpointsFor: (alert: AlertV1) => readonly string[]
-}): (alerts: readonly AlertV1[]) => Promise<void> {
-  const { queue, record, clock, endpointsFor } = options
-  return async function queueAlerts(alerts) {
-    const jobs = alerts.flatMap((alert) => {
-      const raisedMs = Date.parse(alert.time)
-      // An old alert comes only from a topic that is read from its beginning: it was delivered, or given up, long ago.
-      if (clock.nowMs() - raisedMs > giveUpAfterMs) return []
-      return endpointsFor(alert).map((endpoint) => firstJob(alert, endpoint, raisedMs))
-    })
-    if (jobs.length === 0) return
-    await queue.enqueue(jobs)
-    await record(jobs.map((job) => waitingRow(job, 'queued')))
-  }
-}
+  readonly log: Logger
+}) {
+  const { queue, record, clickhouse, policyInForce, counters, clock, log } = options
+  return {
+    /**
+     * Queues a job for each endpoint of each alert, by the policy in force, and records it in `deliveries`, from which
+     * the sweep restores jobs that Redis lost. Safe to repeat.
+     */
+    async queueAlerts(alerts: readonly AlertV1[]): Promise<void> {
+      const jobs = alerts.flatMap((alert) => {
+        const raisedMs = Date.parse(alert.time)
+        // An old alert comes only from a topic that is read from its beginning: it was delivered or given up long ago.
+        if (clock.nowMs() - raisedMs > giveUpAfterMs) return []
+        return chooseEndpoints(alert, policyInForce()).map((endpoint) => firstJob(alert, endpoint, raisedMs))
+      })
+      if (jobs.length === 0) return
+      await queue.enqueue(jobs)
+      await record(jobs.map(queuedRow))
+    },
 
-/**
- * Returns the function that queues a job for each requested redelivery. Alerts that ClickHouse does not have are
- * skipped.
- */
-export function createRequeuer(options: {
-  readonly queue: Pick<Dispatcher, 'enqueue'>
-  readonly readAlerts: (ids: readonly string[]) => Promise<readonly AlertV1[]>
-}): (deliveries: readonly DeliveryV1[]) => Promise<void> {
-  const { queue, readAlerts } = options
-  return async function requeue(deliveries) {
-    const requested = deliveries.filter(({ outcome }) => outcome === 'requested')
-    if (requested.length === 0) return
-    const alerts = await readAlerts([...new Set(requested.map(({ alert_id }) => alert_id))])
-    const byId = new Map(alerts.map((alert) => [alert.id, alert]))
-    const jobs = requested.flatMap(({ alert_id, endpoint, at }) => {
-      const alert = byId.get(alert_id)
-      const atMs = parseTs(at)
-      return alert === undefined || atMs === undefined ? [] : [firstJob(alert, endpoint, atMs, atMs)]
-    })
-    await queue.enqueue(jobs)
+    /** Queues a job for each requested redelivery of an alert that ClickHouse has. Safe to repeat. */
+    async requeue(deliveries: readonly DeliveryV1[]): Promise<void> {
+      const requested = deliveries.filter(({ outcome }) => outcome === 'requested')
+      if (requested.length === 0) return
+      const alerts = await readAlerts(
+        clickhouse,
+        requested.map(({ alert_id }) => alert_id),
+      )
+      const jobs = requested.flatMap(({ alert_id, endpoint, at }) => {
+        const alert = alerts.get(alert_id)
+        const atMs = parseTs(at)
+        return alert === undefined || atMs === undefined ? [] : [firstJob(alert, endpoint, atMs, atMs)]
+      })
+      await queue.enqueue(jobs)
+    },
+
+    /** Finds unfinished deliveries whose jobs Redis has lost, and queues those jobs again for the same time. */
+    async sweep(): Promise<void> {
+      for await (const unfinished of readUnfinishedJobs(clickhouse)) {
+        const lost = await queue.missing(unfinished)
+        if (lost.length === 0) continue
+        await queue.enqueue(lost)
+        counters.recreated += lost.length
+        log.warn({ jobs: lost.length }, 'deliveries that the queue had lost are queued again')
+      }
+    },
   }
 }

@@ -1,20 +1,113 @@
+import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
 import type { EmailEndpoint, SlackEndpoint, WebhookEndpoint } from '@weir/policy/policy.ts'
-import type { SendAlert } from './ports.ts'
+import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import { Webhook } from 'standardwebhooks'
+import type { AttemptResult, SendAlert } from './deliver-alert.ts'
+import { parseRetryAfter } from './delivery-job.ts'
+import { describeAlert } from './describe-alert.ts'
+import type { EndpointSecrets } from './endpoint-secrets.ts'
 
-/** One attempt, whatever the endpoint's type. */
-export function createAlertSender(senders: {
-  readonly webhook: SendAlert<WebhookEndpoint>
-  readonly slack: SendAlert<SlackEndpoint>
-  readonly email: SendAlert<EmailEndpoint>
+/** Standard Webhooks gives receivers 15 to 30 s. */
+const attemptMs = 15_000
+/** What of an answer is read, for the log of deliveries. */
+const answerBytesMax = 1_024
+
+/** What Slack takes for markup: with these three escaped, no name of a subject becomes a link or a mention. */
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+const escapeText = (text: string) => text.replace(/[&<>]/g, (character) => escapes[character] ?? character)
+
+/** A header takes 150 characters, a section 3,000; a subject has at most 128. */
+const headerMax = 150
+
+function errorOf(status: number): string | undefined {
+  if (status >= 200 && status < 300) return undefined
+  if (status >= 300 && status < 400) return `answered ${status}, and redirects are not followed`
+  return `answered ${status}`
+}
+
+/** Of undici's errors the code says most; those of a refused address say it in words. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return `no whole answer within ${attemptMs / 1_000} s`
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return code === '' || error.message.includes(code) ? error.message : `${code}: ${error.message}`
+}
+
+/** The body of a message to Slack. */
+function slackBody(alert: AlertV1): string {
+  const { title, lines } = describeAlert(alert)
+  return JSON.stringify({
+    // Shown where blocks are not, in notifications.
+    text: escapeText(title),
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: title.slice(0, headerMax), emoji: false } },
+      { type: 'section', text: { type: 'mrkdwn', text: lines.map(escapeText).join('\n'), verbatim: true } },
+      { type: 'context', elements: [{ type: 'plain_text', text: `${alert.type} ${alert.id}`, emoji: false }] },
+    ],
+  })
+}
+
+/** The body of the webhook: what happened, when, to whom. The alert's id travels as `webhook-id`. */
+const webhookBody = ({ type, subject, time, data }: AlertV1) =>
+  JSON.stringify({ type, timestamp: time, data: { subject, ...data } })
+
+/** Headers by Standard Webhooks 1.0. During a rotation both secrets sign, so that a receiver may have either. */
+function signatureHeaders(secrets: readonly string[], id: string, at: Date, body: string) {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': secrets.map((secret) => new Webhook(secret).sign(id, at, body)).join(' '),
+  }
+}
+
+/** Returns the function that makes one attempt, whatever the endpoint's type. Addresses are checked when connecting. */
+export function createAlertSender(options: {
+  readonly outgoing: Outgoing
+  readonly secrets: Pick<EndpointSecrets, 'signingSecrets' | 'slackUrl'>
+  readonly clock: Clock
+  readonly sendEmail: SendAlert<EmailEndpoint>
 }): SendAlert {
-  return async function sendAlert(endpoint, alert) {
-    switch (endpoint.type) {
-      case 'webhook':
-        return senders.webhook(endpoint, alert)
-      case 'slack':
-        return senders.slack(endpoint, alert)
-      case 'email':
-        return senders.email(endpoint, alert)
+  const { outgoing, secrets, clock, sendEmail } = options
+
+  /** Posts JSON: 2xx is success, redirects are not followed, 410 is for good. */
+  const post = async (url: string, allowPrivate: boolean, body: string, headers = {}): Promise<AttemptResult> => {
+    try {
+      const answer = await outgoing.send({
+        ...{ method: 'POST', url, allowPrivate, body, deadlineMs: attemptMs, answerBytesMax },
+        headers: { 'content-type': 'application/json', ...headers },
+      })
+      const { status } = answer
+      const error = errorOf(status)
+      return {
+        status,
+        ...(error === undefined ? {} : { error }),
+        isGone: status === 410,
+        retryAfterMs: parseRetryAfter(answer.headers['retry-after'], clock.nowMs()),
+        // A person who may read alerts must not read answers of the private network by them.
+        answer: allowPrivate ? '' : answer.body.toString('utf8'),
+      }
+    } catch (error) {
+      return { status: 0, error: reasonOf(error), answer: '' }
     }
+  }
+
+  const sendWebhook: SendAlert<WebhookEndpoint> = async (endpoint, alert) => {
+    const own = secrets.signingSecrets(endpoint)
+    if (own.length === 0) return { status: 0, error: `${endpoint.secretEnv} holds no secret`, answer: '' }
+    const body = webhookBody(alert)
+    const headers = signatureHeaders(own, alert.id, new Date(clock.nowMs()), body)
+    return post(endpoint.url, endpoint.allowPrivate, body, headers)
+  }
+
+  const sendSlack: SendAlert<SlackEndpoint> = async (endpoint, alert) => {
+    const url = secrets.slackUrl(endpoint)
+    if (url === undefined) return { status: 0, error: `${endpoint.urlEnv} holds no URL`, answer: '' }
+    return post(url, endpoint.allowPrivate, slackBody(alert))
+  }
+
+  return async function sendAlert(endpoint, alert) {
+    if (endpoint.type === 'webhook') return sendWebhook(endpoint, alert)
+    return endpoint.type === 'slack' ? sendSlack(endpoint, alert) : sendEmail(endpoint, alert)
   }
 }

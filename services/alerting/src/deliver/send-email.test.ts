@@ -4,10 +4,10 @@ import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createEmailSender, type EmailSender } from './send-email.ts'
+import { createEmailSender } from './send-email.ts'
 
 let server: SMTPServer
-let sender: EmailSender
+let sender: ReturnType<typeof createEmailSender>
 let received: { readonly to: readonly string[]; readonly message: string }[]
 let refusal: { readonly code: number; readonly words: string } | undefined
 

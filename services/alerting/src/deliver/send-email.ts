@@ -1,8 +1,8 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 import type { EmailEndpoint } from '@weir/policy/policy.ts'
 import { createTransport } from 'nodemailer'
+import type { AttemptResult } from './deliver-alert.ts'
 import { describeAlert } from './describe-alert.ts'
-import type { AttemptResult, SendAlert } from './ports.ts'
 
 /** Servers answer within seconds, or a queue before them does. */
 const stepMs = 15_000
@@ -29,11 +29,6 @@ function failureOf(error: unknown): AttemptResult {
   return { status: Number.isInteger(status) ? status : 0, error: message, answer: '' }
 }
 
-export interface EmailSender {
-  readonly send: SendAlert<EmailEndpoint>
-  close(): void
-}
-
 const connect = (url: string) =>
   createTransport({
     url,
@@ -48,13 +43,7 @@ const connect = (url: string) =>
   })
 
 /** Sends by the SMTP server of the environment as it is now; without one nothing can be sent, and attempts say so. */
-export function createEmailSender({
-  smtpUrl,
-  from,
-}: {
-  readonly smtpUrl: () => string
-  readonly from: string
-}): EmailSender {
+export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: () => string; readonly from: string }) {
   let open: { readonly url: string; readonly transport: ReturnType<typeof connect> } | undefined
   const transportTo = (url: string) => {
     if (open?.url === url) return open.transport
@@ -63,7 +52,7 @@ export function createEmailSender({
     return open.transport
   }
   return {
-    async send(endpoint, alert) {
+    async send(endpoint: EmailEndpoint, alert: AlertV1): Promise<AttemptResult> {
       const url = smtpUrl()
       if (url === '') return { status: 0, error: 'WEIR_SMTP_URL is not set', answer: '' }
       try {

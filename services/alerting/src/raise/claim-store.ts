@@ -1,10 +1,30 @@
 import type { ChainableCommander, Redis } from 'ioredis'
-import type { ClaimStore, FoundClaim } from './ports.ts'
+
+/** The state in which a claim was found. */
+export interface FoundClaim {
+  /** `pending`: a process claimed it and died before it published. */
+  readonly state: 'acquired' | 'pending' | 'done'
+  /** The occurrence that the first claimant of a pending claim stored. */
+  readonly occurrenceId: string
+}
+
+/** What a process claims before it raises an alert. */
+export interface ClaimedKey {
+  readonly key: string
+  /** The claim expires this long after its last change. */
+  readonly lifetimeMs: number
+  /** Stored with the claim for the process that finds it pending; without blanks. */
+  readonly occurrenceId: string
+}
+
+/** Decides which process raises an alert; all processes share its answer. */
+export type ClaimStore = ReturnType<typeof createClaimStore>
 
 /** Stores claims in Redis: `pending` with an expiry if the key is free, `done` instead once the alert is published. */
-export function createClaimStore(redis: Redis): ClaimStore {
+export function createClaimStore(redis: Redis) {
   return {
-    async claim(claims) {
+    /** Acquires every free claim, in one round trip. Returns the states in the order of the keys. */
+    async claim(claims: readonly ClaimedKey[]): Promise<FoundClaim[]> {
       const pipeline = redis.pipeline()
       for (const { key, lifetimeMs, occurrenceId } of claims) {
         pipeline.set(key, occurrenceId === '' ? 'pending' : `pending ${occurrenceId}`, 'PX', lifetimeMs, 'NX')
@@ -14,7 +34,8 @@ export function createClaimStore(redis: Redis): ClaimStore {
       const answers = await run(pipeline)
       return claims.map((_, at) => foundClaim(answers[at], answers[claims.length + at]))
     },
-    async finish(claims) {
+    /** Marks claims as done, because their alerts are published or superseded; they stay done until they expire. */
+    async finish(claims: readonly Omit<ClaimedKey, 'occurrenceId'>[]): Promise<void> {
       const pipeline = redis.pipeline()
       // Not KEEPTTL: a Redis that forgot the claim meanwhile would keep this for good.
       for (const { key, lifetimeMs } of claims) pipeline.set(key, 'done', 'PX', lifetimeMs)

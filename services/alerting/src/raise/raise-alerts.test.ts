@@ -1,8 +1,9 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { describe, expect, it } from 'vitest'
+import { noCounts } from '../metrics.ts'
 import type { Crossing } from '../watch/crossings.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
-import { createAlertRaiser } from './raise-alerts.ts'
+import { AlertRaiser } from './raise-alerts.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
 
@@ -23,8 +24,8 @@ function world() {
   let roundTrips = 0
   let publishFails = false
   const start = () => {
-    const counters = { raised: 0, superseded: 0, late: 0, forgotten: 0 }
-    const raise = createAlertRaiser({
+    const counters = noCounts()
+    const raiser = new AlertRaiser({
       claims: {
         async claim(wanted) {
           roundTrips += 1
@@ -44,17 +45,15 @@ function world() {
         raised: async (alerts) => new Set(alerts.map(({ id }) => id).filter((id) => known.has(id))),
         keepLate: async (alerts) => void late.push(...quotaOnly(alerts)),
       },
-      topic: {
-        async publish(alerts) {
-          if (publishFails) throw new Error('killed before publishing')
-          published.push(...quotaOnly(alerts))
-          others.push(...alerts.filter(({ type }) => type !== 'weir.quota.reached'))
-        },
+      async publish(alerts) {
+        if (publishFails) throw new Error('killed before publishing')
+        published.push(...quotaOnly(alerts))
+        others.push(...alerts.filter(({ type }) => type !== 'weir.quota.reached'))
       },
       clock: { nowMs: () => nowMs },
       counters,
     })
-    return { raise, counters }
+    return { raise: (...given: Parameters<AlertRaiser['raise']>) => raiser.raise(...given), counters }
   }
   const failPublish = (fails: boolean) => {
     publishFails = fails

@@ -3,9 +3,11 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { LRUCache } from 'lru-cache'
+import type { Counters } from '../metrics.ts'
+import type { AlertHistory } from '../record/alert-table.ts'
 import type { Crossing } from '../watch/crossings.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
-import type { AlertHistory, AlertTopic, ClaimedKey, ClaimStore, FoundClaim } from './ports.ts'
+import type { ClaimedKey, ClaimStore, FoundClaim } from './claim-store.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
 const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
@@ -19,14 +21,8 @@ const rememberedMax = 30_000
 /** Candidates raised together: one round trip, one query and one publish for all, and a bound on what is in flight. */
 const raisedTogetherMax = 1_000
 
-export interface AlertCounters {
-  raised: number
-  superseded: number
-  /** Alerts of periods that were over: stored, and not sent. */
-  late: number
-  /** Alerts that ClickHouse had and Redis had lost. */
-  forgotten: number
-}
+/** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
+export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<void>
 
 /** A crossing or a rate change that may become an alert. */
 export type AlertCandidate = Crossing | RateChange
@@ -64,23 +60,22 @@ function alertOf(candidate: AlertCandidate, { percent, key }: Threshold, occurre
   return { ...attributes, type: 'weir.quota.reached', data }
 }
 
-export interface RaiserOptions {
+interface RaiserOptions {
   readonly claims: ClaimStore
   readonly history: AlertHistory
-  readonly topic: AlertTopic
+  readonly publish: PublishAlerts
   readonly clock: Clock
-  readonly counters: AlertCounters
+  readonly counters: Counters
   readonly crash?: CrashPoint
 }
 
-class AlertRaiser {
+/** Raises the candidates of a batch, in a handful of round trips however many there are. */
+export class AlertRaiser {
   readonly #options: RaiserOptions
-  readonly #crash: CrashPoint
   readonly #remembered = new LRUCache<string, true>({ max: rememberedMax })
 
   constructor(options: RaiserOptions) {
     this.#options = options
-    this.#crash = options.crash ?? noCrash
   }
 
   /** Safe to repeat: each claim is acquired once among all processes. */
@@ -112,14 +107,14 @@ class AlertRaiser {
   }
 
   async #raiseSome(candidates: readonly AlertCandidate[], nowMs: number): Promise<void> {
-    const { claims, history, topic, counters } = this.#options
+    const { claims, history, publish, counters, crash = noCrash } = this.#options
     // 1. Claim. A crash here leaves `pending`; the process that reads the decisions again continues from there.
     const keys = candidates.flatMap((candidate) => {
       const { thresholds, lifetimeMs } = candidate
       return thresholds.map(({ key }) => ({ key, lifetimeMs, occurrenceId: occurrenceOf(candidate) }))
     })
     const found = await claims.claim(keys)
-    this.#crash('claim')
+    crash('claim')
     const due = dueOf(candidates, new Map(keys.map(({ key }, at) => [key, found[at]])), nowMs)
     // 2. Look up new claims in ClickHouse: their alerts may have been raised before Redis lost its data.
     const asked = due.filter(({ isNew }) => isNew).map(({ alert }) => alert)
@@ -128,13 +123,13 @@ class AlertRaiser {
     // 3. Finish the lower thresholds. Finished after the publish, a crash in between would raise them as well.
     const lower = due.flatMap((one) => one.lower)
     if (lower.length > 0) await claims.finish(lower)
-    this.#crash('supersede')
+    crash('supersede')
     // 4. Publish. After a crash here the alerts are published again, under the same ids.
-    if (toPublish.length > 0) await topic.publish(toPublish.map(({ alert }) => alert))
-    this.#crash('publish')
+    if (toPublish.length > 0) await publish(toPublish.map(({ alert }) => alert))
+    crash('publish')
     // 5. Finish the claims. The batch's offset is committed after this.
     if (due.length > 0) await claims.finish(due.map(({ highest }) => highest))
-    this.#crash('done')
+    crash('done')
     counters.raised += toPublish.length
     counters.forgotten += due.length - toPublish.length
     counters.superseded += lower.length
@@ -167,10 +162,4 @@ function dueOf(
     const alert = alertOf(candidate, highest, occurrenceId, nowMs)
     return [{ alert, isNew, highest: claimed(highest), lower: lower.map(claimed) }]
   })
-}
-
-/** Returns the function that raises the candidates of a batch, in a handful of round trips however many there are. */
-export function createAlertRaiser(options: RaiserOptions): (candidates: readonly AlertCandidate[]) => Promise<void> {
-  const raiser = new AlertRaiser(options)
-  return (candidates) => raiser.raise(candidates)
 }

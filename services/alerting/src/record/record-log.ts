@@ -7,7 +7,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { RecordBatch } from '@weir/kafka/consume-batches.ts'
 import type { createDeadLetterSink } from '@weir/kafka/dead-letters.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { alertRow } from './alert-row.ts'
+import { alertRow } from './alert-table.ts'
 
 type LoggedRecord = RecordBatch['records'][number]
 

@@ -5,14 +5,9 @@ import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calen
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 
-/** A decision that found a limit's use at or above some of its thresholds, or its subject blocked by the limit. */
-export interface Crossing {
-  readonly kind: 'reached' | 'blocked'
+/** What may become an alert. */
+export interface Candidate {
   readonly subject: string
-  readonly limit: string
-  readonly size: number
-  readonly used: number
-  readonly decisionId: string
   /** Start of the period or the window; for a block, the time of the decision. */
   readonly startMs: number
   readonly endMs: number
@@ -20,8 +15,17 @@ export interface Crossing {
   readonly lifetimeMs: number
   /** Whether its claims are free again after they expired, for another alert. */
   readonly isRecurring: boolean
-  /** Highest first; each with the key that claims it. A block has one. */
+  /** Highest first; each with the key that claims it. A block and a rate change have one. */
   readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
+}
+
+/** A decision that found a limit's use at or above some of its thresholds, or its subject blocked by the limit. */
+export interface Crossing extends Candidate {
+  readonly kind: 'reached' | 'blocked'
+  readonly limit: string
+  readonly size: number
+  readonly used: number
+  readonly decisionId: string
 }
 
 type LimitUse = DecisionRecordV1['limits'][number]
@@ -90,7 +94,11 @@ const isBlocked = ({ record, use, limit }: Met): boolean =>
   (record.reason === 'limit' || record.reason === 'blocked')
 
 const aboutOf = ({ record, use, limit }: Met) => ({
-  ...{ subject: record.subject, limit: limit.name, size: use.size, used: use.used, decisionId: record.id },
+  subject: record.subject,
+  limit: limit.name,
+  size: use.size,
+  used: use.used,
+  decisionId: record.id,
 })
 
 const keyOf = ({ record, use, limit }: Met, part: Pick<Claim, 'threshold' | 'periodStart'>) =>

@@ -1,7 +1,17 @@
-import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-queries.ts'
+import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import {
+  hasGaps,
+  type Presence,
+  type RateQuestion,
+  type RateRow,
+  readChangedRates,
+  readPresence,
+} from '@weir/clickhouse/rate-queries.ts'
+import { topics } from '@weir/contracts/topics.ts'
 import { claimKey } from '@weir/core/alerts/claim.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
+import type { Candidate } from './crossings.ts'
 
 /** The usual rate is the average of this many earlier windows. */
 const windowsBefore = 12
@@ -12,31 +22,25 @@ const oldMs = 15 * minuteMs
 export const changesMax = 1_000
 
 /** A sudden change that a watch has found. */
-export interface RateChange {
+export interface RateChange extends Candidate {
   readonly kind: 'changed'
   readonly watch: string
   readonly alert: Watch['alert']
-  readonly subject: string
   /** Decisions in the window. */
   readonly count: number
   /** Decisions in an earlier window, on average. */
   readonly usual: number
-  readonly startMs: number
-  readonly endMs: number
-  /** How long its claim lives. */
-  readonly lifetimeMs: number
-  readonly isRecurring: true
-  readonly thresholds: readonly { readonly percent: number; readonly key: string }[]
 }
 
-/** The queries to ClickHouse; each rejects with the server's error. */
-export interface RateSource {
-  /** Returns when journals existed, of those that existed since then. */
-  presence(sinceMs: number): Promise<readonly Presence[]>
-  /** Returns whether decisions of that time are known to be missing. */
-  hasGaps(during: Presence): Promise<boolean>
-  changed(question: RateQuestion): Promise<readonly RateRow[]>
-}
+/** The queries of an evaluation. */
+export type RateSource = ReturnType<typeof rateSource>
+
+/** Returns the queries to ClickHouse; each rejects with the server's error. */
+export const rateSource = (client: ClickHouseClient) => ({
+  presence: (sinceMs: number): Promise<readonly Presence[]> => readPresence(client, topics.decisions, sinceMs),
+  hasGaps: (during: Presence): Promise<boolean> => hasGaps(client, topics.decisions, during),
+  changed: (question: RateQuestion): Promise<readonly RateRow[]> => readChangedRates(client, question),
+})
 
 /** Returns the end of the last whole minute whose decisions are complete; undefined if that is long ago. */
 export function lastWholeMinute({ completeThroughMs }: Completeness, nowMs: number): number | undefined {

@@ -1,6 +1,7 @@
 import { type DecisionRecordV1, parseDecision } from '@weir/contracts/decision.v1.ts'
 import { kindOf } from '@weir/contracts/journal.v1.ts'
 import { ownLimitSetsOf, type Policy } from '@weir/policy/policy.ts'
+import type { Counters } from '../metrics.ts'
 import { type Crossing, findCrossings } from './crossings.ts'
 import { createThresholdPrefilter, type LowestAlert } from './threshold-prefilter.ts'
 
@@ -10,12 +11,6 @@ export interface WatchedRecord {
   readonly bytes: Buffer
   readonly valueStart: number
   readonly valueEnd: number
-}
-
-export interface WatchCounters {
-  read: number
-  /** Records that were skipped; metering keeps them as dead letters. */
-  unreadable: number
 }
 
 /** The largest time that a Date can hold, less a year. */
@@ -52,20 +47,14 @@ function lowestAlerts(policy: Policy): ReadonlyMap<string, LowestAlert> {
   return lowest
 }
 
-export interface Watcher {
-  watch(records: readonly WatchedRecord[]): Crossing[]
-  /** Forgets what was derived from the policy, because the policy or its subjects changed. */
-  policyChanged(): void
-}
-
 /**
  * Reduces a batch to its crossings: of several decisions above a threshold only the first matters, and a coalesced
  * denial has one state of its limits. A correction carries the limits whose counts it changed, as any decision does. A
  * batch is read under the policy in force when it arrives.
  */
-export function createWatcher(policyInForce: () => Policy, counters: WatchCounters): Watcher {
+export function createWatcher(policyInForce: () => Policy, counters: Counters) {
   let mayCross: ReturnType<typeof createThresholdPrefilter> | undefined
-  const watch = (records: readonly WatchedRecord[]) => {
+  const watch = (records: readonly WatchedRecord[]): Crossing[] => {
     const policy = policyInForce()
     mayCross ??= createThresholdPrefilter(lowestAlerts(policy))
     const seen = new Set<string>()
@@ -94,7 +83,8 @@ export function createWatcher(policyInForce: () => Policy, counters: WatchCounte
   }
   return {
     watch,
-    policyChanged() {
+    /** Forgets what was derived from the policy, because the policy or its subjects changed. */
+    policyChanged(): void {
       mayCross = undefined
     },
   }

@@ -1,21 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
-import { hasGaps, readChangedRates, readPresence } from '@weir/clickhouse/rate-queries.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Policy, Watch } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import { repeatUntilStopped } from '../until-stopped.ts'
-import type { EvaluationLock } from './evaluation-lock.ts'
+import type { Redis } from 'ioredis'
+import { repeatUntilStopped } from '../repeat.ts'
 import {
   changesMax,
   endsToLookAt,
   lastWholeMinute,
   lookForChanges,
   type RateChange,
-  type RateSource,
+  rateSource,
 } from './rate-changes.ts'
 
 /** Windows are whole minutes. */
@@ -25,34 +24,44 @@ const retryMs = 5_000
 /** A stop waits up to this long for an evaluation in progress; the next process evaluates the same windows. */
 const stopMs = 2_000
 
-const sourceOf = (client: ClickHouseClient): RateSource => ({
-  presence: (sinceMs) => readPresence(client, topics.decisions, sinceMs),
-  hasGaps: (during) => hasGaps(client, topics.decisions, during),
-  changed: (question) => readChangedRates(client, question),
-})
+const lockKey = 'weir:1:watches:turn'
+const lookedKey = 'weir:1:watches:looked'
+/** Evaluations are a minute apart; the lock of a process that dies expires before the next one. */
+const lockMs = 50_000
+/** Longer than windows are evaluated late. */
+const lookedKeptMs = 3_600_000
 
-export interface RateWatch {
-  /** Returns what keeps watches from being evaluated; undefined while nothing does. */
-  problem(): string | undefined
-  /** Resolves after `stopping` aborted and the evaluation ended. */
-  readonly stopped: Promise<void>
-}
+/**
+ * Decides in Redis which process evaluates the watches. If it dies, the next process evaluates the same windows, and
+ * raises the same alerts under the same ids.
+ */
+export const createEvaluationLock = (redis: Redis) => ({
+  /** Returns until when each watch was evaluated if this process gets the lock; else undefined. */
+  async take(): Promise<ReadonlyMap<string, number> | undefined> {
+    if ((await redis.set(lockKey, '1', 'PX', lockMs, 'NX')) !== 'OK') return undefined
+    const looked = await redis.hgetall(lookedKey)
+    return new Map(Object.entries(looked).map(([watch, endMs]) => [watch, Number(endMs)]))
+  },
+  /** Stores that a watch was evaluated until `endMs` and its alerts are raised. */
+  async looked(watch: string, endMs: number): Promise<void> {
+    await redis.multi().hset(lookedKey, watch, endMs).pexpire(lookedKey, lookedKeptMs).exec()
+  },
+})
 
 interface RateWatchOptions {
   readonly clickhouse: ClickHouseClient
+  readonly redis: Redis
   readonly policyInForce: () => Pick<Policy, 'watches'>
-  readonly lock: EvaluationLock
   readonly raise: (changes: readonly RateChange[]) => Promise<void>
   readonly clock: Clock
   readonly stopping: AbortSignal
   readonly log: Logger
 }
 
-/** Evaluates the policy's watches every minute, and raises the changes that they find. */
-export function startRateWatch(options: RateWatchOptions): RateWatch {
-  const { clickhouse, policyInForce, lock, raise, clock, stopping, log } = options
-  const source = sourceOf(clickhouse)
-  let problems: readonly string[] = []
+/** Returns the function that evaluates watches when this process gets the lock, and returns what prevented that. */
+function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: RateWatchOptions) {
+  const lock = createEvaluationLock(redis)
+  const source = rateSource(clickhouse)
 
   /** Evaluates every window since the last one. Returns why the last was not evaluated, if so. */
   const lookAt = async (watch: Watch, lookedMs: number | undefined, complete: Completeness, newestMs: number) => {
@@ -71,16 +80,15 @@ export function startRateWatch(options: RateWatchOptions): RateWatch {
     return problem
   }
 
-  const lookAtAll = async (watches: readonly Watch[]) => {
+  return async function lookAtAll(watches: readonly Watch[]): Promise<readonly string[]> {
     const looked = await lock.take()
     if (looked === undefined) return []
     const complete = await readCompleteness(clickhouse, topics.decisions)
     const newestMs = lastWholeMinute(complete, clock.nowMs())
     if (newestMs === undefined) {
-      const until = complete.completeThroughMs
-      return [
-        `decisions are complete ${until === undefined ? 'for no time' : `until ${new Date(until).toISOString()} only`}`,
-      ]
+      const untilMs = complete.completeThroughMs
+      const until = untilMs === undefined ? 'for no time' : `until ${new Date(untilMs).toISOString()} only`
+      return [`decisions are complete ${until}`]
     }
     const found: string[] = []
     for (const watch of watches) {
@@ -92,7 +100,13 @@ export function startRateWatch(options: RateWatchOptions): RateWatch {
     }
     return found
   }
+}
 
+/** Evaluates the policy's watches every minute, and raises the changes that they find. */
+export async function startRateWatch(options: RateWatchOptions) {
+  const { policyInForce, stopping, log } = options
+  const lookAtAll = createEvaluator(options)
+  let problems: readonly string[] = []
   const looking = repeatUntilStopped(async () => {
     try {
       const watches = [...policyInForce().watches.values()]
@@ -108,7 +122,9 @@ export function startRateWatch(options: RateWatchOptions): RateWatch {
     stopping.addEventListener('abort', () => void pause(stopMs, undefined, { ref: false }).then(() => resolve()))
   })
   return {
+    /** Returns what keeps watches from being evaluated; undefined while nothing does. */
     problem: () => (problems.length === 0 ? undefined : problems.join('; ')),
+    /** Resolves after `stopping` aborted and the evaluation ended. */
     stopped: Promise.race([looking, givenUp]),
   }
 }

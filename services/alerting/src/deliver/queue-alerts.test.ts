@@ -1,7 +1,7 @@
 import type { AlertOf, AlertV1 } from '@weir/contracts/alert.v1.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { expect, test } from 'vitest'
-import { chooseEndpoints } from './choose-endpoints.ts'
+import { chooseEndpoints } from './queue-alerts.ts'
 
 const url = 'https://hooks.example.com/'
 const policy = requirePolicy(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { giveUpAfterMs, nextTryMs, parseRetryAfter } from './retry-schedule.ts'
+import { giveUpAfterMs, nextTryMs, parseRetryAfter } from './delivery-job.ts'
 
 const hourMs = 3_600_000
 

@@ -9,10 +9,11 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { AlertOf } from '@weir/contracts/alert.v1.ts'
 import { systemClock } from '@weir/core/clock.ts'
+import type { SlackEndpoint } from '@weir/policy/policy.ts'
 import { createOutgoing, type Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { Webhook } from 'standardwebhooks'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createWebhookSender } from './send-webhook.ts'
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
+import { createAlertSender } from './send-alert.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const next = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
@@ -50,12 +51,16 @@ afterEach(async () => {
   await new Promise((done) => server.close(done))
 })
 
+const unused = async () => ({ status: 0, answer: '' })
+/** A sender with these secrets, whatever endpoint asks for them. */
+const senderWith = ({ secrets = [secret], slackUrl }: { secrets?: readonly string[]; slackUrl?: string }) => {
+  const given = { signingSecrets: () => secrets, slackUrl: () => slackUrl }
+  return createAlertSender({ outgoing, secrets: given, clock: systemClock, sendEmail: unused })
+}
 const send = ({ host = '127.0.0.1', allowPrivate = true, secrets = [secret] } = {}) => {
   const { port } = server.address() as AddressInfo
-  const own = { signingSecrets: () => secrets, slackUrl: () => undefined, problems: [], follow: () => undefined }
-  const sendWebhook = createWebhookSender({ outgoing, secrets: own, clock: systemClock })
   const kept = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
-  return sendWebhook({ ...kept, url: `http://${host}:${port}/`, allowPrivate }, alert)
+  return senderWith({ secrets })({ ...kept, url: `http://${host}:${port}/`, allowPrivate }, alert)
 }
 
 const signedHeaders = ({ headers }: { headers: IncomingHttpHeaders }) =>
@@ -132,4 +137,39 @@ describe('sending a webhook', () => {
     expect(result).toMatchObject({ status: 0, error: expect.stringMatching(/not (a )?public/) })
     expect(received).toHaveLength(0)
   })
+})
+
+describe('sending to Slack', () => {
+  const endpoint: SlackEndpoint = {
+    ...{ name: 'chat', type: 'slack', urlEnv: 'CHAT', allowPrivate: true, only: {}, isPaused: false },
+  }
+
+  it('posts blocks, in which no name can mention anybody', async () => {
+    answer = (response) => response.writeHead(200).end('ok')
+    const { port } = server.address() as AddressInfo
+    const sendSlack = senderWith({ slackUrl: `http://127.0.0.1:${port}/` })
+    const named = { ...alert, subject: '<!channel>&co' }
+    expect(await sendSlack(endpoint, named)).toMatchObject({ status: 200, answer: '' })
+    const { text: shown, blocks } = JSON.parse(received[0]?.body ?? '')
+    expect(shown).toBe('&lt;!channel&gt;&amp;co has used 80 % of its limit day')
+    expect(blocks.map(({ type }: { type: string }) => type)).toEqual(['header', 'section', 'context'])
+    expect(blocks[0].text).toMatchObject({ type: 'plain_text' })
+    expect(blocks[1].text.text).toContain('Used: 4,000 of 5,000')
+    expect(blocks[1].text.text).not.toMatch(/<!/)
+  })
+
+  it('sends nothing without a URL, and the attempt says so', async () => {
+    expect(await senderWith({})(endpoint, alert)).toEqual({ status: 0, error: 'CHAT holds no URL', answer: '' })
+  })
+})
+
+test('The answer of an endpoint that may be within the network is not kept', async () => {
+  const said = { status: 200, headers: {}, isCut: false, body: Buffer.from('what it says') }
+  const stub: Outgoing = { send: async () => said, close: async () => undefined }
+  const given = { signingSecrets: () => [secret], slackUrl: () => undefined }
+  const sendTo = createAlertSender({ outgoing: stub, secrets: given, clock: systemClock, sendEmail: unused })
+  const webhook = { name: 'ops', only: {}, isPaused: false, type: 'webhook', secretEnv: 'SECRET' } as const
+  const keptOf = async (allowPrivate: boolean) =>
+    (await sendTo({ ...webhook, url: 'http://hooks.example/', allowPrivate }, alert)).answer
+  expect([await keptOf(false), await keptOf(true)]).toEqual(['what it says', ''])
 })
