@@ -1,4 +1,5 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
+import { type Checks, isCount, isFields, isText, isUuid, parseJson } from './fields.ts'
 
 /** A limit's use has reached a threshold. Times are RFC 3339, UTC. */
 export interface QuotaReachedV1 {
@@ -96,7 +97,6 @@ export const alertFields: { readonly [T in AlertType]: FieldsOf<AlertDataByType[
   'weir.endpoint.test': { endpoint: 'text' },
 }
 
-const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const timeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/
 /** ClickHouse's days end in 2149, and a time of another century is a mistake. */
 const timesMs = [Date.UTC(2000, 0), Date.UTC(2100, 0)] as const
@@ -106,12 +106,12 @@ function isTime(text: string): boolean {
   return ms >= timesMs[0] && ms < timesMs[1]
 }
 
-const isKind: { readonly [K in FieldKind]: (value: unknown) => boolean } = {
-  text: (value) => typeof value === 'string',
-  time: (value) => typeof value === 'string' && isTime(value),
-  uuid: (value) => typeof value === 'string' && uuidForm.test(value),
-  count: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
-  number: (value) => Number.isFinite(value),
+const isKind: Checks<FieldKind> = {
+  text: isText,
+  time: (value) => isText(value) && isTime(value),
+  uuid: isUuid,
+  count: isCount,
+  number: Number.isFinite,
 }
 
 const alertSource = '/weir'
@@ -140,10 +140,8 @@ export type ParsedAlert =
 const isAlertType = (text: string): text is AlertType => Object.hasOwn(alertFields, text)
 
 function isDataOf<T extends AlertType>(type: T, value: unknown): value is AlertDataByType[T] {
-  if (typeof value !== 'object' || value === null) return false
-  const fields: Readonly<Record<string, unknown>> = { ...value }
   const known: Readonly<Record<string, FieldKind>> = alertFields[type]
-  return Object.entries(known).every(([name, kind]) => isKind[kind](fields[name]))
+  return isFields(value) && Object.entries(known).every(([name, kind]) => isKind[kind](value[name]))
 }
 
 const isAlert = (alert: Omit<AlertV1, 'data'> & { readonly data: unknown }): alert is AlertV1 =>
@@ -159,13 +157,9 @@ export function readAlert(of: {
 }): ParsedAlert {
   const { id, type, subject, time, text } = of
   if (!isAlertType(type)) return { kind: 'unreadable', reason: `unknown type ${type}` }
-  if (!uuidForm.test(id) || !isTime(time)) return { kind: 'unreadable', reason: 'the id is no UUID, or the time none' }
-  let data: unknown
-  try {
-    data = JSON.parse(text)
-  } catch {
-    return { kind: 'unreadable', reason: 'the value is not JSON' }
-  }
+  if (!isUuid(id) || !isTime(time)) return { kind: 'unreadable', reason: 'the id is no UUID, or the time none' }
+  const data = parseJson(text)
+  if (data === undefined) return { kind: 'unreadable', reason: 'the value is not JSON' }
   const alert = { id, type, subject, time, data }
   if (!isAlert(alert)) return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
   return { kind: 'alert', alert }

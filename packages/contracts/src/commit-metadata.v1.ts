@@ -1,3 +1,5 @@
+import { isFields, parseJson } from './fields.ts'
+
 /** `fast`: records pass through as they are. `slow`, after ClickHouse refused the block: each is parsed and encoded. */
 export type Encoder = 'fast' | 'slow'
 
@@ -40,13 +42,8 @@ const offsetOf = (value: unknown) => (typeof value === 'string' && /^\d{1,18}$/.
 
 /** Reads what was committed with an offset. Never throws: any other text is `noCommitMetadata`. */
 export function parseCommitMetadata(text: string): CommitMetadata {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    return noCommitMetadata
-  }
-  const found: Readonly<Record<string, unknown>> = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
+  const parsed = parseJson(text)
+  const found = isFields(parsed) ? parsed : {}
   const from = offsetOf(found.from)
   const to = offsetOf(found.to)
   const encoder = found.encoder === 'slow' ? 'slow' : 'fast'

@@ -1,4 +1,5 @@
 import { type Charged, type LimitState, type Reason, reasons } from '@weir/core/limits/decision.ts'
+import { type Checks, isCount, isFields, isOneOf, isOptional, isText, isTs, parseJson, wrongField } from './fields.ts'
 import { jsonText } from './json-text.ts'
 import { formatTs, parseTs } from './timestamp.ts'
 
@@ -73,20 +74,11 @@ export interface Correction {
 }
 
 /** What the ingress knows of a decision. Texts are bounded and numbers are safe integers by the time they come here. */
-export interface DecisionInput {
-  readonly id: string
+export interface DecisionInput
+  extends Pick<DecisionRecordV1, 'id' | 'subject' | 'plan' | 'route' | 'method' | 'cost' | 'count'>,
+    Pick<DecisionRecordV1, 'outcome' | 'reason' | 'mode' | 'charged'> {
   readonly tsMs: number
-  readonly subject: string
   readonly keyId: string
-  readonly plan: string
-  readonly route: string
-  readonly method: string
-  readonly cost: number
-  readonly count: number
-  readonly outcome: 'allow' | 'deny'
-  readonly reason: Reason
-  readonly mode: 'enforce' | 'shadow'
-  readonly charged: Charged
   readonly deniedBy: string
   readonly shadowedBy?: string
   readonly limits: readonly LimitState[]
@@ -140,22 +132,12 @@ export type ParsedDecision =
   | { readonly kind: 'decision'; readonly decision: DecisionRecordV1; readonly tsMs: number }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-type Fields = Readonly<Record<string, unknown>>
+const limitFields: Checks = { name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const isText = (value: unknown): value is string => typeof value === 'string'
-const isCount = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-const isWhole = (value: unknown) => Number.isSafeInteger(value)
-const isOneOf = (known: readonly string[]) => (value: unknown) => isText(value) && known.includes(value)
-
-const limitFields = { name: isText, size: isCount, used: isCount, remaining: isCount, reset_ms: isCount }
-
-const fields = {
-  v: (value: unknown) => value === 1,
+const fields: Checks = {
+  v: isOneOf([1]),
   id: isText,
-  ts: (value: unknown) => isText(value) && parseTs(value) !== undefined,
+  ts: isTs,
   subject: isText,
   key_id: isText,
   plan: isText,
@@ -168,41 +150,23 @@ const fields = {
   mode: isOneOf(['enforce', 'shadow']),
   charged: isOneOf(['yes', 'no', 'unknown']),
   denied_by: isText,
-  shadowed_by: (value: unknown) => value === undefined || isText(value),
-  limits: (value: unknown) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
+  shadowed_by: isOptional(isText),
+  limits: (value) => Array.isArray(value) && value.every((one) => wrongField(one, limitFields) === undefined),
   journal: isText,
   seq: isCount,
 }
+const correctionFields: Checks = { ...fields, corrects: isText, adjustment: Number.isSafeInteger }
 
-/**
- * The first field that is missing or not what it should be; more fields than we know are fine, for records of a later
- * version.
- */
-function wrongField(value: unknown, checks: Readonly<Record<string, (value: unknown) => boolean>>): string | undefined {
-  if (!isFields(value)) return 'the whole value'
-  for (const name in checks) if (checks[name]?.(value[name]) !== true) return name
-  return undefined
-}
+/** Returns the first field that is missing or wrong. A correction has both of its fields, any other record none. */
+const wrongIn = (value: unknown) =>
+  wrongField(value, isFields(value) && ('corrects' in value || 'adjustment' in value) ? correctionFields : fields)
 
-const correctionFields = { ...fields, corrects: isText, adjustment: isWhole }
-
-/** Both fields of a correction, or none. */
-const fieldsOf = (value: unknown) =>
-  isFields(value) && ('corrects' in value || 'adjustment' in value) ? correctionFields : fields
-
-function isDecision(value: unknown): value is DecisionRecordV1 {
-  return wrongField(value, fieldsOf(value)) === undefined
-}
+const isDecision = (value: unknown): value is DecisionRecordV1 => wrongIn(value) === undefined
 
 /** Reads one record's value. Never throws. */
 export function parseDecision(value: Buffer): ParsedDecision {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(value.toString('utf8'))
-  } catch {
-    return { kind: 'unreadable', reason: 'not JSON' }
-  }
-  if (!isDecision(parsed))
-    return { kind: 'unreadable', reason: `field ${wrongField(parsed, fieldsOf(parsed))} is missing or wrong` }
+  const parsed = parseJson(value.toString('utf8'))
+  if (parsed === undefined) return { kind: 'unreadable', reason: 'not JSON' }
+  if (!isDecision(parsed)) return { kind: 'unreadable', reason: `field ${wrongIn(parsed)} is missing or wrong` }
   return { kind: 'decision', decision: parsed, tsMs: parseTs(parsed.ts) ?? 0 }
 }

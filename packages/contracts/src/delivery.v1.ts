@@ -1,4 +1,4 @@
-import { parseTs } from './timestamp.ts'
+import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongField } from './fields.ts'
 
 /** What happened to a delivery. */
 const deliveryOutcomes = [
@@ -47,38 +47,29 @@ export type ParsedDelivery =
   | { readonly kind: 'delivery'; readonly delivery: DeliveryV1 }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-const textFields = ['alert_id', 'alert_type', 'subject', 'endpoint', 'at', 'outcome', 'error', 'answer'] as const
-/** Each with the most that its column holds. */
-const numberFields = [
-  ['attempt', 65_535],
-  ['status', 65_535],
-  ['ms', 4_294_967_295],
-] as const
-const isWithin = (value: unknown, max: number) =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max
-const isTs = (value: unknown) => typeof value === 'string' && parseTs(value) !== undefined
-const idForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** Checks that a value is a count that its column holds. */
+const isUpTo = (max: number) => (value: unknown) => isCount(value) && value <= max
 
-function isDelivery(value: unknown): value is DeliveryV1 {
-  if (typeof value !== 'object' || value === null) return false
-  const fields: Readonly<Record<string, unknown>> = { ...value }
-  return (
-    textFields.every((name) => typeof fields[name] === 'string') &&
-    numberFields.every(([name, max]) => isWithin(fields[name], max)) &&
-    isTs(fields.at) &&
-    (fields.next_try === null || isTs(fields.next_try)) &&
-    idForm.test(String(fields.alert_id)) &&
-    deliveryOutcomes.some((known) => known === fields.outcome)
-  )
+const fields: Checks<keyof DeliveryV1> = {
+  alert_id: isUuid,
+  alert_type: isText,
+  subject: isText,
+  endpoint: isText,
+  attempt: isUpTo(65_535),
+  at: isTs,
+  outcome: isOneOf(deliveryOutcomes),
+  status: isUpTo(65_535),
+  ms: isUpTo(4_294_967_295),
+  error: isText,
+  next_try: (value) => value === null || isTs(value),
+  answer: isText,
 }
+const isDelivery = (value: unknown): value is DeliveryV1 => wrongField(value, fields) === undefined
 
 /** Reads a record. Never throws. */
 export function parseDelivery(value: Buffer | null): ParsedDelivery {
-  try {
-    const delivery: unknown = JSON.parse(value?.toString('utf8') ?? '')
-    if (isDelivery(delivery)) return { kind: 'delivery', delivery }
-    return { kind: 'unreadable', reason: 'a field of the value is missing or wrong' }
-  } catch {
-    return { kind: 'unreadable', reason: 'the value is not JSON' }
-  }
+  const delivery = parseJson(value?.toString('utf8') ?? '')
+  if (isDelivery(delivery)) return { kind: 'delivery', delivery }
+  const what = delivery === undefined ? 'the value is not JSON' : 'a field of the value is missing or wrong'
+  return { kind: 'unreadable', reason: what }
 }

@@ -1,5 +1,6 @@
+import { type Checks, isCount, isOneOf, isText, isTs, parseJson, wrongField } from './fields.ts'
 import { jsonText } from './json-text.ts'
-import { formatTs, parseTs } from './timestamp.ts'
+import { formatTs } from './timestamp.ts'
 
 /**
  * The topics of decisions and of outcomes also carry watermarks (`mark`) and gap records of journals. A reader tells
@@ -93,31 +94,29 @@ export function numberOf(value: Buffer): Numbered | undefined {
   return journal === undefined || seq === undefined ? undefined : { journal, seq: Number(seq) }
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
-function fieldsOf(value: Buffer): Fields | undefined {
-  try {
-    const parsed: unknown = JSON.parse(value.toString('utf8'))
-    return typeof parsed === 'object' && parsed !== null ? { ...parsed } : undefined
-  } catch {
-    return undefined
-  }
+const isFlag = isOneOf([true, false])
+const markFields: Checks<keyof MarkV1> = { v: isOneOf([1]), mark: isTs, journal: isText, seq: isCount, end: isFlag }
+const gapFields: Checks<keyof GapV1> = {
+  v: isOneOf([1]),
+  gap: isOneOf(['journal_full', 'refused']),
+  count: isCount,
+  from: isTs,
+  to: isTs,
+  detail: isText,
+  journal: isText,
+  seq: isCount,
 }
+const isMark = (value: unknown): value is MarkV1 => wrongField(value, markFields) === undefined
+const isGap = (value: unknown): value is GapV1 => wrongField(value, gapFields) === undefined
 
-const isTs = (value: unknown): value is string => typeof value === 'string' && parseTs(value) !== undefined
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
-
-/** Undefined when it is none, or malformed. */
+/** Reads a watermark; undefined when it is none, or malformed. */
 export function parseMark(value: Buffer): MarkV1 | undefined {
-  const { mark, journal, seq, end } = fieldsOf(value) ?? {}
-  if (!isTs(mark) || typeof journal !== 'string' || !isCount(seq) || typeof end !== 'boolean') return undefined
-  return { v: 1, mark, journal, seq, end }
+  const mark = parseJson(value.toString('utf8'))
+  return isMark(mark) ? mark : undefined
 }
 
-/** Undefined when it is none, or malformed. */
+/** Reads a gap record; undefined when it is none, or malformed. */
 export function parseGap(value: Buffer): GapV1 | undefined {
-  const { gap, count, from, to, detail, journal, seq } = fieldsOf(value) ?? {}
-  if ((gap !== 'journal_full' && gap !== 'refused') || !isCount(count) || !isTs(from) || !isTs(to)) return undefined
-  if (typeof detail !== 'string' || typeof journal !== 'string' || !isCount(seq)) return undefined
-  return { v: 1, gap, count, from, to, detail, journal, seq }
+  const gap = parseJson(value.toString('utf8'))
+  return isGap(gap) ? gap : undefined
 }

@@ -8,6 +8,7 @@ import {
   isJsonObject,
   type JsonObject,
 } from '@weir/policy/entities.ts'
+import { type Checks, isOneOf, isOptional, isText, parseJson, wrongField } from './fields.ts'
 
 /** An entity as its record in `weir.policy.v1` carries it. Key = `kind/name`; a record without a value deletes it. */
 export interface EntityRecordV1 {
@@ -137,41 +138,32 @@ function readEntity(kind: EntityKind, name: string, value: JsonObject | null): P
   return { kind: 'entity', change: { kind, name, entity: { kind, name, origin, position, body } } }
 }
 
+const isAll = (check: (value: unknown) => boolean) => (value: unknown) => Array.isArray(value) && value.every(check)
+
+const placeFields: Checks<keyof PlaceOfChangeV1> = {
+  offset: (value) => isText(value) && /^(?:-1|\d{1,19})$/.test(value),
+  id: isText,
+}
+const lineFields: Checks<keyof ChangeLineV1> = {
+  what: isOneOf(['put', 'delete', 'create', 'rotate', 'revoke', 'reset', 'unblock']),
+  kind: isText,
+  name: isText,
+}
+const changeFields: Checks = {
+  at: (value) => isText(value) && !Number.isNaN(Date.parse(value)),
+  by: isText,
+  summary: isAll((line) => wrongField(line, lineFields) === undefined),
+  after: isOptional((place) => wrongField(place, placeFields) === undefined),
+}
+type ChangeFields = Pick<ChangeRecordV1, 'at' | 'by' | 'summary' | 'after'> & { readonly total?: unknown }
+const isChange = (value: JsonObject): value is JsonObject & ChangeFields =>
+  wrongField(value, changeFields) === undefined
+
 function readChange(id: string, value: JsonObject | null): ParsedPolicyRecord {
   if (value === null) return { kind: 'nothing' }
+  if (!isChange(value)) return { kind: 'unreadable', reason: `field ${wrongField(value, changeFields)} is wrong` }
   const { at, by, summary, total, after } = value
-  if (typeof at !== 'string' || Number.isNaN(Date.parse(at))) return { kind: 'unreadable', reason: 'field at is wrong' }
-  if (typeof by !== 'string') return { kind: 'unreadable', reason: 'field by is wrong' }
-  if (!Array.isArray(summary) || !summary.every(isChangeLine)) {
-    return { kind: 'unreadable', reason: 'field summary is wrong' }
-  }
-  if (after !== undefined && !isPlace(after)) return { kind: 'unreadable', reason: 'field after is wrong' }
   const count = typeof total === 'number' ? total : summary.length
   const last = after === undefined ? {} : { after }
   return { kind: 'change', id, change: { v: 1, at, by, summary, total: count, ...last } }
-}
-
-const isPlace = (value: unknown): value is PlaceOfChangeV1 =>
-  isJsonObject(value) &&
-  typeof value.offset === 'string' &&
-  /^(?:-1|\d{1,19})$/.test(value.offset) &&
-  typeof value.id === 'string'
-
-const whats: readonly unknown[] = ['put', 'delete', 'create', 'rotate', 'revoke', 'reset', 'unblock']
-
-function isChangeLine(value: unknown): value is ChangeLineV1 {
-  return (
-    isJsonObject(value) &&
-    whats.includes(value.what) &&
-    typeof value.kind === 'string' &&
-    typeof value.name === 'string'
-  )
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -18,7 +18,7 @@ const pauses = { firstMs: 200, maxMs: 5_000 }
  * `afterPause` rejects with, and when `stopping` aborts a pause.
  */
 export async function repeatUntilDone(
-  step: () => Promise<void>,
+  step: () => Promise<unknown>,
   around: {
     readonly what: string
     readonly isFinal?: (error: unknown) => boolean
@@ -29,7 +29,8 @@ export async function repeatUntilDone(
 ): Promise<void> {
   for (let failures = 1; ; failures += 1) {
     try {
-      return await step()
+      await step()
+      return
     } catch (error) {
       if (around.isFinal?.(error)) throw error
       const pauseMs = backoffMs(failures, pauses)

@@ -22,7 +22,7 @@ const rememberedMax = 30_000
 const raisedTogetherMax = 1_000
 
 /** Publishes alerts. Resolves when all are in Kafka on every in-sync replica. */
-export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<void>
+export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
 
 /** A crossing or a rate change that may become an alert. */
 export type AlertCandidate = Crossing | RateChange
