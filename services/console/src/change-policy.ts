@@ -1,14 +1,14 @@
+import { setImmediate } from 'node:timers/promises'
 import type { ChangeLineV1, PlaceOfChangeV1, PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { Steps } from '@weir/core/steps.ts'
 import type { EntityChange } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRejected, conflict, policyUnavailable } from './http/problems.ts'
-import { inSlices } from './in-slices.ts'
 import type { Ports } from './ports.ts'
-import { ChangePublisher, triesMax } from './publish-change.ts'
-import { splitChanges } from './split-changes.ts'
+import { ChangePublisher, splitChanges, triesMax } from './publish-change.ts'
 
 /** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
 const waitingMax = 100
@@ -45,6 +45,21 @@ export type Changed<T> =
   { readonly kind: 'done'; readonly change: string | undefined; readonly answer: T } | Rejected
 
 type MakePlan<T> = (state: PolicyState) => ChangePlan<T> | Promise<ChangePlan<T>>
+
+/** Requests wait no longer than this for a large policy; a pause costs microseconds. */
+const sliceMs = 10
+
+/** Does all steps, and lets the event loop go on between them. */
+export async function inSlices<T>(steps: Steps<T>): Promise<T> {
+  let startMs = performance.now()
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    if (performance.now() - startMs < sliceMs) continue
+    await setImmediate()
+    startMs = performance.now()
+  }
+}
 
 const away = 'Kafka did not take the change. Nothing was changed partially; try again when it is back.'
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'

@@ -1,7 +1,6 @@
 import { clickhouseReadiness, connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readCompleteness } from '@weir/clickhouse/mark-queries.ts'
 import { askOutcomes, askUsage } from '@weir/clickhouse/usage-queries.ts'
-import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { systemClock } from '@weir/core/clock.ts'
@@ -11,22 +10,21 @@ import { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import { createPolicyWriter } from '@weir/policy-feed/policy-writer.ts'
 import { connectLimiter } from '@weir/redis/connect.ts'
 import { redisProblem } from '@weir/redis/connection-state.ts'
+import { changeLimits, createLimitAdmin } from '@weir/redis/limit-admin.ts'
 import { mastersOf, serverFinder } from '@weir/redis/limit-connection.ts'
 import type { RedisTlsFiles } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { ownSecret } from '@weir/runtime/live-secret.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
 import { readConfig } from '@weir/runtime/read-config.ts'
-import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Secret } from '@weir/runtime/secret.ts'
 import { type Service, startService } from '@weir/runtime/start-service.ts'
 import { followCertificates, listenerTls } from '@weir/runtime/tls-listener.ts'
 import { createAlertAdmin } from './alert-admin.ts'
 import { buildApp } from './app.ts'
 import { AuditLog } from './audit-log.ts'
-import { createChangeCounts } from './change-counts.ts'
 import { consoleVariables } from './config.ts'
-import { createQuotaRestorer } from './quota-restorer.ts'
+import { openQuotaRestorer } from './quota-restorer.ts'
 
 /** Somebody waits for the answer; a question to the rollups takes milliseconds. */
 const questionMs = 10_000
@@ -49,40 +47,6 @@ async function openRedis(config: RedisTlsFiles & { readonly redisUrl: Secret }, 
     return problem ? { warning: problem } : undefined
   })
   return await run.own('redis', redis, (client) => client.disconnect())
-}
-
-/** Sums over a month of everybody's decisions; nobody waits for them. */
-const restoringMs = 120_000
-
-/** Keeps calendar quotas from falling back when Redis loses them; none where no Redis is given. */
-async function openQuotaRestorer(
-  redis: ReturnType<typeof connectLimiter> | undefined,
-  server: ClickhouseServer,
-  feed: PolicyFeed,
-  { run, log, metrics, checkReady }: Service,
-) {
-  if (redis === undefined) return
-  const counters = { losses: 0, raised: 0 }
-  registerScraped(metrics, {
-    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => counters.losses },
-    weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => counters.raised },
-  })
-  const clickhouse = await run.own(
-    'clickhouse for quotas',
-    connectClickhouse(server, 'weir-console-quotas', restoringMs),
-    (client) => client.close(),
-  )
-  checkReady('clickhouse for quotas', () => {
-    const warning = clickhouse.refused()
-    return warning === undefined ? undefined : { warning }
-  })
-  const servers = { serverOf: serverFinder(redis), all: () => mastersOf(redis) }
-  const policy = () => feed.policy
-  await run.own(
-    'quota restorer',
-    createQuotaRestorer({ servers, clickhouse, policy, clock: systemClock, log, counters }),
-    (restorer) => restorer.stop(),
-  )
 }
 
 await startService(
@@ -109,7 +73,11 @@ await startService(
     const sender = await run.own('deliveries', createRecordSender(kafka), (one) => one.close())
     checkReady('writes to Kafka', () => writer.denied ?? sender.denied)
     const redis = await openRedis(config, service)
-    await openQuotaRestorer(redis, config, feed, service)
+    const serverOf = redis === undefined ? undefined : serverFinder(redis)
+    if (redis !== undefined && serverOf !== undefined) {
+      const servers = { serverOf, all: () => mastersOf(redis) }
+      await openQuotaRestorer(servers, config, () => feed.policy, service)
+    }
     const ports = {
       policy: feed,
       publish: (messages: readonly PolicyMessage[]) => writer.publish(messages),
@@ -119,7 +87,7 @@ await startService(
       askOutcomes: askOutcomes.bind(undefined, clickhouse),
       askCompleteness: (rows: 'decisions' | 'outcomes') => readCompleteness(clickhouse, topics[rows]),
       alerts: createAlertAdmin(clickhouse, sender, systemClock),
-      changeCounts: redis === undefined ? undefined : createChangeCounts(redis),
+      changeCounts: serverOf === undefined ? undefined : changeLimits.bind(undefined, createLimitAdmin(serverOf)),
     }
     const adminToken = await ownSecret(config.adminTokenSha256, adminTokenVariable, service)
     const tls = listenerTls(config, 'tls')

@@ -1,34 +1,40 @@
 import { askQuotaUses } from '@weir/clickhouse/audit/quota-uses.ts'
-import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
+import { connectClickhouse } from '@weir/clickhouse/connect.ts'
+import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { quotasOf } from '@weir/core/audit/quota.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { DataLossDetector } from '@weir/redis/data-loss-detector.ts'
 import { createQuotaCounts, type QuotaServers, quotaFloors } from '@weir/redis/quota-counts.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
+import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
+import type { Service } from '@weir/runtime/start-service.ts'
 
-/** Since the start, for metrics. */
-export interface RestorerCounters {
-  /** How often Redis was found empty or restarted. */
-  losses: number
-  /** Counts that were below what ClickHouse shows, and were raised to it. */
-  raised: number
-}
+/** Sums over a month of all decisions; no caller waits for them. */
+const requestMs = 120_000
 
 /**
  * Watches Redis, and when it has lost its counts raises every calendar quota to what ClickHouse shows as used in the
- * running period. Decisions go on meanwhile.
+ * running period. Decisions go on meanwhile. `policy` returns undefined while it was not read yet.
  */
-export function createQuotaRestorer(ports: {
-  readonly servers: QuotaServers
-  readonly clickhouse: ClickHouseClient
-  /** Undefined while it was not read yet. */
-  readonly policy: () => Policy | undefined
-  readonly clock: Clock
-  readonly log: Logger
-  readonly counters: RestorerCounters
-}): DataLossDetector {
-  const { servers, clickhouse, policy, clock, log, counters } = ports
+export async function openQuotaRestorer(
+  servers: QuotaServers,
+  server: ClickhouseServer,
+  policy: () => Policy | undefined,
+  { run, log, metrics, checkReady }: Service,
+): Promise<void> {
+  const counters = { losses: 0, raised: 0 }
+  registerScraped(metrics, {
+    weir_redis_losses_total: { help: 'Times that Redis was found empty or restarted', read: () => counters.losses },
+    weir_quotas_raised_total: { help: 'Quota counts raised to what ClickHouse shows', read: () => counters.raised },
+  })
+  const clickhouse = await run.own(
+    'clickhouse for quotas',
+    connectClickhouse(server, 'weir-console-quotas', requestMs),
+    (client) => client.close(),
+  )
+  checkReady('clickhouse for quotas', () => {
+    const warning = clickhouse.refused()
+    return warning === undefined ? undefined : { warning }
+  })
   const counts = createQuotaCounts(servers)
   /** An empty Redis that is new is no loss; one that lacks what was used is. */
   let mayBeNew = false
@@ -37,13 +43,13 @@ export function createQuotaRestorer(ports: {
     counters.losses += 1
     log.warn({ why }, 'Redis may have lost counts: calendar quotas are raised to what ClickHouse shows')
   }
-  return new DataLossDetector({
+  const detector = new DataLossDetector({
     servers,
     async restore() {
       const known = policy()
       if (known === undefined) throw new Error('the policy was not read yet: nobody knows what the quotas are')
       const { summable, unsummable } = quotasOf(known)
-      const uses = await askQuotaUses(clickhouse, summable, clock.nowMs())
+      const uses = await askQuotaUses(clickhouse, summable, Date.now())
       const answers = await counts.raise(quotaFloors(uses, summable))
       const raised = answers.filter(({ outcome }) => outcome === 'raised').length
       counters.raised += raised
@@ -57,4 +63,5 @@ export function createQuotaRestorer(ports: {
     },
     onFault: (error) => log.warn({ err: error }, 'quotas cannot be watched or restored now, trying again'),
   })
+  await run.own('quota restorer', detector, (one) => one.stop())
 }

@@ -13,7 +13,6 @@ const problem =
 export const unknown = problem(problemType('unknown-name'), 'Not found', 404)
 
 /** The policy has nothing of this name; `near` says which name may have been meant. */
-/** The policy has nothing of the name in the detail. */
 export const unknownName = (what: string, name: string, near = ''): Problem =>
   unknown(`There is no ${what} ${JSON.stringify(name)}${near}`)
 

@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
 import type { ChangeLineV1 } from '@weir/contracts/policy.v1.ts'
 import {
+  canonicalJson,
   deleteEntity,
   type Entity,
   type EntityChange,
@@ -13,9 +15,8 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
-import { brokenCondition, type Conditions, entityTag } from '../entity-tag.ts'
-import { answerChange } from '../http/answer-change.ts'
-import { missingChangeScope } from '../http/change-scopes.ts'
+import { answerChange, changing } from '../http/answer-change.ts'
+import { missingChangeScope } from '../http/authorize.ts'
 import { answerProblem, changeRejected, policyUnread, preconditionFailed, unknownName } from '../http/problems.ts'
 import {
   answer,
@@ -62,6 +63,31 @@ function bodyOf(kind: EntityKind, name: string, sent: JsonObject): JsonObject | 
   if (kind !== 'route' || !('match' in sent)) return sent
   const { match, ...body } = sent
   return match === name ? body : `match must be the name of the route, ${JSON.stringify(name)}, or left out`
+}
+
+/** Digits of the hash: no two versions of an entity meet by chance. */
+const digits = 32
+
+/** Returns the ETag of an entity: equal for equal bodies, also of different callers. */
+const entityTag = ({ body }: Entity): string => `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
+
+/** The conditions of a request, as its headers have them. */
+interface Conditions {
+  readonly ifMatch: string | undefined
+  readonly ifNoneMatch: string | undefined
+}
+
+const lists = (header: string, tag: string | undefined) =>
+  tag !== undefined &&
+  (header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
+
+/** Says which condition of a request does not hold; undefined if all do. */
+function brokenCondition(entity: Entity | undefined, { ifMatch, ifNoneMatch }: Conditions): string | undefined {
+  const tag = entity === undefined ? undefined : entityTag(entity)
+  if (ifMatch !== undefined && !lists(ifMatch, tag)) {
+    return tag === undefined ? 'It is not there any more.' : `Somebody has changed it: its ETag is ${tag} by now.`
+  }
+  return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It is there, with the ETag ${tag}.` : undefined
 }
 
 interface Put extends Conditions {
@@ -209,11 +235,11 @@ function registerChanging(section: Section): void {
     headers,
     response: { 204: deleted('Deleted'), ...problems(404, 409, 412, 422, 503) },
   })
-  app.delete<Named>(url, remove, async (request, reply) => {
-    const plan = (state: PolicyState) => planDelete(state, kind, nameOf(section, request), request)
-    const changed = await changer.change(request.by, plan)
-    return answerChange(reply, changed, () => reply.code(204).send())
-  })
+  app.delete<Named>(
+    url,
+    remove,
+    changing(changer, 204, (state, request) => planDelete(state, kind, nameOf(section, request), request)),
+  )
 }
 
 /** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,watches,subjects}[/{name}]`, and `/v1/identity`. */

@@ -6,7 +6,7 @@ import { didYouMean } from '@weir/policy/suggest.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
-import { answerChange } from '../http/answer-change.ts'
+import { answerChange, changing } from '../http/answer-change.ts'
 import { answerProblem, conflict, policyUnread, unknownName } from '../http/problems.ts'
 import {
   answer,
@@ -162,10 +162,7 @@ export function registerKeys(app: FastifyInstance, ports: Ports, changer: Policy
       body: optionalBody(newKeyFields),
       response: { 201: answer('The key', made), ...problems(404, 409, 422, 503) },
     }),
-    async ({ params: { id }, body, by }, reply) => {
-      const changed = await changer.change(by, (state) => planCreate(state, id, body ?? {}, clock.nowMs()))
-      return answerChange(reply.header('cache-control', 'no-store'), changed, (key) => reply.code(201).send(key))
-    },
+    changing(changer, 201, (state, { params: { id }, body }) => planCreate(state, id, body ?? {}, clock.nowMs())),
   )
 
   const old = object(known)
@@ -196,9 +193,6 @@ export function registerKeys(app: FastifyInstance, ports: Ports, changer: Policy
       params: object({ id: text('of the key') }),
       response: { 204: deleted('Revoked'), ...problems(404, 422, 503) },
     }),
-    async ({ params: { id }, by }, reply) => {
-      const changed = await changer.change(by, (state) => planRevoke(state, id))
-      return answerChange(reply, changed, () => reply.code(204).send())
-    },
+    changing(changer, 204, (state, { params: { id } }) => planRevoke(state, id)),
   )
 }

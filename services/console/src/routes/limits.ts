@@ -2,6 +2,7 @@ import { encodeReset } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
+import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
@@ -65,7 +66,7 @@ function find(
 
 /** What Redis said is for the log: it may hold an address or a user. */
 function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
-  if (!(error instanceof WeirError)) throw error
+  if (!(error instanceof WeirError) && !isRedisFault(error)) throw error
   log.error({ err: error }, 'limits could not be reached')
   return limitsUnavailable('Redis did not answer. What was done may be half of it; it is safe to repeat.')
 }

@@ -6,14 +6,12 @@ import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FileChange, planFile } from '../apply-file.ts'
-import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
+import { type ChangePlan, inSlices, type PolicyChanger, reject } from '../change-policy.ts'
 import { exportPolicy } from '../export-policy.ts'
 import { answerChange } from '../http/answer-change.ts'
-import { missingScope } from '../http/authorize.ts'
-import { missingChangeScope } from '../http/change-scopes.ts'
+import { missingChangeScope, missingScope } from '../http/authorize.ts'
 import { answerProblem, changeRejected, policyUnavailable, policyUnread } from '../http/problems.ts'
 import { answer, anyObject, object, operation, problems, text } from '../http/schemas.ts'
-import { inSlices } from '../in-slices.ts'
 import { FileParser } from '../policy-file/file-parser.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
@@ -48,18 +46,8 @@ const applied = object({
   changes: { type: 'array', items: change, description: `at most ${shownMax}` },
 })
 
-/** What applying a file did, or would do. */
-interface Applied {
-  readonly dry_run: boolean
-  readonly changed: boolean
-  readonly revision: string
-  readonly created: number
-  readonly updated: number
-  readonly deleted: number
-  readonly changes: readonly FileChange[]
-}
-
-function describe(revision: string, all: readonly FileChange[], isDryRun: boolean): Applied {
+/** Describes what applying a file did, or would do. */
+function describe(revision: string, all: readonly FileChange[], isDryRun: boolean) {
   const count = (wanted: FileChange['action']) => all.filter(({ action }) => action === wanted).length
   const [created, updated, deleted] = [count('create'), count('update'), count('delete')]
   const changed = created + updated + deleted > 0
@@ -81,7 +69,7 @@ async function planApply(
     readonly lastRevision: string | undefined
     readonly request: FastifyRequest
   },
-): Promise<ChangePlan<Applied>> {
+): Promise<ChangePlan<ReturnType<typeof describe>>> {
   const { isDryRun, revision, lastRevision, request } = how
   const file = await inSlices(planFile(state, entities, revision))
   const missing = missingChangeScope(request, state, file.changes)
@@ -164,7 +152,7 @@ export function registerPolicy(app: FastifyInstance, ports: Ports, changer: Poli
           return answerProblem(reply, changeRejected(problems))
         }
         const { revision = hash('sha256', body, 'hex'), dry_run: isDryRun, if_changed } = query
-        const changed = await changer.change<Applied>(by, async (state) => {
+        const changed = await changer.change<ReturnType<typeof describe>>(by, async (state) => {
           const lastRevision = ports.audit.fileRevision
           if (if_changed && lastRevision === revision)
             return { kind: 'nothing', answer: describe(revision, [], isDryRun) }

@@ -3,7 +3,7 @@ import { type TokenScope, tokenScopes } from '@weir/policy/policy.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { FastifyInstance } from 'fastify'
 import { type ChangePlan, type PolicyChanger, reject } from '../change-policy.ts'
-import { answerChange } from '../http/answer-change.ts'
+import { changing } from '../http/answer-change.ts'
 import { rootName } from '../http/authorize.ts'
 import { answerProblem, conflict, policyUnread } from '../http/problems.ts'
 import {
@@ -89,10 +89,7 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
         ...problems(409, 422, 503),
       },
     }),
-    async ({ body, by }, reply) => {
-      const changed = await changer.change(by, (state) => planCreate(state, body))
-      return answerChange(reply.header('cache-control', 'no-store'), changed, (token) => reply.code(201).send(token))
-    },
+    changing(changer, 201, (state, { body }) => planCreate(state, body)),
   )
 
   app.delete<{ Params: { readonly name: string } }>(
@@ -101,9 +98,6 @@ export function registerTokens(app: FastifyInstance, ports: Ports, changer: Poli
       params: object({ name: text('of the token') }),
       response: { 204: deleted('Deleted'), ...problems(404, 422, 503) },
     }),
-    async ({ params: { name }, by }, reply) => {
-      const changed = await changer.change(by, (state) => planDelete(state, name))
-      return answerChange(reply, changed, () => reply.code(204).send())
-    },
+    changing(changer, 204, (state, { params: { name } }) => planDelete(state, name)),
   )
 }
