@@ -3,17 +3,22 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { Corrections } from './correct/corrections.ts'
 import { policyStale, unauthorized, unverified } from './limits/denied-by-policy.ts'
-import { createExceeded, type ExceededCounts } from './limits/exceeded.ts'
-import { limitsOf, requestOf, reservedDecisionOf, scopeOf } from './limits/limit-request.ts'
+import { countExceeded, type ExceededCounts } from './limits/exceeded.ts'
+import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.ts'
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
 import { denialOf, unauthenticatedDenial } from './record/decision-records.ts'
 import { Denials } from './record/denials.ts'
 import { RecordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
-import { type Attempt, attemptAgain, type Deciding } from './wait/attempt.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
-import { limitToWaitFor, limitWaitedFor, waitForCapacity } from './wait/wait-for-capacity.ts'
+import {
+  type Attempt,
+  type Deciding,
+  limitToWaitFor,
+  limitWaitedFor,
+  waitForCapacity,
+} from './wait/wait-for-capacity.ts'
 
 export interface DecisionServiceParts extends Deciding {
   readonly log: DecisionLog
@@ -34,11 +39,12 @@ export class DecisionService {
   readonly denials: Denials
   /** The requests that wait for room. To be drained before the listeners close. */
   readonly delays: DelayQueues
+  /** Requests beyond a limit, by what was done with them. */
+  readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   readonly #parts: DecisionServiceParts
   readonly #recorder: DecisionRecorder
   readonly #corrections: Corrections
   readonly #recordOnce: RecordOnce
-  readonly #exceeded = createExceeded()
 
   constructor(parts: DecisionServiceParts) {
     const { log, clock, idempotencyRecords, delays = new DelayQueues() } = parts
@@ -50,39 +56,33 @@ export class DecisionService {
     this.#recordOnce = new RecordOnce(log, this.#recorder, idempotencyRecords)
   }
 
-  /** Requests beyond a limit, by what was done with them. */
-  get exceeded(): ExceededCounts {
-    return this.#exceeded.counts
-  }
-
-  decide(ask: DecisionRequest): Promise<RecordedDecision> {
-    return this.#decide(ask, undefined)
-  }
-
-  /** `waited` is how waiting ended, and final. One function, because every promise between would cost every request. */
-  async #decide(ask: DecisionRequest, waited: Attempt | undefined): Promise<RecordedDecision> {
+  /** One function for the usual way, because every promise between would cost every request. */
+  async decide(asked: DecisionRequest): Promise<RecordedDecision> {
     const { policy, store, log, clock } = this.#parts
-    const limits = limitsOf(ask)
-    if (waited === undefined && this.delays.busyKeys > 0) {
-      const ahead = this.#waitedFor(ask, limits)
-      if (ahead !== undefined) return this.#decideLater(ask, limits, ahead, undefined)
-    }
-    const reserved = waited === undefined ? reservedDecisionOf(ask, limits, clock) : waited.reserved
-    const request = waited === undefined ? requestOf(ask, limits, reserved, clock) : waited.request
-    const fresh = waited === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
-    const decision = fresh ?? waited?.decision ?? policyStale
+    const { client } = asked
+    let ask = asked
+    let limits = limitsOf(ask)
+    let reserved = reservedDecisionOf(ask, limits, clock)
+    let request = requestOf(ask, limits, reserved, clock)
+    const ahead = this.delays.busyKeys > 0 ? limitWaitedFor(this.delays, ask, request) : undefined
+    const first = ahead === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
+    let decision = first ?? policyStale
     if (ask.peek) return { id: undefined, decision, limits }
+    const limit = first === undefined ? ahead : limitToWaitFor(first, limits, ask.waitMs)
+    if (limit !== undefined && client !== undefined) {
+      const undecided = { ask, request, reserved, decision: first }
+      // Denials meanwhile are not recorded; only the final one is.
+      const last = await waitForCapacity(this.delays, this.#parts, undecided, limit, client, this.exceeded)
+      ;({ ask, request, reserved, decision } = last)
+      limits = request.limits
+    }
+    if (decision.deniedBy !== '') countExceeded(this.exceeded, decision, limits)
     if (!decision.allowed) {
-      const mayWait = waited === undefined && ask.client !== undefined
-      const limit = mayWait ? limitToWaitFor(decision, limits, ask.waitMs) : undefined
-      if (limit !== undefined) return this.#decideLater(ask, limits, limit, { ask, request, reserved, decision })
-      this.#exceeded.note(decision, limits)
       const { lateRefund } = decision
       return lateRefund === undefined
         ? this.#recorder.deny(denialOf(ask, decision), limits, decision)
         : this.#denyUntilRefunded(ask, limits, decision, lateRefund)
     }
-    if (decision.deniedBy !== '') this.#exceeded.note(decision, limits)
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
     if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
@@ -94,14 +94,14 @@ export class DecisionService {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
       return { id, decision, limits, charged: { id, about: contextOf(ask, tsMs), request, decision } }
     }
-    return this.#refundUnrecorded(id, tsMs, { ask, request, reserved, decision }, landed)
+    return this.#refundUnrecorded(id, tsMs, { ask, request, decision }, landed)
   }
 
   /** Denies an admission that is not in the journal, or not yet, and refunds it; unless such requests are admitted. */
   async #refundUnrecorded(
     decisionId: string,
     tsMs: number,
-    { ask, request, decision }: Attempt,
+    { ask, request, decision }: Omit<Attempt, 'reserved'>,
     landed: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
     const { limits } = request
@@ -134,34 +134,6 @@ export class DecisionService {
     const { id: subject } = ask.subject
     const about = contextOf(ask, tsMs)
     this.#corrections.record({ decisionId, subject, about, adjustment, charged: 'no', limits: [] })
-  }
-
-  /**
-   * The limit for whose room others wait. A repeat under an idempotency key was admitted before, so that it overtakes
-   * none of them.
-   */
-  #waitedFor(ask: DecisionRequest, limits: readonly Limit[]): Limit | undefined {
-    const { client, peek, idempotencyKey, cost, waitMs } = ask
-    if (client === undefined || peek || idempotencyKey !== undefined) return undefined
-    return limitWaitedFor(this.delays, { limits, scope: scopeOf(ask), cost, waitMs })
-  }
-
-  /** Waits for room in that limit. Denials meanwhile are not recorded; only the final one is. */
-  async #decideLater(
-    ask: DecisionRequest,
-    limits: readonly Limit[],
-    limit: Limit,
-    first: Attempt | undefined,
-  ): Promise<RecordedDecision> {
-    const { client, cost, waitMs } = ask
-    if (client === undefined) throw new TypeError('nobody can wait without a client')
-    const patient = { limits, scope: scopeOf(ask), cost, waitMs, client }
-    const again = () => attemptAgain(this.#parts, ask)
-    const joined = () => this.#exceeded.noteWaiting()
-    const { attempt, decision } = await waitForCapacity(this.delays, patient, { limit, first, again, joined })
-    const { clock } = this.#parts
-    const last = attempt ?? { ask, request: requestOf(ask, limits, undefined, clock), reserved: undefined }
-    return this.#decide(last.ask, { ...last, decision })
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
 /**
  * Requests beyond a limit since the start, by what was done in the end. Those that waited are also counted as `delay`.
  */
-export type ExceededCounts = Readonly<Record<OnExceed['kind'], number>>
+export type ExceededCounts = Record<OnExceed['kind'], number>
 
 /**
  * Returns what the policy wants done with a request that found no room: what the limit that the decision names says.
@@ -21,19 +21,8 @@ export function onExceedOf(
 /** Returns the limit that let a request pass although it had no room for it; empty for none. */
 export const degradedBy = ({ allowed, deniedBy }: Decision): string => (allowed ? deniedBy : '')
 
-/**
- * Counts what is done with requests beyond a limit. A denial by a limit that delays counts as `deny`: the wait is over.
- */
-export function createExceeded() {
-  const counts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
-  return {
-    counts,
-    noteWaiting(): void {
-      counts.delay += 1
-    },
-    note(decision: Decision, limits: readonly Limit[]): void {
-      const { kind = undefined } = onExceedOf(decision, limits) ?? {}
-      if (kind !== undefined) counts[kind === 'delay' ? 'deny' : kind] += 1
-    },
-  }
+/** Counts what was done with a request. A denial by a limit that delays counts as `deny`: the wait is over. */
+export function countExceeded(counts: ExceededCounts, decision: Decision, limits: readonly Limit[]): void {
+  const { kind = undefined } = onExceedOf(decision, limits) ?? {}
+  if (kind !== undefined) counts[kind === 'delay' ? 'deny' : kind] += 1
 }

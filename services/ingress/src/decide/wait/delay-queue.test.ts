@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DelayQueue, type EnqueueRequest, type QueueTicket, type TicketResult } from './delay-queue.ts'
+import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 import { DelayQueues } from './delay-queues.ts'
 import { createManualTime } from './testing/manual-time.ts'
 
@@ -7,7 +7,7 @@ const pacingMs = 100
 
 interface Reported {
   readonly name: string
-  readonly result: TicketResult
+  readonly isGranted: boolean
   readonly atMs: number
 }
 
@@ -22,25 +22,23 @@ function openQueue(capacityMs = 0) {
   const reported: Reported[] = []
   let isEnded = false
   let released = 0
-  const queue = new DelayQueue(time, capacityMs, {
-    released: () => {
-      released += 1
-    },
-    ended: () => {
-      isEnded = true
-    },
-  })
+  const onReleased = () => {
+    released += 1
+  }
+  const onEnded = () => {
+    isEnded = true
+  }
+  const queue = new DelayQueue(time, capacityMs, onReleased, onEnded)
   const enqueue = (name: string, wanted: Partial<EnqueueRequest> = {}): QueueTicket | undefined => {
     const [subject = ''] = name
     const ticket = queue.enqueue(request({ subject, ...wanted }))
-    void ticket?.wait().then((result) => {
-      reported.push({ name, result, atMs: time.nowMs() })
-      if (result === 'granted') ticket.release(true)
+    void ticket?.wait().then((isGranted) => {
+      reported.push({ name, isGranted, atMs: time.nowMs() })
+      if (isGranted) ticket.release(true)
     })
     return ticket
   }
-  const names = (wanted: TicketResult = 'granted') =>
-    reported.filter(({ result }) => result === wanted).map(({ name }) => name)
+  const names = () => reported.filter(({ isGranted }) => isGranted).map(({ name }) => name)
   return { time, queue, reported, enqueue, names, isEnded: () => isEnded, released: () => released }
 }
 
@@ -94,13 +92,13 @@ test('A request that is pushed back beyond its deadline is told at the deadline,
   enqueue('a1', { deadlineMs: 250 })
   enqueue('a2', { deadlineMs: 350 })
   await time.pass(0)
-  expect(await granted).toBe('granted')
+  expect(await granted).toBe(true)
   expect(first?.requeue({ capacityMs: 400, retryMs: 400 })).toBe(true)
   await time.pass(5_000)
   expect(reported).toEqual([
-    { name: 'a1', result: 'expired', atMs: 250 },
-    { name: 'a2', result: 'expired', atMs: 350 },
-    { name: 'a0', result: 'expired', atMs: 450 },
+    { name: 'a1', isGranted: false, atMs: 250 },
+    { name: 'a2', isGranted: false, atMs: 350 },
+    { name: 'a0', isGranted: false, atMs: 450 },
   ])
   expect(released()).toBe(3)
 })
@@ -111,16 +109,16 @@ test('A grant that finds no capacity goes back to the front and waits for it, or
   const first = ticket?.wait()
   enqueue('a0')
   await time.pass(0)
-  expect(await first).toBe('granted')
+  expect(await first).toBe(true)
   expect(ticket?.requeue({ capacityMs: 400, retryMs: 400 })).toBe(true)
   const second = ticket?.wait()
   await time.pass(399)
   expect(names()).toEqual([])
   await time.pass(1)
-  expect(await second).toBe('granted')
+  expect(await second).toBe(true)
   expect(ticket?.requeue({ capacityMs: 700, retryMs: 700 })).toBe(false)
   await time.pass(700)
-  expect(reported).toEqual([{ name: 'a0', result: 'granted', atMs: 500 }])
+  expect(reported).toEqual([{ name: 'a0', isGranted: true, atMs: 500 }])
 })
 
 test('Grants that found no capacity come again in their order, before all others', async () => {
@@ -154,7 +152,7 @@ test('A grant that takes no capacity is followed by the next one immediately', a
   void ticket?.wait().then(() => ticket.release(false))
   enqueue('a0')
   await time.pass(5)
-  expect(reported).toMatchObject([{ name: 'a0', result: 'granted', atMs: 0 }])
+  expect(reported).toMatchObject([{ name: 'a0', isGranted: true, atMs: 0 }])
 })
 
 test('A client that leaves makes space for those behind it, and gets no grant', async () => {
@@ -165,9 +163,9 @@ test('A client that leaves makes space for those behind it, and gets no grant', 
   expect(queue.size).toBe(1)
   await time.pass(1)
   expect(reported).toEqual([
-    { name: 'a0', result: 'cancelled', atMs: 0 },
-    { name: 'b0', result: 'cancelled', atMs: 0 },
-    { name: 'c0', result: 'granted', atMs: 0 },
+    { name: 'a0', isGranted: false, atMs: 0 },
+    { name: 'b0', isGranted: false, atMs: 0 },
+    { name: 'c0', isGranted: true, atMs: 0 },
   ])
 })
 
@@ -179,7 +177,7 @@ test('A request that is given up for limits of its own delays no other: the next
   expect(ticket?.requeue({ capacityMs: pacingMs, retryMs: 86_400_000 })).toBe(false)
   expect(queue.waitMs).toBe(2 * pacingMs)
   await time.pass(1_000)
-  expect(reported).toEqual([{ name: 'a0', result: 'granted', atMs: pacingMs }])
+  expect(reported).toEqual([{ name: 'a0', isGranted: true, atMs: pacingMs }])
 })
 
 test('A ticket that was cancelled uses no grant, the first, one between, or the last', async () => {
@@ -207,12 +205,12 @@ test('After any mixture of steps nothing is left of the requests that have gone'
   const time = createManualTime()
   const queues = new DelayQueues(time)
   const tickets: QueueTicket[] = []
-  const results = { granted: 0, expired: 0, cancelled: 0 }
+  const results = { granted: 0, denied: 0 }
   const use = async (ticket: QueueTicket, step: number) => {
     for (;;) {
-      const result = await ticket.wait()
-      results[result] += 1
-      if (result !== 'granted') return
+      const isGranted = await ticket.wait()
+      results[isGranted ? 'granted' : 'denied'] += 1
+      if (!isGranted) return
       if (step % 2 === 0 && ticket.requeue({ capacityMs: 5, retryMs: 5 })) continue
       ticket.release(step % 3 === 0)
       return
@@ -264,7 +262,7 @@ test('All queues together hold a bounded number of requests, and those that are 
   first?.release(false)
   expect(queues.enqueue('k3', wish)).toBeDefined()
   await time.pass(40)
-  expect(await over).toBe('granted')
+  expect(await over).toBe(true)
 })
 
 test('A drain accepts no new requests, serves those that wait until the grace is over, and then tells all of them', async () => {
@@ -273,9 +271,9 @@ test('A drain accepts no new requests, serves those that wait until the grace is
   const results: string[] = []
   for (let n = 0; n < 10; n += 1) {
     const ticket = queues.enqueue('k', request({ subject: `s${n}`, queueMax: 100, capacityMs: 100, retryMs: 100 }))
-    void ticket?.wait().then((result) => {
-      results.push(`${result} ${time.nowMs()}`)
-      ticket.release(result === 'granted')
+    void ticket?.wait().then((isGranted) => {
+      results.push(`${isGranted ? 'granted' : 'expired'} ${time.nowMs()}`)
+      ticket.release(isGranted)
     })
   }
   let isDrained = false
@@ -299,7 +297,12 @@ test('A thousand requests that expire in one moment are told in portions, so tha
   }
   const time = { now: 0, nowMs: () => time.now, later }
   let released = 0
-  const queue = new DelayQueue(time, 60, { released: () => (released += 1), ended: () => {} })
+  const queue = new DelayQueue(
+    time,
+    60,
+    () => (released += 1),
+    () => {},
+  )
   for (let n = 0; n < 1_000; n += 1) queue.enqueue(request({ pacingMs: 0, deadlineMs: 60, queueMax: 10_000 }))
   time.now = 61
   runs.pop()?.()

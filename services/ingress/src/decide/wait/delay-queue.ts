@@ -43,12 +43,10 @@ export interface EnqueueRequest extends CapacityForecast {
   readonly queueMax: number
 }
 
-/** `expired`: there was no capacity in time. `cancelled`: the client has left. */
-export type TicketResult = 'granted' | 'expired' | 'cancelled'
-
 /** One waiting request. After a grant its owner says how that ended: `requeue` or `release`. */
 export interface QueueTicket {
-  wait(): Promise<TicketResult>
+  /** True for a grant. False if there was no capacity in time, or the client has left. */
+  wait(): Promise<boolean>
   /** The grant found no capacity. False if none can be expected in time: the ticket is then released. */
   requeue(forecast: CapacityForecast): boolean
   /** Ends the ticket in every state. `isUsed`: the grant took capacity. */
@@ -57,24 +55,16 @@ export interface QueueTicket {
   cancel(): void
 }
 
-/** What a queue reports of itself. */
-export interface QueueEvents {
-  /** One entry is released; called once for each that was accepted. */
-  released(subject: string): void
-  /** The queue is empty, and must not be used any more. */
-  ended(): void
-}
-
 interface Entry extends EnqueueRequest {
   readonly number: number
   state: 'waiting' | 'granted' | 'released'
-  isCancelled: boolean
-  report: (result: TicketResult) => void
+  report: (isGranted: boolean) => void
 }
 
 export class DelayQueue {
   readonly #time: QueueTime
-  readonly #events: QueueEvents
+  readonly #released: (subject: string) => void
+  readonly #ended: () => void
   /** In the order of their numbers, those that went back to the front included. */
   readonly #waiting: Entry[] = []
   /** The sum over all that wait. */
@@ -89,10 +79,15 @@ export class DelayQueue {
   #armedMs = Number.POSITIVE_INFINITY
   #disarm = () => {}
 
-  /** @param capacityMs how long it takes until there is capacity. */
-  constructor(time: QueueTime, capacityMs: number, events: QueueEvents) {
+  /**
+   * @param capacityMs how long it takes until there is capacity
+   * @param released called once for each entry that was accepted
+   * @param ended called when the queue is empty; it must not be used any more
+   */
+  constructor(time: QueueTime, capacityMs: number, released: (subject: string) => void, ended: () => void) {
     this.#time = time
-    this.#events = events
+    this.#released = released
+    this.#ended = ended
     this.#nextMs = time.nowMs() + capacityMs
   }
 
@@ -114,8 +109,7 @@ export class DelayQueue {
       return undefined
     }
     this.#accepted += 1
-    const own = { number: this.#accepted, state: 'waiting', isCancelled: false, report: () => {} } as const
-    const entry: Entry = { ...request, ...own }
+    const entry: Entry = { ...request, number: this.#accepted, state: 'waiting', report: () => {} }
     this.#add(entry)
     this.#arm()
     return this.#ticketOf(entry)
@@ -132,14 +126,13 @@ export class DelayQueue {
     return {
       wait: () =>
         new Promise((resolve) => {
-          if (entry.state === 'released') resolve(entry.isCancelled ? 'cancelled' : 'expired')
+          if (entry.state === 'released') resolve(false)
           else entry.report = resolve
         }),
       requeue: (forecast) => this.#requeue(entry, forecast),
       release: (isUsed) => this.#release(entry, isUsed),
       cancel: () => {
-        entry.isCancelled = true
-        if (entry.state === 'waiting') this.#dismiss(entry, 'cancelled')
+        if (entry.state === 'waiting') this.#release(entry, false)
       },
     }
   }
@@ -163,10 +156,10 @@ export class DelayQueue {
     this.#granted -= 1
     const nowMs = this.#time.nowMs()
     const nextMs = Math.max(this.#nextMs - entry.pacingMs, nowMs + capacityMs)
-    const isHopeless = entry.isCancelled || Math.max(nextMs, nowMs + retryMs) > this.#endOf(entry)
+    const isHopeless = Math.max(nextMs, nowMs + retryMs) > this.#endOf(entry)
     if (isHopeless) {
       // Its forecast may hold for its cost and its limits alone: the next grant comes as if this one had been used.
-      this.#setReleased(entry)
+      this.#end(entry)
     } else {
       this.#nextMs = nextMs
       this.#add(entry)
@@ -176,24 +169,20 @@ export class DelayQueue {
   }
 
   #release(entry: Entry, isUsed: boolean): void {
-    if (entry.state === 'waiting') this.#dismiss(entry, 'cancelled')
     if (entry.state === 'released') return
-    this.#setReleased(entry)
-    this.#granted -= 1
-    if (!isUsed) this.#nextMs -= entry.pacingMs
+    if (entry.state === 'waiting') this.#remove(entry)
+    else {
+      this.#granted -= 1
+      if (!isUsed) this.#nextMs -= entry.pacingMs
+    }
+    this.#end(entry)
     this.#arm()
   }
 
-  #dismiss(entry: Entry, why: 'expired' | 'cancelled'): void {
-    this.#remove(entry)
-    this.#setReleased(entry)
-    entry.report(why)
-    this.#arm()
-  }
-
-  #setReleased(entry: Entry): void {
+  #end(entry: Entry): void {
     entry.state = 'released'
-    this.#events.released(entry.subject)
+    this.#released(entry.subject)
+    entry.report(false)
   }
 
   /** A request that could have no grant by then is not kept. */
@@ -214,7 +203,7 @@ export class DelayQueue {
           ? () => {}
           : this.#time.later(Math.max(0, Math.ceil(atMs - this.#time.nowMs())), () => this.#run())
     }
-    if (this.size === 0) this.#events.ended()
+    if (this.size === 0) this.#ended()
   }
 
   #run(): void {
@@ -234,7 +223,7 @@ export class DelayQueue {
     entry.state = 'granted'
     this.#granted += 1
     this.#nextMs += entry.pacingMs
-    entry.report('granted')
+    entry.report(true)
   }
 
   #expire(nowMs: number): void {
@@ -247,8 +236,7 @@ export class DelayQueue {
     }
     for (const entry of expired) {
       this.#remove(entry)
-      this.#setReleased(entry)
-      entry.report('expired')
+      this.#end(entry)
     }
   }
 }

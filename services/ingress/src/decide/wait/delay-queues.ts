@@ -69,12 +69,10 @@ export class DelayQueues {
   }
 
   #newQueue(key: string, capacityMs: number): DelayQueue {
-    return new DelayQueue(this.#time, capacityMs, {
-      released: (subject) => this.#places.giveBack(sharerOf(subject)),
-      ended: () => {
-        this.#queues.delete(key)
-        if (this.#queues.size === 0) this.#drained()
-      },
+    const released = (subject: string) => this.#places.giveBack(sharerOf(subject))
+    return new DelayQueue(this.#time, capacityMs, released, () => {
+      this.#queues.delete(key)
+      if (this.#queues.size === 0) this.#drained()
     })
   }
 

@@ -1,28 +1,37 @@
 import type { ServerResponse } from 'node:http'
+import type { Clock } from '@weir/core/clock.ts'
 import { type Decision, deniedByLimit } from '@weir/core/limits/decision.ts'
 import { refuses } from '@weir/core/limits/exceeding.ts'
 import { isOfOneSubject, type Limit, longestPeriodMs } from '@weir/core/limits/limit.ts'
-import { type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import { type LimitRequest, type LimitStore, type ScopeValues, scopeValue } from '@weir/core/limits/limit-store.ts'
+import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import type { LivePolicy, PolicyView } from '../../policy-view.ts'
+import { policyStale, unauthorized } from '../limits/denied-by-policy.ts'
+import type { ExceededCounts } from '../limits/exceeded.ts'
+import { limitsOf, type ReservedDecision, requestOf, reservedDecisionOf } from '../limits/limit-request.ts'
+import type { DecisionRequest } from '../types.ts'
 import type { CapacityForecast, QueueTicket } from './delay-queue.ts'
 import type { DelayQueues } from './delay-queues.ts'
 import { isGone, watchClient } from './waiting-client.ts'
 
-/** A request that may wait, and for how long. */
-export interface WaitContext {
-  readonly limits: readonly Limit[]
-  readonly scope: ScopeValues
-  readonly cost: number
-  /** How long to wait for any limit; without it, limits with `onExceed: delay` are waited for, as long as they say. */
-  readonly waitMs: number | undefined
-  /** The answer that the client waits for. Once it is closed the request waits no more. */
-  readonly client: ServerResponse
+/** What a decision is made with. */
+export interface Deciding {
+  readonly policy: Pick<LivePolicy, 'isStale' | 'view'>
+  readonly store: LimitStore
+  readonly clock: Clock
 }
 
-/** One attempt to be decided, whole: its request may be another than the one before. */
-interface Attempt {
-  readonly request: { readonly limits: readonly Limit[]; readonly scope: ScopeValues }
+/** A request as it was put to the store, and what the store decided. */
+export interface Attempt {
+  /** Under the policy by which it was decided. */
+  readonly ask: DecisionRequest
+  readonly request: LimitRequest
+  readonly reserved: ReservedDecision | undefined
   readonly decision: Decision
 }
+
+/** Without a decision where others wait before the request, so that the store was not asked. */
+type Undecided = Omit<Attempt, 'decision'> & { readonly decision?: Decision | undefined }
 
 /** For limits whose policy says nothing of a queue. */
 const queueMaxDefault = 100
@@ -60,164 +69,131 @@ export function limitToWaitFor(
   return refusingOf(decision, limits).every((one) => isWaitedFor(one, waitMs)) ? limit : undefined
 }
 
-/** The limit that other requests wait for already: a request that comes now has to come after them. */
+/**
+ * The limit that other requests wait for already: a request that comes now has to come after them. A repeat under an
+ * idempotency key was admitted before, so it overtakes none of them. A request that costs nothing needs no capacity,
+ * and one that costs too much would wait in vain.
+ */
 export function limitWaitedFor(
   queues: DelayQueues,
-  { limits, scope, cost, waitMs }: Omit<WaitContext, 'client'>,
+  { client, peek, idempotencyKey, cost, waitMs }: DecisionRequest,
+  { limits, scope }: LimitRequest,
 ): Limit | undefined {
-  // A request that costs nothing needs no capacity, and one that costs too much would wait in vain.
-  if (cost === 0) return undefined
+  if (client === undefined || peek || idempotencyKey !== undefined || cost === 0) return undefined
   return limits.find(
     (limit) => cost <= limit.capacity && isWaitedFor(limit, waitMs) && queues.has(countKey(limit, scope)),
   )
 }
 
 /**
- * How waiting ended. `attempt` is undefined for a request that was never decided, because others waited before it to
- * the end.
- */
-export interface Waited<A> {
-  readonly attempt: A | undefined
-  readonly decision: Decision
-}
-
-/** What a request waits for, and what happens meanwhile. */
-interface HowToWait<A> {
-  readonly limit: Limit
-  /** The refusal that it waits after; undefined for a request that comes after others and was not decided. */
-  readonly first: A | undefined
-  readonly again: () => Promise<A>
-  /** Called once, if the request comes to wait. */
-  readonly joined: () => void
-}
-
-/**
  * Lets a request wait for capacity in a limit, and then in the one that refuses it next, until it is decided otherwise,
  * its time is over, or its client has left. In the last two cases it gets the refusal that it would have got.
  */
-export function waitForCapacity<A extends Attempt>(
+export async function waitForCapacity(
   queues: DelayQueues,
-  context: WaitContext,
-  how: HowToWait<A>,
-): Promise<Waited<A>> {
-  return new Wait(queues, context, how).run()
+  deciding: Deciding,
+  first: Undecided,
+  firstLimit: Limit,
+  client: ServerResponse,
+  counts: Pick<ExceededCounts, 'delay'>,
+): Promise<Attempt> {
+  const { waitMs } = first.ask
+  let last = first
+  let lastMs = queues.nowMs()
+  let limit = firstLimit
+  let key = countKey(limit, last.request.scope)
+  let forecast = forecastAfter(last, limit)
+  const deadlineMs = lastMs + (waitMs ?? (limit.onExceed.kind === 'delay' ? limit.onExceed.delayMs : 0))
+  const enqueue = (): QueueTicket | undefined => {
+    const { onExceed } = limit
+    if (isGone(client)) return undefined
+    const { subject } = last.request.scope
+    const queueMax = onExceed.kind === 'delay' ? onExceed.queueMax : queueMaxDefault
+    return queues.enqueue(key, { ...forecast, subject, deadlineMs, queueMax, pacingMs: pacingOf(limit, last.request) })
+  }
+  const refused = () => refusalNow(last, limit, queues.waitMs(key), queues.nowMs() - lastMs)
+  let ticket = enqueue()
+  if (ticket !== undefined) counts.delay += 1
+  while (ticket !== undefined) {
+    const queueKey = key
+    const unwatch = watchClient(client, ticket.cancel)
+    try {
+      do {
+        // It may have left while it was decided, and may leave while it waits.
+        if (isGone(client) || !(await ticket.wait()) || isGone(client)) return refused()
+        const attempt = await attemptAgain(deciding, first.ask)
+        last = attempt
+        lastMs = queues.nowMs()
+        const next = limitToWaitFor(attempt.decision, attempt.request.limits, waitMs)
+        if (next === undefined) {
+          ticket.release(attempt.decision.charged === 'yes')
+          return attempt
+        }
+        limit = next
+        key = countKey(limit, last.request.scope)
+        forecast = forecastAfter(attempt, limit)
+      } while (key === queueKey && ticket.requeue(forecast))
+    } finally {
+      ticket.release(false)
+      unwatch()
+    }
+    ticket = enqueue()
+  }
+  const { decision } = last
+  return decision === undefined ? refused() : { ...last, decision }
 }
 
-class Wait<A extends Attempt> {
-  readonly #queues: DelayQueues
-  readonly #context: WaitContext
-  readonly #how: HowToWait<A>
-  readonly #deadlineMs: number
-  /** The limit that is waited for. */
-  #limit: Limit
-  #attempt: A | undefined
-  #attemptMs: number
-  /** Limits and scope are those of the last attempt's policy: the bits of its decision mean these. */
-  #limits: readonly Limit[]
-  #scope: ScopeValues
+/**
+ * Decides a request that has waited as if it came now: under the policy in force, and with a date and an id of its own.
+ */
+async function attemptAgain({ policy, store, clock }: Deciding, before: DecisionRequest): Promise<Attempt> {
+  const renewed = policy.view === before.view ? before : await underPolicy(before, policy.view)
+  const ask = renewed ?? before
+  const limits = limitsOf(ask)
+  const reserved = reservedDecisionOf(ask, limits, clock)
+  const request = requestOf(ask, limits, reserved, clock)
+  if (renewed === undefined) return { ask, request, reserved, decision: { ...unauthorized, isCached: false } }
+  return { ask, request, reserved, decision: policy.isStale() ? policyStale : await store.decide(request) }
+}
 
-  constructor(queues: DelayQueues, context: WaitContext, how: HowToWait<A>) {
-    const { limit, first } = how
-    this.#queues = queues
-    this.#context = context
-    this.#how = how
-    this.#limit = limit
-    this.#attempt = first
-    this.#limits = context.limits
-    this.#scope = context.scope
-    this.#attemptMs = queues.nowMs()
-    const ofLimit = limit.onExceed.kind === 'delay' ? limit.onExceed.delayMs : 0
-    this.#deadlineMs = this.#attemptMs + (context.waitMs ?? ofLimit)
-  }
+/** The same request under another policy; undefined if that policy does not know its caller any more. */
+async function underPolicy(ask: DecisionRequest, view: PolicyView): Promise<DecisionRequest | undefined> {
+  if (ask.reauthenticate === undefined) return ask
+  const caller = await ask.reauthenticate(view)
+  if (caller === undefined || caller.subject.id !== ask.subject.id) return undefined
+  const route = view.policy.routes.find(({ template }) => template === ask.route.template) ?? unmatchedRoute
+  return { ...ask, view, subject: caller.subject, keyId: caller.keyId, route }
+}
 
-  async run(): Promise<Waited<A>> {
-    const { client } = this.#context
-    let ticket = this.#enqueue()
-    if (ticket !== undefined) this.#how.joined()
-    while (ticket !== undefined) {
-      const unwatch = watchClient(client, ticket.cancel)
-      try {
-        const end = await this.#useGrants(ticket)
-        if (end === 'over') return { attempt: this.#attempt, decision: this.#refusalNow() }
-        if (end === 'decided') break
-      } finally {
-        ticket.release(false)
-        unwatch()
-      }
-      ticket = this.#enqueue()
-    }
-    return { attempt: this.#attempt, decision: this.#attempt?.decision ?? this.#refusalNow() }
-  }
+/** The time in which a limit admits as much as the request costs. */
+function pacingOf({ span, size }: Limit, { cost }: LimitRequest): number {
+  const spanMs = span.kind === 'window' ? span.ms : longestPeriodMs[span.unit]
+  return (cost * spanMs) / Math.max(1, size)
+}
 
-  get #key(): string {
-    return countKey(this.#limit, this.#scope)
-  }
+/**
+ * When the limit has capacity. A refusal says how long the slowest of all refusing limits takes: if there are others,
+ * all that is known of this one is that it admits one request in one pace.
+ */
+function forecastAfter({ request, decision }: Undecided, limit: Limit): CapacityForecast {
+  const retryMs = decision?.retryAfterMs ?? 0
+  const isAlone = decision === undefined || refusingOf(decision, request.limits).every((one) => one === limit)
+  return { retryMs, capacityMs: isAlone ? retryMs : Math.min(retryMs, pacingOf(limit, request)) }
+}
 
-  #enqueue(): QueueTicket | undefined {
-    const { onExceed } = this.#limit
-    if (isGone(this.#context.client)) return undefined
-    return this.#queues.enqueue(this.#key, {
-      subject: this.#scope.subject,
-      deadlineMs: this.#deadlineMs,
-      pacingMs: this.#pacingMs,
-      queueMax: onExceed.kind === 'delay' ? onExceed.queueMax : queueMaxDefault,
-      ...(this.#attempt === undefined ? { capacityMs: 0, retryMs: 0 } : this.#forecastAfter(this.#attempt)),
-    })
+/** The last refusal, as it stands by now; or one for a request that waited behind others alone. */
+function refusalNow({ decision, ...attempt }: Undecided, limit: Limit, queueMs: number, elapsedMs: number): Attempt {
+  const aheadMs = Math.max(1, queueMs)
+  if (decision === undefined) {
+    // Others wait for all the capacity of this limit.
+    const retryAfterMs = Math.ceil(aheadMs)
+    const state = { used: limit.capacity, resetMs: retryAfterMs, retryAfterMs }
+    return { ...attempt, decision: deniedByLimit('limit', limit, attempt.request, state) }
   }
-
-  get #pacingMs(): number {
-    const { span, size } = this.#limit
-    const spanMs = span.kind === 'window' ? span.ms : longestPeriodMs[span.unit]
-    return (this.#context.cost * spanMs) / Math.max(1, size)
-  }
-
-  /**
-   * When the limit has capacity. A refusal says how long the slowest of all refusing limits takes: if there are others,
-   * all that is known of this one is that it admits one request in one pace.
-   */
-  #forecastAfter({ decision }: A): CapacityForecast {
-    const retryMs = decision.retryAfterMs
-    const isAlone = refusingOf(decision, this.#limits).every((one) => one === this.#limit)
-    return { retryMs, capacityMs: isAlone ? retryMs : Math.min(retryMs, this.#pacingMs) }
-  }
-
-  async #useGrants(ticket: QueueTicket): Promise<'decided' | 'over' | 'elsewhere'> {
-    for (;;) {
-      if ((await ticket.wait()) !== 'granted' || isGone(this.#context.client)) return 'over'
-      const attempt = await this.#how.again()
-      const { decision } = attempt
-      this.#attempt = attempt
-      this.#attemptMs = this.#queues.nowMs()
-      const key = this.#key
-      this.#limits = attempt.request.limits
-      this.#scope = attempt.request.scope
-      const next = limitToWaitFor(decision, this.#limits, this.#context.waitMs)
-      if (next === undefined) {
-        ticket.release(decision.charged === 'yes')
-        return 'decided'
-      }
-      this.#limit = next
-      if (this.#key !== key) return 'elsewhere'
-      if (!ticket.requeue(this.#forecastAfter(attempt))) return 'decided'
-    }
-  }
-
-  /** The last refusal, as it stands by now; or one for a request that waited behind others alone. */
-  #refusalNow(): Decision {
-    const aheadMs = Math.max(1, this.#queues.waitMs(this.#key))
-    const decision = this.#attempt?.decision
-    if (decision === undefined) {
-      // Others wait for all the capacity of this limit.
-      const retryAfterMs = Math.ceil(aheadMs)
-      const state = { used: this.#limit.capacity, resetMs: retryAfterMs, retryAfterMs }
-      return deniedByLimit('limit', this.#limit, { limits: this.#limits }, state)
-    }
-    const elapsedMs = this.#queues.nowMs() - this.#attemptMs
-    const leftMs = Math.max(aheadMs, decision.retryAfterMs - elapsedMs)
-    const limits = decision.limits.map((state) => ({
-      ...state,
-      resetMs: Math.max(0, Math.ceil(state.resetMs - elapsedMs)),
-    }))
-    return { ...decision, retryAfterMs: Math.ceil(leftMs), limits }
-  }
+  const retryAfterMs = Math.ceil(Math.max(aheadMs, decision.retryAfterMs - elapsedMs))
+  const limits = decision.limits.map((state) => ({
+    ...state,
+    resetMs: Math.max(0, Math.ceil(state.resetMs - elapsedMs)),
+  }))
+  return { ...attempt, decision: { ...decision, retryAfterMs, limits } }
 }
