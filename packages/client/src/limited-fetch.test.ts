@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type ClientOptions, createClient } from './create-client.ts'
-import { createLimitedFetch, type LimitedFetchOptions } from './limited-fetch.ts'
+import { createLimitedFetch, type LimitedFetchOptions, retryAfterMs } from './limited-fetch.ts'
 import { openStubApi, type StubApi } from './testing/stub-api.ts'
 import { decision, openStubWeir, refusal, type StubWeir, sendJson } from './testing/stub-weir.ts'
 
@@ -314,4 +314,25 @@ describe('a 429 of the other side', () => {
     expect((await open()(api.url)).status).toBe(503)
     expect(pauses()).toHaveLength(0)
   })
+})
+
+it.each([
+  ['2', 2_000],
+  ['0', 0],
+  [' 10 ', 10_000],
+  ['1.5', 1_500],
+  ['Sun, 22 Nov 2026 06:00:30 GMT', 30_000],
+  ['Sunday, 22-Nov-26 06:00:30 GMT', 30_000],
+  ['Sun Nov 22 06:00:30 2026 GMT', 30_000],
+  ['Sun Nov 22 06:00:30 2026', 30_000],
+  ['Sun, 22 Nov 2026 05:00:00 GMT', 0],
+  [null, undefined],
+  ['', undefined],
+  ['-5', undefined],
+  ['1e3', undefined],
+  ['soon', undefined],
+  ['NaN', undefined],
+  ['Someday, some time', undefined],
+])('Retry-After %j asks for %j ms', (header, expected) => {
+  expect(retryAfterMs(header, Date.parse('2026-11-22T06:00:00Z'))).toBe(expected)
 })

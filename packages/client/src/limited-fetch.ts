@@ -1,9 +1,7 @@
-import { canResend } from './can-resend.ts'
 import type { CheckRequest } from './check-request.ts'
 import type { CheckResult } from './check-result.ts'
 import type { WeirClient } from './create-client.ts'
 import { timerMs } from './duration.ts'
-import { retryAfterMs } from './retry-after.ts'
 import { refused, type Turn, Turns } from './turns.ts'
 
 type FetchInput = string | URL | Request
@@ -40,7 +38,6 @@ export interface LimitedFetchOptions {
   readonly fetch?: typeof fetch | undefined
 }
 
-const defaults = { queueMax: 1_000, timeoutMs: 60_000, pauseMsMax: 3_600_000, attemptsMax: 3 }
 /** After a 429 that does not say how long; doubled with every further attempt of the call. */
 const unsaidPauseMs = 1_000
 
@@ -50,17 +47,24 @@ const unsaidPauseMs = 1_000
  * its body can be. Otherwise it behaves as fetch does; a call that redirects is one call.
  */
 export function createLimitedFetch(options: LimitedFetchOptions) {
-  const { client, ask = {}, cost, mode = 'wait' } = options
-  const { queueMax = defaults.queueMax, timeoutMs = defaults.timeoutMs, attemptsMax = defaults.attemptsMax } = options
+  const { client, ask = {}, cost, mode = 'wait', onPauseFailed = warn, fetch: send = loadedFetch() } = options
+  const { queueMax = 1_000, timeoutMs = 60_000, pauseMsMax = 3_600_000, attemptsMax = 3 } = options
   timerMs(timeoutMs, 'timeoutMs')
-  timerMs(options.pauseMsMax ?? defaults.pauseMsMax, 'pauseMsMax')
+  timerMs(pauseMsMax, 'pauseMsMax')
   const turns = new Turns(client, queueMax)
-  const pauses = new Pauses(options, turns)
-  const send = options.fetch ?? loadedFetch()
   let calls = 0
 
   const admit = (turn: Turn, isSecond: boolean): Promise<CheckResult> =>
     mode === 'wait' ? turns.take(turn, isSecond) : passNow(client, turns, turn)
+
+  /** Stops this process now, and the others by way of Weir. */
+  const pause = (pauseMs: number, { limits }: CheckResult) => {
+    turns.pause(pauseMs)
+    const { limit = limits[0]?.name } = options
+    // Without a limit the others would ask for nothing: Weir is unavailable, or has no limit for this subject.
+    if (limit === undefined || pauseMs === 0) return
+    client.pause({ subject: ask.subject, key: ask.key, limit, for: pauseMs }).catch(onPauseFailed)
+  }
 
   return async function limitedFetch(input: FetchInput, init?: RequestInit): Promise<Response> {
     calls += 1
@@ -76,9 +80,10 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
       const response = await send(input, init)
       // What the other side takes is no waiting.
       turn = { ...turn, endsAtMs: turn.endsAtMs + performance.now() - sentAtMs }
-      const pauseMs = pauses.askedBy(response, attempt)
-      if (pauseMs === undefined) return response
-      pauses.begin(pauseMs, admitted)
+      const askedMs = pauseAskedBy(response, attempt)
+      if (askedMs === undefined) return response
+      const pauseMs = Math.min(askedMs, pauseMsMax)
+      pause(pauseMs, admitted)
       const isInTime = performance.now() + pauseMs < turn.endsAtMs
       if (mode === 'throw' || attempt >= attemptsMax || !isInTime || !canResend(input, init)) return response
       await response.body?.cancel()
@@ -103,34 +108,26 @@ async function passNow(client: WeirClient, turns: Turns, { request, signal }: Tu
   return result
 }
 
-/** What the other side says of its own limits. */
-class Pauses {
-  readonly #options: LimitedFetchOptions
-  readonly #turns: Turns
+/**
+ * Milliseconds from `nowMs` that a Retry-After header asks for: seconds, or a date of HTTP in any of its three forms,
+ * which are all GMT. Undefined for what is neither. A time that has passed is 0.
+ */
+export function retryAfterMs(header: string | null, nowMs: number): number | undefined {
+  const text = header?.trim() ?? ''
+  // Fractions are against the RFC, and some APIs send them.
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.ceil(Number(text) * 1_000)
+  // A date has a name of a day in front; Date.parse alone would take "-5" for a year.
+  const atMs = /^[A-Za-z]{3,9},? /.test(text) ? Date.parse(/ \d{4}$/.test(text) ? `${text} GMT` : text) : Number.NaN
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - nowMs)
+}
 
-  constructor(options: LimitedFetchOptions, turns: Turns) {
-    this.#options = options
-    this.#turns = turns
-  }
-
-  /** For how long calls should stop, if the answer says so. */
-  askedBy({ status, headers }: Response, attempt: number): number | undefined {
-    if (status !== 429 && status !== 503) return undefined
-    const said = retryAfterMs(headers.get('retry-after'), madeAtMs(headers))
-    const unsaid = status === 429 ? unsaidPauseMs * 2 ** (attempt - 1) : undefined
-    // A 429 that says 0 would come again at once.
-    const pauseMs = said === undefined || said === 0 ? (unsaid ?? said) : said
-    return pauseMs === undefined ? undefined : Math.min(pauseMs, this.#options.pauseMsMax ?? defaults.pauseMsMax)
-  }
-
-  /** Stops this process at once, and the others by way of Weir. */
-  begin(pauseMs: number, { limits }: CheckResult): void {
-    this.#turns.pause(pauseMs)
-    const { client, ask, limit = limits[0]?.name, onPauseFailed = warn } = this.#options
-    // Without a limit there is nothing that the others would ask; Weir is away, or has none for this subject.
-    if (limit === undefined || pauseMs === 0) return
-    client.pause({ subject: ask?.subject, key: ask?.key, limit, for: pauseMs }).catch(onPauseFailed)
-  }
+/** Returns for how long calls should stop, if the answer says so. */
+function pauseAskedBy({ status, headers }: Response, attempt: number): number | undefined {
+  if (status !== 429 && status !== 503) return undefined
+  const said = retryAfterMs(headers.get('retry-after'), madeAtMs(headers))
+  const unsaid = status === 429 ? unsaidPauseMs * 2 ** (attempt - 1) : undefined
+  // After a 429 that says 0 the next call would follow without a pause.
+  return said === undefined || said === 0 ? (unsaid ?? said) : said
 }
 
 /** When the answer was made, by the other side's clock where it says so. */
@@ -143,3 +140,17 @@ const warn = (error: unknown) =>
   process.emitWarning(`other processes were not told of a pause: ${error instanceof Error ? error.message : error}`, {
     type: 'WeirWarning',
   })
+
+/** Whether fetch can be called with the same arguments once more: a stream is gone when it was read. */
+function canResend(input: FetchInput, init: RequestInit | undefined): boolean {
+  const body: unknown = init?.body ?? (input instanceof Request ? input.body : null)
+  return (
+    body === null ||
+    typeof body === 'string' ||
+    body instanceof URLSearchParams ||
+    body instanceof ArrayBuffer ||
+    ArrayBuffer.isView(body) ||
+    body instanceof Blob ||
+    body instanceof FormData
+  )
+}
