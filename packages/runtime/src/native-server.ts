@@ -1,3 +1,6 @@
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
 /** A program that must be on the PATH, and how a person gets it. */
 export interface NeededProgram {
   readonly program: string
@@ -40,4 +43,20 @@ export interface NativeServer {
    * same directory continues the data. `progress` gets one line per slow step.
    */
   plan(options: PlanOptions): Promise<ServerPlan>
+}
+
+function isOnPath(program: string, path: string): boolean {
+  return path.split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+/** Returns those of the programs that are in none of the folders of `path`, the value of the environment's PATH. */
+export function missingPrograms(needs: readonly NeededProgram[], path = ''): NeededProgram[] {
+  return needs.filter(({ program }) => !isOnPath(program, path))
 }

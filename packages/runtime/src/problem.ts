@@ -106,9 +106,8 @@ export function answerErrors(app: FastifyInstance): void {
     const status = error.statusCode ?? 500
     if (status >= 500) request.log.error({ err: error, request_id: request.id }, 'request failed')
     const detail = status >= 500 ? `The request could not be served; the log names it ${request.id}.` : error.message
-    const title = status >= 500 ? 'Internal error' : 'Bad request'
-    const type = status >= 500 ? problemType('internal') : problemType('bad-request')
-    return sendProblem(reply, { type, title, status, detail })
+    const found = status >= 500 ? problem('internal', 'Internal error', status, detail) : badRequest(detail, status)
+    return sendProblem(reply, found)
   })
 }
 
@@ -116,6 +115,6 @@ export function answerErrors(app: FastifyInstance): void {
 export function answerUnknownPaths(app: FastifyInstance, paths: string): void {
   app.setNotFoundHandler((request, reply) => {
     const detail = `There is no ${request.method} ${request.url.split('?')[0]} here. There is: ${paths}`
-    return sendProblem(reply, { type: problemType('not-found'), title: 'Not found', status: 404, detail })
+    return sendProblem(reply, problem('not-found', 'Not found', 404, detail))
   })
 }

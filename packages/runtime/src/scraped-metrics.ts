@@ -16,34 +16,22 @@ export interface ScrapedBy {
 type Named = Readonly<Record<`weir_${string}`, Scraped | ScrapedBy>>
 
 /**
- * Registers numbers that the parts of a service keep as plain fields: they are read when somebody scrapes, so that the
- * hot path pays nothing for them. Names that end in `_total` are counters, others gauges.
+ * Registers numbers that the parts of a service keep as plain fields: they are read at a scrape, so that the hot path
+ * pays nothing for them. Names that end in `_total` are counters, others gauges.
  */
 export function registerScraped(register: Registry, metrics: Named): void {
   for (const [name, metric] of Object.entries(metrics)) {
-    const { help } = metric
-    const registers = [register]
-    if ('label' in metric) {
-      const { label, readAll } = metric
-      const collect = function (this: Counter | Gauge) {
-        this.reset()
-        for (const [value, count] of Object.entries(readAll())) this.inc({ [label]: value }, count)
+    const collect = function (this: Counter | Gauge) {
+      this.reset()
+      const numbers = 'label' in metric ? Object.entries(metric.readAll()) : [['', metric.read()] as const]
+      for (const [value, number] of numbers) {
+        const labels = 'label' in metric ? { [metric.label]: value } : {}
+        if (this instanceof Gauge) this.set(labels, number)
+        else this.inc(labels, number)
       }
-      ;new (name.endsWith('_total') ? Counter : Gauge)({ name, help, labelNames: [label], registers, collect })
-      continue
     }
-    const { read } = metric
-    if (name.endsWith('_total')) {
-      const collect = function (this: Counter) {
-        this.reset()
-        this.inc(read())
-      }
-      new Counter({ name, help, registers, collect })
-    } else {
-      const collect = function (this: Gauge) {
-        this.set(read())
-      }
-      new Gauge({ name, help, registers, collect })
-    }
+    const labelNames = 'label' in metric ? [metric.label] : []
+    const Kind = name.endsWith('_total') ? Counter : Gauge
+    new Kind({ name, help: metric.help, labelNames, registers: [register], collect })
   }
 }

@@ -2,9 +2,9 @@ import type { Server } from 'node:http'
 import { WeirError } from '@weir/core/errors.ts'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type CrashPoint, createCrashPoint } from './crash-point.ts'
-import { createLogger, type Logger, type LogLevel, logLevels } from './logger.ts'
+import { createLogger, type Logger, logLevels } from './logger.ts'
 import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
-import { choice, port, text } from './read-config.ts'
+import { type Config, choice, port, text } from './read-config.ts'
 import { createRun, type Run } from './run.ts'
 
 /** The variables that every service has, the ops port's default apart. */
@@ -15,12 +15,8 @@ export const serviceVariables = (opsPort: number) => ({
   crashAt: text({ name: 'WEIR_CRASH_AT', about: 'for tests: the step at which to end as kill -9 would', fallback: '' }),
 })
 
-export interface ServiceConfig {
-  readonly logLevel: LogLevel
-  readonly opsHost: string
-  readonly opsPort: number
-  readonly crashAt: string
-}
+/** The values of these variables. */
+type ServiceConfig = Config<ReturnType<typeof serviceVariables>>
 
 /** What a service's wiring works with. */
 export interface Service {

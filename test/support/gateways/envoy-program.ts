@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { missingPrograms } from '@weir/runtime/missing-programs.ts'
+import { missingPrograms } from '@weir/runtime/native-server.ts'
 import { pinned } from '../pinned/pinned.ts'
 
 /** As in the pinned file. */

@@ -1,5 +1,4 @@
-import { missingPrograms } from '@weir/runtime/missing-programs.ts'
-import type { NativeServer } from '@weir/runtime/native-server.ts'
+import { missingPrograms, type NativeServer } from '@weir/runtime/native-server.ts'
 import type { TestProject } from 'vitest/node'
 import { startContainer } from './start-container.ts'
 import { startServer } from './start-server.ts'
