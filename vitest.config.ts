@@ -33,6 +33,8 @@ const tier = (name: string, options: TierOptions) => ({
     exclude: ['**/node_modules/**', ...(options.exclude ?? [])],
     testTimeout: options.timeoutMs,
     hookTimeout: options.timeoutMs,
+    // A condition that will hold may take seconds on a busy machine, for which vitest's own second is too short.
+    expect: { poll: { timeout: 10_000 } },
     env,
     maxWorkers: options.maxWorkers,
     isolate: options.isolate ?? true,

@@ -136,7 +136,7 @@ describe('without room, calls that wait', () => {
 
   it('throw timeout when their time is over', async () => {
     api.answerWith((_, response) => response.writeHead(429, { 'retry-after': '3600' }).end())
-    const limitedFetch = open({ timeoutMs: 100 })
+    const limitedFetch = open({ timeoutMs: 1_000 })
     expect((await limitedFetch(api.url)).status).toBe(429)
     await expect(limitedFetch(api.url)).rejects.toMatchObject({ code: 'timeout', statusCode: 503 })
   })
@@ -263,7 +263,8 @@ describe('a 429 of the other side', () => {
   ] as const)('with %s is waited for', async (_, headers, status) => {
     busy(1, headers, status)
     expect((await open()(api.url)).status).toBe(200)
-    expect([api.arrived.length, pauses().length]).toEqual([2, 1])
+    // No call waits until the other processes know of the pause.
+    await expect.poll(() => [api.arrived.length, pauses().length]).toEqual([2, 1])
   })
 
   it.each([

@@ -67,7 +67,7 @@ test('while a write goes around the main thread no other begins, even when the d
   queue.push(chunkAt(20))
   disk.tookMs = 1
   disk.release()
-  await vi.waitFor(() => expect(committed).toContain(10))
+  await expect.poll(() => committed).toContain(10)
   queue.push(chunkAt(30))
   queue.push(chunkAt(40))
   await vi.waitFor(() => {
@@ -93,8 +93,8 @@ test('what gathered behind a slow write is written on this thread once the disk 
     if (at === 30) disk.tookMs = 30
     return writeSync(fd, bytes, from, length, at)
   }
-  await vi.waitFor(() => expect(committed).toEqual([0, 10, 20, 30]))
+  await expect.poll(() => committed).toEqual([0, 10, 20, 30])
   disk.release()
-  await vi.waitFor(() => expect(queue.isIdle).toBe(true))
+  await expect.poll(() => queue.isIdle).toBe(true)
   expect([committed, disk.overlaps]).toEqual([[0, 10, 20, 30, 40], 0])
 })

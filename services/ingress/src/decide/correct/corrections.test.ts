@@ -21,8 +21,8 @@ test('what a full journal or a failing disk does not take is given to it again, 
   expect(log.records.map(({ adjustment }) => adjustment)).toEqual([-2])
   log.records.length = 0
   log.isStalled = false
-  await vi.waitFor(() => expect(log.records.map(({ adjustment }) => adjustment)).toEqual([-1, -2]), { timeout: 5_000 })
-  await vi.waitFor(() => expect(corrections.counters).toEqual({ recorded: 2, lost: 0 }))
+  await expect.poll(() => log.records.map(({ adjustment }) => adjustment)).toEqual([-1, -2])
+  await expect.poll(() => corrections.counters).toEqual({ recorded: 2, lost: 0 })
   expect(corrections.close()).toBe(0)
 })
 
