@@ -20,7 +20,6 @@ local window_ms_max = 86400000
 local units_max = 9007199254740991
 local floor, ceil, pack, unpack_state = math.floor, math.ceil, struct.pack, struct.unpack
 
--- The value is one string, so decide.lua reads the keys of many limits with one command.
 sliding_window.whole = true
 
 -- definition: {name, mode, block_ms, size, window_ms}. Returns the checked arguments, or nil.
@@ -34,7 +33,6 @@ function sliding_window.arguments(definition)
   return { size = size, window_ms = window_ms }
 end
 
--- A value that another algorithm wrote (the limit was edited) counts as none.
 function sliding_window.load(value)
   return value and #value == layout_length and string.byte(value) == tag and value or nil
 end
@@ -85,10 +83,7 @@ local function time_of(allowed, length_ms, start_ms, current, previous)
   return end_ms - left_ms
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting
--- exactly that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state:
--- nothing is to be stored. No expires_ms: the stored expiry stays right. rebased: units were dropped although their
--- time had not come.
+-- Returns what the plan of fixed-window.lua returns.
 --
 -- Units counted over another window (the limit was edited) keep their weights until a charge carries them whole into
 -- the current cell; and those of a longer window count no longer than one new window after the last of them.

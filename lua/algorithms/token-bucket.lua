@@ -29,7 +29,6 @@ local fill_us_max = 366 * 86400 * 1000000
 local low_none = 2 ^ 48 - 1
 local ceil, pack, unpack_state = math.ceil, struct.pack, struct.unpack
 
--- The value is one string, so decide.lua reads the keys of many limits with one command.
 token_bucket.whole = true
 
 -- How long `units` take to flow back: whole microseconds, and a numerator over `size`.
@@ -66,7 +65,6 @@ function token_bucket.arguments(definition)
   }
 end
 
--- A value that another algorithm wrote (the limit was edited) counts as none.
 function token_bucket.load(value)
   return value and #value == layout_length and string.byte(value) == tag and value or nil
 end
@@ -115,9 +113,7 @@ local function units_of(backlog_us, part, arguments)
   return units
 end
 
--- Returns wait_ms, used, remaining, reset_ms, next_state, expires_ms, rebased. wait_ms: 0 admits, above 0 waiting
--- exactly that long admits, below 0 no waiting ever does. The numbers are those after the decision. No next_state:
--- nothing is to be stored. rebased: units were dropped although their time had not come.
+-- Returns what the plan of fixed-window.lua returns.
 function token_bucket.plan(state, arguments, cost, now_us)
   local size, burst = arguments.size, arguments.burst
   local backlog_us, part, low_us, low_after_us, since_us, rebased = backlog_of(state, arguments, now_us)

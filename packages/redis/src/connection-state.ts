@@ -1,15 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
+import { LRUCache } from 'lru-cache'
 import { explainFault } from './redis-fault.ts'
 import { isOfSentinel, isRightsError, lackedRights, rightOf } from './redis-rights.ts'
 import type { RedisAddress } from './redis-url.ts'
 
 /** A right that is given back is found within this time. */
 const lookEveryMs = 1_000
-/** The same is said again after this time, when it lasts. */
-const toldAgainMs = 60_000
+/** A fault that lasts is reported again after this time. */
+const reportedAgainMs = 60_000
 /** There are fewer sentences; an error's own words may hold a time or an address. */
-const toldMax = 64
+const reportedMax = 64
 
 interface StateOptions {
   readonly address: RedisAddress
@@ -25,8 +26,8 @@ class ConnectionState {
   readonly #options: StateOptions
   readonly #redis: () => Redis
   #fault = ''
-  /** When which sentence was said last. */
-  readonly #told = new Map<string, number>()
+  /** The sentences that were reported within the last minute. */
+  readonly #reported = new LRUCache<string, true>({ max: reportedMax, ttl: reportedAgainMs })
   /** Which right Sentinels refused for this connection: it then learns late of another master, or not at all. */
   #ofSentinels: string | undefined
   /** A connection stands on which Redis has not answered. */
@@ -83,13 +84,13 @@ class ConnectionState {
     if (isOfSentinel(error)) {
       const { variable } = this.#options
       this.#ofSentinels = `The Sentinels of ${variable}: their user default lacks ${rightOf(error)}${said}`
-      this.#tell(this.#ofSentinels)
+      this.#report(this.#ofSentinels)
     }
     if (this.#isAsking || isOfSentinel(error)) return
     this.#isAsking = true
     void this.lacking(said).then((lacking) => {
       this.#isAsking = false
-      this.#tell(lacking ?? `Redis: the user of ${this.#options.variable} lacks ${rightOf(error)}${said}`)
+      this.#report(lacking ?? `Redis: the user of ${this.#options.variable} lacks ${rightOf(error)}${said}`)
     })
   }
 
@@ -103,14 +104,12 @@ class ConnectionState {
       isHandshake: this.#isOpening,
     })
     this.#isOpening = false
-    this.#tell(this.#fault)
+    this.#report(this.#fault)
   }
 
-  #tell(text: string): void {
-    const nowMs = performance.now()
-    if (nowMs - (this.#told.get(text) ?? Number.NEGATIVE_INFINITY) < toldAgainMs) return
-    if (this.#told.size >= toldMax) this.#told.clear()
-    this.#told.set(text, nowMs)
+  #report(text: string): void {
+    if (this.#reported.has(text)) return
+    this.#reported.set(text, true)
     this.#options.onError(new Error(text))
   }
 }

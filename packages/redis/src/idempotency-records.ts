@@ -58,7 +58,9 @@ export class RedisIdempotencyRecords {
 
   /** The admission has its record. Nothing waits for this; where it is lost, a repeat leaves a record of its own. */
   mark(subject: string, admissionId: string, recordId: string): void {
-    this.#set(recordedKey(subject, admissionId), recordId, keptMs).catch(() => {
+    const key = recordedKey(subject, admissionId)
+    const set = async () => await this.#serverOf(key).set(key, recordId, 'PX', keptMs)
+    set().catch(() => {
       this.#marksLost += 1
     })
   }
@@ -100,10 +102,6 @@ export class RedisIdempotencyRecords {
 
   async #claim(key: string, ms: number): Promise<boolean> {
     return (await this.#serverOf(key).set(key, claimed, 'PX', ms, 'NX')) === 'OK'
-  }
-
-  async #set(key: string, value: string, ms: number): Promise<unknown> {
-    return await this.#serverOf(key).set(key, value, 'PX', ms)
   }
 }
 

@@ -25,28 +25,15 @@ export interface QuotaServers {
   all(): readonly Redis[]
 }
 
-interface Call {
-  readonly server: Redis
-  /** Positions in the floors that were asked for. */
-  readonly at: number[]
-}
-
-/** Calls of one slot each where there are several servers; of one server otherwise. */
-function callsFor(floors: readonly QuotaFloor[], servers: QuotaServers): Call[] {
+/** Groups floors with their positions by call: calls of one slot each where there are several servers. */
+function callsFor(floors: readonly QuotaFloor[], servers: QuotaServers): [at: number, floor: QuotaFloor][][] {
   const isCluster = servers.all().length > 1
-  const open = new Map<number, Call>()
-  const calls: Call[] = []
-  for (const [at, { key }] of floors.entries()) {
-    const group = isCluster ? keySlot(key) : 0
-    let call = open.get(group)
-    if (call === undefined || call.at.length >= keysPerCallMax) {
-      call = { server: servers.serverOf(key), at: [] }
-      open.set(group, call)
-      calls.push(call)
-    }
-    call.at.push(at)
-  }
-  return calls
+  const groups = Map.groupBy(floors.entries(), ([, { key }]) => (isCluster ? keySlot(key) : 0))
+  return [...groups.values()].flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / keysPerCallMax) }, (_, call) =>
+      group.slice(call * keysPerCallMax, (call + 1) * keysPerCallMax),
+    ),
+  )
 }
 
 async function run(server: Redis, keys: readonly string[], argv: readonly string[]): Promise<unknown> {
@@ -83,15 +70,11 @@ export function createQuotaCounts(servers: QuotaServers, nowMs?: () => number) {
     const counts: QuotaCount[] = []
     const time = scriptTime(nowMs?.())
     // One after the other: decisions go on between two calls.
-    for (const { server, at } of callsFor(floors, servers)) {
-      const asked = at.map((position) => floors[position]).filter((floor) => floor !== undefined)
-      const wanted = JSON.stringify(asked.map((floor) => [floor.endMs, floorOf(floor)]))
-      const reply = await run(
-        server,
-        asked.map(({ key }) => key),
-        [time, wanted],
-      )
-      for (const [index, count] of readCounts(reply, asked.length).entries()) counts[at[index] ?? 0] = count
+    for (const call of callsFor(floors, servers)) {
+      const keys = call.map(([, { key }]) => key)
+      const wanted = JSON.stringify(call.map(([, floor]) => [floor.endMs, floorOf(floor)]))
+      const reply = await run(servers.serverOf(keys[0] ?? ''), keys, [time, wanted])
+      for (const [index, count] of readCounts(reply, call.length).entries()) counts[call[index]?.[0] ?? 0] = count
     }
     return counts
   }

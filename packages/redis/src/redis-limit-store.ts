@@ -16,7 +16,7 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import { ClusterServers } from './cluster-servers.ts'
 import { DecisionBatcher } from './decision-batcher.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from './keys.ts'
-import { type LimitStoreCounters, StoreCounts } from './limit-store-counters.ts'
+import { StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
 import { ScriptServer } from './script-server.ts'
 
@@ -78,9 +78,10 @@ export class RedisLimitStore implements LimitStore {
     this.checkHealth = createHealthCheck({ redis, servers, refused: () => counts.refused, clock })
   }
 
-  /** A snapshot. */
-  get counters(): LimitStoreCounters {
-    return this.#counts.snapshot(this.#servers.opened)
+  /** A snapshot of the counts since the start, for metrics; only ever growing. */
+  get counters() {
+    const { refused: _, scriptErrors, ...counts } = this.#counts
+    return { ...counts, breakerOpened: this.#servers.opened, scriptErrors: { ...scriptErrors } }
   }
 
   /** How many servers are found down, so that requests are decided without them; see circuit-breaker.ts. */

@@ -47,35 +47,24 @@ const headBytes = 34
 const phaseAt = 1
 const countBytes = 4 * 8
 
-type Fields = Readonly<Record<string, unknown>>
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-const isText = (value: unknown): value is string => typeof value === 'string'
-const isNumber = (value: unknown): value is number => typeof value === 'number'
+type MarkerText = SettlementText & { readonly settled?: SettledBy }
 
-const isLimit = (value: unknown): value is SettlementLimit =>
-  Array.isArray(value) && isText(value[0]) && isNumber(value[1]) && isText(value[2]) && isText(value[3])
-
-function isSettlementText(value: unknown): value is SettlementText & { readonly settled?: unknown } {
-  if (!isFields(value) || !isText(value.about)) return false
-  const { limits, beside = [], settleMax = 0 } = value
-  const isWhole = Array.isArray(limits) && limits.every(isLimit) && Array.isArray(beside) && beside.every(isText)
-  return isWhole && isNumber(settleMax)
-}
-
-const isSettledBy = (value: unknown): value is SettledBy =>
-  isFields(value) && isNumber(value.cost) && isText(value.owner) && isNumber(value.takenUs)
-
-function parseJson(text: string): unknown {
+/** Reads what this version or an earlier one wrote; undefined for any other text. */
+function parseText(text: string): MarkerText | undefined {
   try {
-    return JSON.parse(text)
+    const parsed = JSON.parse(text)
+    return typeof parsed?.about === 'string' && Array.isArray(parsed.limits) ? parsed : undefined
   } catch {
     return undefined
   }
 }
 
-function readSettled(by: unknown, numbers: Buffer, corrected: readonly SettlementLimit[]): SettledMarker | undefined {
-  if (!isSettledBy(by) || numbers.length < 8) return undefined
+function readSettled(
+  by: SettledBy | undefined,
+  numbers: Buffer,
+  corrected: readonly SettlementLimit[],
+): SettledMarker | undefined {
+  if (by === undefined || numbers.length < 8) return undefined
   const limits = corrected.flatMap(([name, size], index) => {
     const at = 8 + index * countBytes
     if (at + countBytes > numbers.length || numbers.readDoubleBE(at) !== 1) return []
@@ -91,8 +80,8 @@ export function parseMarker(bytes: Buffer): Marker | undefined {
   if (bytes.length < headBytes || bytes[0] !== 's'.charCodeAt(0) || phase > phases.VOID) return undefined
   const lineBreak = bytes.indexOf(0x0a, headBytes)
   const end = lineBreak < 0 ? bytes.length : lineBreak
-  const text = parseJson(bytes.toString('utf8', headBytes, end))
-  if (!isSettlementText(text)) return undefined
+  const text = parseText(bytes.toString('utf8', headBytes, end))
+  if (text === undefined) return undefined
   const [untilMs = 0, atUs = 0, exceededMask = 0, cost = 0] = [2, 10, 18, 26].map((at) => bytes.readDoubleBE(at))
   // A shadow limit that had no capacity was not charged.
   const limits = text.limits.filter(([, , , , isFixed], at) => isFixed !== 1 && (exceededMask & (1 << at)) === 0)

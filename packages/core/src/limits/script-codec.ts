@@ -194,12 +194,12 @@ export function encodeCall(operations: readonly Operation[], parts: CallParts): 
 }
 
 /**
- * A request that the script found malformed; the codes are those of decide.lua. A bug on this side, except
- * `definition`: two requests of the call hold a key to different definitions of its limit, as a change of policy
+ * A request that the script found malformed, by the name in `malformed`, in lower case. That is a bug on this
+ * side, except `definition`: two requests of the call name a key with different definitions of its limit, as a change of policy
  * brings; nothing was charged, and in another call it will be decided.
  */
 export interface MalformedRequest {
-  readonly malformed: 'shape' | 'cost' | 'limit' | 'key' | 'planning' | 'definition'
+  readonly malformed: string
 }
 
 /** The outcome of a refund. */
@@ -219,14 +219,9 @@ export interface ScriptReply {
   readonly outcomes: readonly Outcome[]
 }
 
-const malformations: Readonly<Record<number, MalformedRequest['malformed']>> = {
-  [malformed.SHAPE]: 'shape',
-  [malformed.COST]: 'cost',
-  [malformed.LIMIT]: 'limit',
-  [malformed.KEY]: 'key',
-  [malformed.PLANNING]: 'planning',
-  [malformed.DEFINITION]: 'definition',
-}
+const malformations = new Map<number, string>(
+  Object.entries(malformed).map(([name, code]) => [code, name.toLowerCase()]),
+)
 
 const doubleBytes = 8
 const idText = new TextDecoder()
@@ -272,7 +267,7 @@ class ReplyReader {
 function readOutcome(reader: ReplyReader, operation: Operation, atUs: number): Outcome {
   const status = reader.next()
   if (status < 0) {
-    const why = malformations[status]
+    const why = malformations.get(status)
     if (why === undefined) throw new Error(`unknown status ${status} in the reply of decide.lua`)
     return { malformed: why }
   }

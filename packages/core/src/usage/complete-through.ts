@@ -33,42 +33,24 @@ export interface Completeness {
 /** Watermarks come every second. A journal that misses sixty is cut off or dead; another process sends its rest. */
 const silentMs = 60_000
 
-interface Journal {
-  readonly marks: ReadonlyMap<number, JournalWatermark>
-  readonly firstMs: number
-  readonly lastMs: number
-  /** Its last watermark came in some partition; where it has not come, its last records are not read yet. */
-  readonly isEnding: boolean
-}
-
-function byJournal(marks: readonly JournalWatermark[]): Map<string, Journal> {
-  const journals = new Map<string, Journal>()
-  for (const mark of marks) {
-    const known = journals.get(mark.journal)
-    journals.set(mark.journal, {
-      marks: new Map([...(known?.marks ?? []), [mark.partition, mark]]),
-      firstMs: Math.min(mark.firstMarkMs, known?.firstMs ?? mark.firstMarkMs),
-      lastMs: Math.max(mark.markMs, known?.lastMs ?? mark.markMs),
-      isEnding: mark.isEnd || known?.isEnding === true,
-    })
-  }
-  return journals
-}
-
 /** Until when all of a journal has been read from a partition; undefined when nothing is outstanding there. */
-function readThrough(journal: Journal, { partition, firstMarkMs }: WatermarkedPartition): number | undefined {
-  const mark = journal.marks.get(partition)
+function readThrough(marks: readonly JournalWatermark[], at: WatermarkedPartition): number | undefined {
+  const mark = marks.find(({ partition }) => partition === at.partition)
   if (mark !== undefined) return mark.isEnd ? undefined : mark.markMs
   // The partition is younger than the journal's end.
-  if (journal.isEnding && firstMarkMs > journal.lastMs) return undefined
+  if (isEnding(marks) && at.firstMarkMs > lastMsOf(marks)) return undefined
   // Nothing of it was read here yet; before both of them began there was nothing.
-  return Math.max(journal.firstMs, firstMarkMs)
+  return Math.max(Math.min(...marks.map(({ firstMarkMs }) => firstMarkMs)), at.firstMarkMs)
 }
+
+const lastMsOf = (marks: readonly JournalWatermark[]) => Math.max(...marks.map(({ markMs }) => markMs))
+/** The last watermark came in some partition; where it has not come, the journal's last records are not read yet. */
+const isEnding = (marks: readonly JournalWatermark[]) => marks.some(({ isEnd }) => isEnd)
 
 /**
  * The time before which nothing is outstanding: the least mark of the journals that have not ended, over all
  * partitions. `marks` may leave out journals that have ended in every partition. Whether a journal is silent goes by
- * the newest mark and not by a clock: where nothing is read, nobody is silent, and the time stands still.
+ * the newest mark and not by a clock: where nothing is read, no journal is silent, and the time stands still.
  */
 export function completeThrough(
   partitions: readonly WatermarkedPartition[],
@@ -77,12 +59,13 @@ export function completeThrough(
   const newestMs = Math.max(...partitions.map(({ lastMarkMs }) => lastMarkMs))
   let leastMs = newestMs
   const silent: SilentJournal[] = []
-  for (const [name, journal] of byJournal(marks)) {
-    if (!journal.isEnding && newestMs - journal.lastMs > silentMs) {
-      silent.push({ journal: name, sinceMs: journal.lastMs })
+  for (const [journal, own] of Map.groupBy(marks, (mark) => mark.journal)) {
+    const sinceMs = lastMsOf(own)
+    if (!isEnding(own) && newestMs - sinceMs > silentMs) {
+      silent.push({ journal, sinceMs })
       continue
     }
-    for (const partition of partitions) leastMs = Math.min(leastMs, readThrough(journal, partition) ?? leastMs)
+    for (const partition of partitions) leastMs = Math.min(leastMs, readThrough(own, partition) ?? leastMs)
   }
   return { completeThroughMs: Number.isFinite(leastMs) ? leastMs : undefined, silent }
 }

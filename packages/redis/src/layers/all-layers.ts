@@ -1,17 +1,11 @@
-import type { periodBoundaries } from '@weir/core/calendar/calendar.ts'
-import type { Clock } from '@weir/core/clock.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { Charge, LimitRequest, LimitStore } from '@weir/core/limits/limit-store.ts'
 import { AddressCardinalityLimit } from './address-cardinality-limit.ts'
 import { DenyCache } from './deny-cache.ts'
 import { Leasing } from './lease.ts'
-import { LocalFallback } from './local-fallback.ts'
+import { LocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
 
-export interface LayersOptions {
-  readonly clock: Clock
-  readonly periodBoundaries: typeof periodBoundaries
-  /** How many processes share the limits; see process-count.ts. */
-  readonly processes: () => number
+export interface LayersOptions extends LocalFallbackOptions {
   /** The longest that the store takes to answer. */
   readonly deadlineMs: number
 }
