@@ -1,11 +1,11 @@
 import type {
   OutcomeDimension,
-  OutcomeQuestion,
-  Question,
+  OutcomeQuery,
+  RollupQuery,
   Step,
   UsageDimension,
-  UsageQuestion,
-} from '@weir/core/usage/question.ts'
+  UsageQuery,
+} from '@weir/core/usage/usage-query.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 
 /** A bound on one answer; the console says when it was reached. */
@@ -28,7 +28,10 @@ interface Source {
 }
 
 /** The SQL of a question. Names come from closed lists, values travel as parameters. */
-function questionSql(source: Source, question: Question<string>): { query: string; params: Record<string, unknown> } {
+function questionSql(
+  source: Source,
+  question: RollupQuery<string>,
+): { query: string; params: Record<string, unknown> } {
   const { step, by, subject } = question
   const { bucketMs } = source
   const time = step === 'total' ? [] : [stepStart[step]]
@@ -62,7 +65,7 @@ const withColon = (ts: string) => ts.replace(/(\d\d)$/, ':$1')
 async function askRows<Row extends { readonly ts?: string }>(
   client: ClickHouseClient,
   source: Source,
-  question: Question<string>,
+  question: RollupQuery<string>,
 ): Promise<Row[]> {
   const { query, params } = questionSql(source, question)
   const rows = await readRows<Row>(client, query, params)
@@ -82,7 +85,7 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
 }
 
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
-function tableFor({ step, subject, by }: UsageQuestion): { table: string; bucketMs: number } {
+function tableFor({ step, subject, by }: UsageQuery): { table: string; bucketMs: number } {
   if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
   const everybody = subject === undefined && !by.includes('subject') && !by.includes('key_id')
   return { table: everybody ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
@@ -97,7 +100,7 @@ const usageSums = [
 ]
 
 /** Answers from the rollups; rejects with ClickHouse's error. */
-export const askUsage = (client: ClickHouseClient, question: UsageQuestion): Promise<UsageRow[]> =>
+export const askUsage = (client: ClickHouseClient, question: UsageQuery): Promise<UsageRow[]> =>
   askRows(client, { ...tableFor(question), sums: usageSums }, question)
 
 /** One row of an answer. Counts are text where they could exceed 2^53. */
@@ -137,5 +140,5 @@ const outcomeSource = {
 }
 
 /** Answers from the rollup, by whole quarter hours; rejects with ClickHouse's error. */
-export const askOutcomes = (client: ClickHouseClient, question: OutcomeQuestion): Promise<OutcomeRow[]> =>
+export const askOutcomes = (client: ClickHouseClient, question: OutcomeQuery): Promise<OutcomeRow[]> =>
   askRows(client, outcomeSource, question)

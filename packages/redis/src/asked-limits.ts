@@ -6,7 +6,7 @@ import { didYouMean } from '@weir/policy/suggest.ts'
 import type { KnownScope } from './keys.ts'
 
 /** Whose limits, and which of them, in a person's words. */
-export interface LimitQuestion {
+export interface LimitQuery {
   readonly subject: string
   readonly keyId?: string
   readonly ip?: string
@@ -34,7 +34,7 @@ export type FoundLimits =
   | { readonly kind: 'found'; readonly asked: AskedLimits }
   /** The policy has nothing of that name. */
   | { readonly kind: 'unknown'; readonly message: string }
-  /** The question itself cannot be understood; `field` of it. */
+  /** The query itself cannot be understood; `field` of it. */
   | { readonly kind: 'malformed'; readonly field: 'route' | 'ip'; readonly message: string }
 
 /** `POST /v1/search`: a request's method and path, not a pattern of the policy. */
@@ -47,35 +47,35 @@ function findRoute(policy: Policy, text: string): { readonly route: Route; reado
 /** Finds in the policy what was asked. `addressScope` gives the address that a caller counts by, empty for none. */
 export function findAskedLimits(
   policy: Policy,
-  question: LimitQuestion,
+  query: LimitQuery,
   addressScope: (address: string) => string,
 ): FoundLimits {
-  const subject = subjectNamed(policy, question.subject)
+  const subject = subjectNamed(policy, query.subject)
   if (subject === undefined) {
-    const near = didYouMean(question.subject, policy.subjects.keys())
-    return { kind: 'unknown', message: `The policy has no subject ${JSON.stringify(question.subject)}${near}` }
+    const near = didYouMean(query.subject, policy.subjects.keys())
+    return { kind: 'unknown', message: `The policy has no subject ${JSON.stringify(query.subject)}${near}` }
   }
-  const route = question.route === undefined ? undefined : findRoute(policy, question.route)
-  if (question.route !== undefined && route === undefined) {
-    const what = `a method and a path, such as "POST /v1/search", not ${JSON.stringify(question.route)}`
+  const route = query.route === undefined ? undefined : findRoute(policy, query.route)
+  if (query.route !== undefined && route === undefined) {
+    const what = `a method and a path, such as "POST /v1/search", not ${JSON.stringify(query.route)}`
     return { kind: 'malformed', field: 'route', message: `takes ${what}` }
   }
-  const ip = question.ip === undefined ? undefined : addressScope(question.ip)
+  const ip = query.ip === undefined ? undefined : addressScope(query.ip)
   if (ip === '') {
-    const what = `an IPv4 or IPv6 address, not ${JSON.stringify(question.ip)}`
+    const what = `an IPv4 or IPv6 address, not ${JSON.stringify(query.ip)}`
     return { kind: 'malformed', field: 'ip', message: `takes ${what}` }
   }
   const explained = explainLimits(policy, subject, route?.route)
-  const limits = explained.filter(({ limit }) => question.limit === undefined || limit.name === question.limit)
-  if (question.limit !== undefined && limits.length === 0) {
+  const limits = explained.filter(({ limit }) => query.limit === undefined || limit.name === query.limit)
+  if (query.limit !== undefined && limits.length === 0) {
     const names = explained.map(({ limit }) => limit.name)
-    const what = `No limit ${JSON.stringify(question.limit)} applies to ${subject.id}`
-    return { kind: 'unknown', message: `${what}${didYouMean(question.limit, names)}` }
+    const what = `No limit ${JSON.stringify(query.limit)} applies to ${subject.id}`
+    return { kind: 'unknown', message: `${what}${didYouMean(query.limit, names)}` }
   }
   const { id, timeZone, anchor } = subject
   const scope: AskedScope = {
     ...{ subject: id, timeZone, anchor },
-    ...(question.keyId === undefined ? {} : { keyId: question.keyId }),
+    ...(query.keyId === undefined ? {} : { keyId: query.keyId }),
     ...(ip === undefined ? {} : { ip }),
     ...(route === undefined ? {} : { route: route.route.template, method: route.method }),
   }

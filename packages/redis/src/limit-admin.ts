@@ -3,7 +3,7 @@ import type { Decision } from '@weir/core/limits/decision.ts'
 import { isOfOneSubject, type Limit } from '@weir/core/limits/limit.ts'
 import { decodeReply, encodeCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
-import type { AskedLimits, AskedScope, LimitQuestion } from './asked-limits.ts'
+import type { AskedLimits, AskedScope, LimitQuery } from './asked-limits.ts'
 import {
   blockKeyBeside,
   type CountKeys,
@@ -126,7 +126,7 @@ export interface ChangedLimits {
 const unnamedAddress = 'counts by address: name it'
 
 /** Why a limit is left as it is although it applies; undefined when it may be changed. */
-function whyLeft({ by }: Limit, { ip, limit }: LimitQuestion): string | undefined {
+function whyLeft({ by }: Limit, { ip, limit }: LimitQuery): string | undefined {
   if (isOfOneSubject(by)) return undefined
   const isByAddress = by.some(({ kind }) => kind === 'ip')
   if (isByAddress) return ip === undefined ? unnamedAddress : undefined
@@ -151,14 +151,14 @@ async function countUsedUp(
 export async function changeLimits(
   admin: LimitAdmin,
   asked: AskedLimits,
-  question: LimitQuestion,
+  query: LimitQuery,
   change: LimitChange,
 ): Promise<ChangedLimits> {
   const changed: { name: string; keys: number; used_up: number }[] = []
   const left: { name: string; because: string }[] = []
   for (const { limit } of asked.limits) {
     const { name } = limit
-    const why = whyLeft(limit, question)
+    const why = whyLeft(limit, query)
     const found = why === undefined ? await admin.find(limit, asked.scope) : undefined
     if (found === undefined) {
       left.push({ name, because: why ?? unnamedAddress })

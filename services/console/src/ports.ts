@@ -2,11 +2,11 @@ import type { OutcomeRow, UsageRow } from '@weir/clickhouse/usage-queries.ts'
 import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
-import type { OutcomeQuestion, UsageQuestion } from '@weir/core/usage/question.ts'
+import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import type { PolicyFault } from '@weir/policy/entities.ts'
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { EntityName, PolicyCheckpoint } from '@weir/policy-feed/policy-feed.ts'
-import type { AskedLimits, LimitQuestion } from '@weir/redis/asked-limits.ts'
+import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -28,14 +28,14 @@ export interface PolicyReplica {
 }
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
-export type ChangeCounts = (asked: AskedLimits, question: LimitQuestion, change: LimitChange) => Promise<ChangedLimits>
+export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>
 
 /** What the console works with. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
-  readonly askUsage: (question: UsageQuestion) => Promise<UsageRow[]>
+  readonly askUsage: (query: UsageQuery) => Promise<UsageRow[]>
   /** Rejects when the rollup cannot be read. */
-  readonly askOutcomes: (question: OutcomeQuestion) => Promise<OutcomeRow[]>
+  readonly askOutcomes: (query: OutcomeQuery) => Promise<OutcomeRow[]>
   /** How far the rows of one kind are complete; to be asked before them. Rejects when the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly alerts: ReturnType<typeof createAlertAdmin>

@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
+import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { CommandContext } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
@@ -16,7 +16,7 @@ export interface PolicyOptions {
 }
 
 /** The options of a command about limits, as typed. */
-export interface LimitOptions extends PolicyOptions, LimitQuestion {
+export interface LimitOptions extends PolicyOptions, LimitQuery {
   readonly json: boolean
 }
 

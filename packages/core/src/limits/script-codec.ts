@@ -194,9 +194,9 @@ export function encodeCall(operations: readonly Operation[], parts: CallParts): 
 }
 
 /**
- * A request that the script found malformed, by the name in `malformed`, in lower case. That is a bug on this
- * side, except `definition`: two requests of the call name a key with different definitions of its limit, as a change of policy
- * brings; nothing was charged, and in another call it will be decided.
+ * A request that the script found malformed, by the name in `malformed`, in lower case. That is a bug on this side,
+ * except `definition`: two requests of the call name a key with different definitions of its limit, as a change of
+ * policy brings; nothing was charged, and in another call it will be decided.
  */
 export interface MalformedRequest {
   readonly malformed: string

@@ -1,6 +1,6 @@
 import { encodeReset } from '@weir/contracts/policy.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
-import { type AskedLimits, findAskedLimits, type LimitQuestion } from '@weir/redis/asked-limits.ts'
+import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import { isRedisFault } from '@weir/redis/limit-connection.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
@@ -56,7 +56,7 @@ const done = object({
 
 function find(
   { policy: { state } }: Ports,
-  question: LimitQuestion,
+  question: LimitQuery,
 ): Rejected | { readonly kind: 'found'; readonly asked: AskedLimits } {
   if (state === undefined) return reject(policyUnread)
   const found = findAskedLimits(state.policy, question, addressScope)

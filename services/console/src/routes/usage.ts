@@ -1,11 +1,11 @@
 import { answerRowsMax } from '@weir/clickhouse/usage-queries.ts'
 import {
   type GivenParameters,
-  type ParsedQuestion,
-  parseOutcomeQuestion,
-  parseUsageQuestion,
-  type Question,
-} from '@weir/core/usage/question.ts'
+  type ParsedQuery,
+  parseOutcomeQuery,
+  parseUsageQuery,
+  type RollupQuery,
+} from '@weir/core/usage/usage-query.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
 import { answerProblem, outcomesUnavailable, usageUnavailable } from '../http/problems.ts'
@@ -102,8 +102,8 @@ interface RollupRoute<Dimension extends string> {
   readonly optional: readonly string[]
   readonly unavailable: (detail: string) => Problem
   readonly rows: 'decisions' | 'outcomes'
-  readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuestion<Dimension>
-  readonly ask: (question: Question<Dimension>) => Promise<readonly object[]>
+  readonly parse: (given: GivenParameters, nowMs: number) => ParsedQuery<Dimension>
+  readonly ask: (query: RollupQuery<Dimension>) => Promise<readonly object[]>
 }
 
 const iso = (ms: number) => new Date(ms).toISOString()
@@ -125,11 +125,11 @@ function register<Dimension extends string>(app: FastifyInstance, ports: Ports, 
     async (request, reply) => {
       const parsed = parse(request.query, ports.clock.nowMs())
       if (parsed.kind === 'problems') return answerProblem(reply, badRequest(parsed.problems.join('; ')))
-      const { fromMs, toMs, step, timeZone } = parsed.question
+      const { fromMs, toMs, step, timeZone } = parsed.query
       try {
         // First: what comes in between the two is then more than was claimed, and never less.
         const { completeThroughMs, silent } = await ports.askCompleteness(kind)
-        const rows = await ask(parsed.question)
+        const rows = await ask(parsed.query)
         return {
           from: iso(fromMs),
           to: iso(toMs),
@@ -158,7 +158,7 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     optional: Object.keys(usageNames),
     unavailable: usageUnavailable,
     rows: 'decisions',
-    parse: parseUsageQuestion,
+    parse: parseUsageQuery,
     ask: ports.askUsage,
   })
   register(app, ports, {
@@ -169,7 +169,7 @@ export function registerUsage(app: FastifyInstance, ports: Ports): void {
     optional: Object.keys(outcomeNames),
     unavailable: outcomesUnavailable,
     rows: 'outcomes',
-    parse: parseOutcomeQuestion,
+    parse: parseOutcomeQuery,
     ask: ports.askOutcomes,
   })
 }

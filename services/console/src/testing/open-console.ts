@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DeliveryV1 } from '@weir/contracts/delivery.v1.ts'
-import type { OutcomeQuestion, UsageQuestion } from '@weir/core/usage/question.ts'
+import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { buildApp } from '../app.ts'
@@ -52,8 +52,8 @@ export interface AskOptions {
 
 /** A console on a policy topic in memory, asked without a network. */
 export function openConsole(overrides: Partial<Ports> = {}) {
-  const questions: UsageQuestion[] = []
-  const outcomeQuestions: OutcomeQuestion[] = []
+  const questions: UsageQuery[] = []
+  const outcomeQuestions: OutcomeQuery[] = []
   const counts: Parameters<ChangeCounts>[] = []
   const requested: DeliveryV1[] = []
   const tested: string[] = []

@@ -1,10 +1,11 @@
 /** Lengths of the rows of an answer; `total` gives one row for the whole time. */
-const questionSteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
-export type Step = (typeof questionSteps)[number]
+const querySteps = ['minute', 'quarter_hour', 'hour', 'day', 'month', 'total'] as const
+/** The length of the rows of an answer. */
+export type Step = (typeof querySteps)[number]
 
-/** What, by whom and when: one question to the rollups. */
-export interface Question<Dimension extends string> {
-  /** Undefined asks for everybody. */
+/** One query of the rollups: what, by whom and when. */
+export interface RollupQuery<Dimension extends string> {
+  /** Undefined asks for all subjects. */
   readonly subject: string | undefined
   /** First instant that counts, and the first that no longer does. */
   readonly fromMs: number
@@ -15,11 +16,12 @@ export interface Question<Dimension extends string> {
   readonly timeZone: string
 }
 
-export type ParsedQuestion<Dimension extends string> =
-  | { readonly kind: 'question'; readonly question: Question<Dimension> }
+/** A query that was read, or every problem of its parameters. */
+export type ParsedQuery<Dimension extends string> =
+  | { readonly kind: 'query'; readonly query: RollupQuery<Dimension> }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
-/** What can be asked for. */
+/** What a kind of query can ask for. */
 interface Askable<Dimension extends string> {
   readonly dimensions: readonly Dimension[]
   /** Whether there are rows by the minute. */
@@ -30,7 +32,7 @@ interface Askable<Dimension extends string> {
 export type GivenParameters = Readonly<Record<string, string | readonly string[] | undefined>>
 
 const dayMs = 86_400_000
-/** More minutes than this in one answer are a download, not a question. */
+/** More minutes than this in one answer are a download, not a query. */
 const minuteSpanMaxMs = 7 * dayMs
 /** As infra/clickhouse/migrations keeps minutes; before that, some are there and some are not. */
 const minutesKeptMs = 35 * dayMs
@@ -69,12 +71,12 @@ function readParameters(given: GivenParameters, problems: string[]): Record<stri
   return params
 }
 
-/** Reads a question from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems at once. */
-function parseQuestion<Dimension extends string>(
+/** Reads a query from query parameters; defaults are the last 24 hours, by hour, in UTC. All problems together. */
+function parseQuery<Dimension extends string>(
   { dimensions, hasMinutes }: Askable<Dimension>,
   given: GivenParameters,
   nowMs: number,
-): ParsedQuestion<Dimension> {
+): ParsedQuery<Dimension> {
   const problems: string[] = []
   const params = readParameters(given, problems)
   const time = (name: 'from' | 'to', fallback: number) => {
@@ -89,7 +91,7 @@ function parseQuestion<Dimension extends string>(
   const fromMs = time('from', toMs - dayMs)
   if (fromMs >= toMs) problems.push('from must lie before to')
 
-  const steps = questionSteps.filter((one) => hasMinutes || one !== 'minute')
+  const steps = querySteps.filter((one) => hasMinutes || one !== 'minute')
   const step = steps.find((one) => one === (params.step ?? 'hour'))
   if (step === undefined) problems.push(`step must be one of ${steps.join(', ')}`)
   if (step === 'minute' && toMs - fromMs > minuteSpanMaxMs) problems.push('step=minute takes at most 7 days')
@@ -104,27 +106,27 @@ function parseQuestion<Dimension extends string>(
   if (!isTimeZone(timeZone)) problems.push(`time_zone ${JSON.stringify(timeZone)} is no IANA time zone`)
 
   if (problems.length > 0 || step === undefined) return { kind: 'problems', problems }
-  return { kind: 'question', question: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
+  return { kind: 'query', query: { subject: params.subject, fromMs, toMs, by, step, timeZone } }
 }
 
 const usageDimensions = ['subject', 'key_id', 'plan', 'route', 'method', 'outcome', 'denied_by'] as const
 /** What usage can be broken down by; the columns of its rollups. */
 export type UsageDimension = (typeof usageDimensions)[number]
 
-/** Who used what, when. */
-export type UsageQuestion = Question<UsageDimension>
+/** A query of usage: who used what, when. */
+export type UsageQuery = RollupQuery<UsageDimension>
 
-/** Reads a question about usage from query parameters. */
-export const parseUsageQuestion = (given: GivenParameters, nowMs: number): ParsedQuestion<UsageDimension> =>
-  parseQuestion({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)
+/** Reads a query of usage from query parameters. */
+export const parseUsageQuery = (given: GivenParameters, nowMs: number): ParsedQuery<UsageDimension> =>
+  parseQuery({ dimensions: usageDimensions, hasMinutes: true }, given, nowMs)
 
 const outcomeDimensions = ['subject', 'route', 'method'] as const
 /** What outcomes can be broken down by; the columns of their rollup. */
 export type OutcomeDimension = (typeof outcomeDimensions)[number]
 
-/** How upstreams answered whom, when. */
-export type OutcomeQuestion = Question<OutcomeDimension>
+/** A query of outcomes: how upstreams answered whom, when. */
+export type OutcomeQuery = RollupQuery<OutcomeDimension>
 
-/** Reads a question about outcomes from query parameters. */
-export const parseOutcomeQuestion = (given: GivenParameters, nowMs: number): ParsedQuestion<OutcomeDimension> =>
-  parseQuestion({ dimensions: outcomeDimensions, hasMinutes: false }, given, nowMs)
+/** Reads a query of outcomes from query parameters. */
+export const parseOutcomeQuery = (given: GivenParameters, nowMs: number): ParsedQuery<OutcomeDimension> =>
+  parseQuery({ dimensions: outcomeDimensions, hasMinutes: false }, given, nowMs)
