@@ -1,21 +1,35 @@
 import type { JsonObject } from '@weir/policy/entities.ts'
 import { attributesOfKeys, descriptorMethod, descriptorSegment } from '@weir/policy/match/match-descriptor.ts'
+import { parseName } from '@weir/policy/policy-values.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
 import { type EnvoyDescriptor, type ImportNote, windowOfUnit } from './envoy-config.ts'
 import { isOpen, type Rule, type Step } from './envoy-rules.ts'
 import { spotName } from './foreign-file.ts'
-import type { ImportedPolicy } from './imported-policy.ts'
-import { createLimitNames } from './limit-names.ts'
+
+/** An entry of the policy, with the place it comes from. */
+export interface ImportedEntry {
+  readonly origin: string
+  readonly body: JsonObject
+}
+
+/** Limits by name and routes: what of a policy a configuration of `envoyproxy/ratelimit` becomes. */
+export interface ImportedPolicy {
+  readonly limits: ReadonlyMap<string, ImportedEntry>
+  readonly routes: readonly ImportedEntry[]
+}
 
 interface DomainRules {
   readonly domain: string
   readonly rules: readonly Rule[]
 }
 
-/** A limit of the policy with the name that it has there. */
-interface Named {
-  readonly rule: Rule
+interface DomainRule {
   readonly domain: string
+  readonly rule: Rule
+}
+
+/** A limit of the policy with the name that it has there. */
+interface Named extends DomainRule {
   readonly name: string
 }
 
@@ -75,10 +89,7 @@ function valueSegment(key: string, match: Step['match'], text: string): string {
 }
 
 /** Whether there can be such a route, and a limit that counts so. */
-function isSayable(
-  { domain, match, rule }: { readonly domain: string; readonly match: string; readonly rule: Rule },
-  notes: ImportNote[],
-): boolean {
+function isSayable({ domain, match, rule }: DomainRule & { readonly match: string }, notes: ImportNote[]): boolean {
   const { from, steps } = rule
   const lose = (what: string, advice: string) => {
     notes.push({ file: from.file, line: from.line, kind: 'lost', what, advice })
@@ -170,4 +181,54 @@ function replacedBy(from: EnvoyDescriptor, { named, replacers }: LimitsByName, n
       )
     return [...new Set(replaced)]
   })
+}
+
+/** Longer names are shortened: `parseName` has the same bound. */
+const limitNameLengthMax = 64
+/** These name policies of their own in the RateLimit fields. */
+const reserved = ['unauthenticated', 'unlimited']
+
+/**
+ * Names for the limits of rules: the one that the configuration gives, where it is the only one; else domain, keys and
+ * values. The same configuration gives the same names.
+ */
+function createLimitNames(limited: readonly DomainRule[]): (one: DomainRule) => string {
+  const given = Map.groupBy(limited, ({ rule }) => givenName(rule))
+  const taken = new Set<string>(reserved)
+  const counts = new Map<string, number>()
+  const names = new Map<Rule, string>()
+  const take = (rule: Rule, name: string) => {
+    names.set(rule, name)
+    taken.add(name)
+    return name
+  }
+  for (const [name, [one, ...others]] of given) {
+    const isGood = parseName(name) !== undefined && !taken.has(name)
+    if (isGood && one !== undefined && others.length === 0) take(one.rule, name)
+  }
+  return ({ domain, rule }) => names.get(rule) ?? take(rule, unusedName(readableName(domain, rule), taken, counts))
+}
+
+const givenName = ({ from }: Rule) => from.limit?.name ?? ''
+
+function readableName(domain: string, { steps }: Rule): string {
+  const parts = steps.flatMap(({ key, match, text }) =>
+    match === 'any' ? [key] : [key, match === 'prefix' ? `${text}_` : text],
+  )
+  const words = [domain, ...parts].map((part) => part.replaceAll(/[^\w.-]+/g, '-').replaceAll(/^-+|-+$/g, ''))
+  const plain = words
+    .filter((word) => word !== '')
+    .join('.')
+    .replace(/^[^A-Za-z0-9]+/, '')
+  return plain === '' ? 'limit' : plain.slice(0, limitNameLengthMax)
+}
+
+/** The next that is free; `counts` remembers where the last search for this name ended. */
+function unusedName(name: string, taken: ReadonlySet<string>, counts: Map<string, number>): string {
+  for (let count = counts.get(name) ?? 1; ; count += 1) {
+    counts.set(name, count)
+    const ending = count === 1 ? '' : `-${count}`
+    const tried = `${name.slice(0, limitNameLengthMax - ending.length)}${ending}`
+    if (!taken.has(tried)) return tried
+  }
 }

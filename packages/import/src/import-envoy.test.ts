@@ -2,8 +2,7 @@ import { createDescriptorMatcher } from '@weir/policy/match/match-descriptor.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, test } from 'vitest'
 import { formatImportProblem } from './foreign-file.ts'
-import { type EnvoyImport, importEnvoy } from './import-envoy.ts'
-import { formatImportNote, importedJson, importedText } from './imported-policy.ts'
+import { type EnvoyImport, formatImportNote, importEnvoy, importedJson, importedText } from './import-envoy.ts'
 
 type Imported = Extract<EnvoyImport, { kind: 'imported' }>
 

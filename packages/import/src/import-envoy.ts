@@ -1,8 +1,8 @@
+import { yamlOf } from '@weir/policy/state/policy-text.ts'
 import { type EnvoyConfig, type EnvoyDescriptor, type ImportNote, stepName } from './envoy-config.ts'
-import { limitsOfRules } from './envoy-limits.ts'
+import { type ImportedEntry, type ImportedPolicy, limitsOfRules } from './envoy-limits.ts'
 import { rulesBelow, rulesMax } from './envoy-rules.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
-import type { ImportedPolicy } from './imported-policy.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
 
 export type EnvoyImport =
@@ -64,3 +64,53 @@ function notesOnMerging(domain: string, parts: readonly EnvoyConfig[]): ImportNo
     advice: 'Nothing, if that server has it set; else it refuses these files.',
   }))
 }
+
+/** The same with limits that count and report, and refuse nothing. */
+export const inShadow = ({ limits, routes }: ImportedPolicy): ImportedPolicy => ({
+  limits: new Map([...limits].map(([name, { origin, body }]) => [name, { origin, body: { ...body, mode: 'shadow' } }])),
+  routes,
+})
+
+/** A note on one line, for people. */
+export const formatImportNote = (note: ImportNote): string =>
+  `${spotName(note)}  ${titles[note.kind]}: ${note.what}. ${note.advice}`
+
+const titles: Readonly<Record<ImportNote['kind'], string>> = {
+  lost: 'not carried over',
+  changed: 'carried over otherwise',
+  info: 'to know',
+}
+
+/** The policy as a weir.yaml that says where each entry comes from, with the notes at its head. */
+export function importedText({ limits, routes }: ImportedPolicy, notes: readonly ImportNote[]): string {
+  const head = notes.length === 0 ? ['Everything could be carried over.'] : notes.map(formatImportNote)
+  return [
+    ...head.map(comment),
+    'version: 1',
+    ...section(
+      'limits',
+      [...limits].map(([name, entry]) => ({ ...entry, line: `${yamlOf(name)}: ${yamlOf(entry.body)}` })),
+    ),
+    ...section(
+      'routes',
+      routes.map((entry) => ({ ...entry, line: `- ${yamlOf(entry.body)}` })),
+    ),
+  ]
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+const section = (name: string, entries: readonly (ImportedEntry & { readonly line: string })[]): readonly string[] =>
+  entries.length === 0
+    ? []
+    : ['', `${name}:`, ...entries.flatMap(({ origin, line }) => [`  ${comment(origin)}`, `  ${line}`])]
+
+/** A file's name may have what would end a comment. */
+const comment = (text: string) => `# ${text.replaceAll(/[^\x20-\x7e\u00a0-\ud7ff]/g, '?')}`
+
+/** The same as JSON's values. */
+export const importedJson = ({ limits, routes }: ImportedPolicy) => ({
+  version: 1,
+  limits: Object.fromEntries([...limits].map(([name, { body }]) => [name, body])),
+  routes: routes.map(({ body }) => body),
+})

@@ -150,31 +150,25 @@ class ConfigReader {
   }
 
   #noteFlags(fields: Fields, limit: EnvoyLimit | undefined): void {
-    const noteIfSet = (name: string, kind: ImportNote['kind'], what: string, advice: string) => {
-      const field = fields.get(name)
-      if (field !== undefined && this.#flag(fields, name)) this.#note(field, kind, what, advice)
-    }
     const records = 'every decision is recorded with its descriptor, so there is nothing to turn on'
-    noteIfSet('detailed_metric', 'info', `detailed_metric: ${records}`, 'Ask the usage API, or ClickHouse.')
-    noteIfSet('value_to_metric', 'info', `value_to_metric: ${records}`, 'Ask the usage API, or ClickHouse.')
-    noteIfSet(
-      ...([
+    const ask = 'Ask the usage API, or ClickHouse.'
+    const isShareless = !this.#text(fields, 'value').endsWith('*')
+    const notes: readonly (readonly [flag: string, kind: ImportNote['kind'], what: string, advice: string])[] = [
+      ['detailed_metric', 'info', `: ${records}`, ask],
+      ['value_to_metric', 'info', `: ${records}`, ask],
+      [
         'quota_mode',
         'changed',
-        'quota_mode became `mode: shadow`: what is exceeded is recorded and not refused',
-      ] as const),
-      'Nothing tells Envoy which quota it was; read that from the records.',
-    )
-    const value = this.#text(fields, 'value')
-    if (!value.endsWith('*'))
-      noteIfSet(
-        'share_threshold',
-        'info',
-        'share_threshold without a value that ends in `*` means nothing',
-        'Leave it out.',
-      )
-    if (limit === undefined)
-      noteIfSet('shadow_mode', 'info', 'shadow_mode without a rate_limit means nothing', 'Leave it out.')
+        ' became `mode: shadow`: what is exceeded is recorded and not refused',
+        'Nothing tells Envoy which quota it was; read that from the records.',
+      ],
+      ...(isShareless ? [meansNothing('share_threshold', 'a value that ends in `*`')] : []),
+      ...(limit === undefined ? [meansNothing('shadow_mode', 'a rate_limit')] : []),
+    ]
+    for (const [flag, kind, what, advice] of notes) {
+      const field = fields.get(flag)
+      if (field !== undefined && this.#flag(fields, flag)) this.#note(field, kind, `${flag}${what}`, advice)
+    }
   }
 
   #noteUnknown(fields: Fields, known: readonly string[]): void {
@@ -199,6 +193,9 @@ class ConfigReader {
     return field !== undefined && (this.#file.flag(field, name) ?? false)
   }
 }
+
+const meansNothing = (flag: string, missing: string) =>
+  [flag, 'info', ` without ${missing} means nothing`, 'Leave it out.'] as const
 
 const unitNames = Object.keys(windowOfUnit) as readonly EnvoyUnit[]
 

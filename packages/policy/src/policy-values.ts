@@ -1,4 +1,6 @@
+import ipaddr from 'ipaddr.js'
 import { Temporal } from 'temporal-polyfill'
+import type { CostSource } from './policy.ts'
 
 /** A duration as people write it, in milliseconds; undefined for anything else. One number and one unit. */
 export function parseDurationMs(text: string): number | undefined {
@@ -100,3 +102,61 @@ export function parseHost(text: string): string | undefined {
 }
 
 export const hostPattern = /^(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])$/
+
+/** What a cost that is read from the request looks like, for messages. */
+export const costSourceRule = 'header:NAME, query:NAME or json:/pointer'
+
+/** Longer pointers name nothing that someone sends to be counted. */
+const pointerLengthMax = 256
+
+/** The same as `parseCostSource` reads, but for lengths, as JSON Schema has it. */
+export const costPattern =
+  "^(header:[\\w!#$%&'*+.^`|~-]{1,64}|query:[\\x21-\\x7e]{1,64}|json:(/([\\x21-.0-}]|~[01])*)+)$"
+
+/** `header:X-Cost`, `query:count`, `json:/domains`; undefined for anything else. Header names lose their case. */
+export function parseCostSource(text: string): CostSource | undefined {
+  const [, kind, name = ''] = /^(header|query|json):([\x21-\x7e]+)$/.exec(text) ?? []
+  if (kind === 'header') {
+    return /^[\w!#$%&'*+.^`|~-]{1,64}$/.test(name) ? { kind, name: name.toLowerCase() } : undefined
+  }
+  if (kind === 'query') return name.length <= 64 ? { kind, name } : undefined
+  if (kind !== 'json' || name.length > pointerLengthMax) return undefined
+  return /^(?:\/(?:[^/~]|~[01])*)+$/.test(name) ? { kind, pointer: name } : undefined
+}
+
+const cidrRule = 'must be an address or a block of them such as 10.0.0.0/8 or fd00::/8'
+
+export type ParsedCidr =
+  /** `cidr` has its prefix always: `10.0.0.0/8`, `::1/128`. */
+  { readonly kind: 'cidr'; readonly cidr: string } | { readonly kind: 'wrong'; readonly why: string }
+
+/** Reads a CIDR; an address alone is the block of it alone. A block must begin at its first address. */
+export function parseCidr(text: string): ParsedCidr {
+  const [, written = '', prefixText] = /^([0-9a-fA-F:.]{2,45})(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const isIpv4 = ipaddr.IPv4.isValidFourPartDecimal(written)
+  const plain = isIpv4 ? written : inHex(written)
+  if (!isIpv4 && !ipaddr.IPv6.isValid(plain)) return { kind: 'wrong', why: cidrRule }
+  const family = isIpv4 ? ipaddr.IPv4 : ipaddr.IPv6
+  const bits = isIpv4 ? 32 : 128
+  const prefix = prefixText === undefined ? bits : Number(prefixText)
+  if (prefix > bits) return { kind: 'wrong', why: `has a prefix of at most ${bits} bits` }
+  if (family.networkAddressFromCIDR(`${plain}/${prefix}`).toString() !== family.parse(plain).toString()) {
+    return { kind: 'wrong', why: `has bits beyond its prefix of ${prefix}: a block is named by its first address` }
+  }
+  if (!isIpv4 && ipaddr.IPv6.parse(plain).isIPv4MappedAddress()) {
+    return { kind: 'wrong', why: 'is an IPv4 address in IPv6; write the IPv4 address, which is what callers have' }
+  }
+  return { kind: 'cidr', cidr: `${written.toLowerCase()}/${prefix}` }
+}
+
+/**
+ * An IPv6 address with an IPv4 address at its end, all in hex; empty if that is none. ipaddr.js reads `::1.2.3.4` as
+ * the mapped `::ffff:1.2.3.4`, and takes `010.0.0.1`, on which Node's BlockList throws.
+ */
+function inHex(text: string): string {
+  const [, head = '', dotted] = /^(.*:)([\d.]*\.[\d.]*)$/.exec(text) ?? []
+  if (dotted === undefined) return text
+  if (!ipaddr.IPv4.isValidFourPartDecimal(dotted)) return ''
+  const [a = 0, b = 0, c = 0, d = 0] = ipaddr.IPv4.parse(dotted).octets
+  return `${head}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+}

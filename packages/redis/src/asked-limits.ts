@@ -1,5 +1,5 @@
-import { type ExplainedLimit, explainLimits } from '@weir/policy/match/explain-limits.ts'
 import { createRouteMatcher, unmatchedRoute } from '@weir/policy/match/match-route.ts'
+import { type ExplainedLimit, explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Policy, Route, Subject } from '@weir/policy/policy.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'

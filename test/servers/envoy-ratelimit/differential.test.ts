@@ -1,5 +1,4 @@
-import { importEnvoy } from '@weir/import/import-envoy.ts'
-import { importedText } from '@weir/import/imported-policy.ts'
+import { importEnvoy, importedText } from '@weir/import/import-envoy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import {

@@ -1,5 +1,4 @@
-import { importEnvoy } from '@weir/import/import-envoy.ts'
-import { importedText } from '@weir/import/imported-policy.ts'
+import { importEnvoy, importedText } from '@weir/import/import-envoy.ts'
 import { createDescriptorMatcher, type DescriptorEntry } from '@weir/policy/match/match-descriptor.ts'
 import { parsePolicy } from '@weir/policy/reader/parse-policy.ts'
 import { expect, inject, onTestFinished, test } from 'vitest'

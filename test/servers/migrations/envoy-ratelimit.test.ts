@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { importEnvoy } from '@weir/import/import-envoy.ts'
-import { importedJson, importedText, inShadow } from '@weir/import/imported-policy.ts'
+import { importEnvoy, importedJson, importedText, inShadow } from '@weir/import/import-envoy.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { afterAll, beforeAll, beforeEach, expect, inject, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'

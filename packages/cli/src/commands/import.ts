@@ -1,8 +1,7 @@
 import { relative } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { formatImportProblem } from '@weir/import/foreign-file.ts'
-import { importEnvoy } from '@weir/import/import-envoy.ts'
-import { formatImportNote, importedJson, importedText, inShadow } from '@weir/import/imported-policy.ts'
+import { formatImportNote, importEnvoy, importedJson, importedText, inShadow } from '@weir/import/import-envoy.ts'
 import type { CommandContext } from '../command-context.ts'
 import { readInputFile } from '../read-input-file.ts'
 

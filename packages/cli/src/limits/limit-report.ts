@@ -1,4 +1,4 @@
-import type { ExplainedLimit } from '@weir/policy/match/explain-limits.ts'
+import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { scopeText } from '@weir/redis/keys.ts'
 import type { CountLook, LimitAdmin } from '@weir/redis/limit-admin.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Policy, Subject } from '../policy.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
 import { unmatchedRoute } from './match-route.ts'
-import { createLimitResolver } from './resolve-limits.ts'
+import { createLimitResolver, explainLimits } from './resolve-limits.ts'
 import { createUpstreamResolver } from './resolve-upstream.ts'
 
 const policy = parsed(`
@@ -28,8 +28,8 @@ function parsed(text: string): Policy {
   return result.policy
 }
 
-function subject(id: string): Subject {
-  const found = policy.subjects.get(id)
+function subject(id: string, of = policy): Subject {
+  const found = of.subjects.get(id)
   if (found === undefined) throw new Error(`no subject ${id}`)
   return found
 }
@@ -126,4 +126,38 @@ subjects: { s: { plan: free } }
   const resolve = createLimitResolver(policy)
   expect(resolve(found, exporting).map(({ name }) => name)).toEqual(['export'])
   expect(resolve(found, unmatchedRoute).map(({ name }) => name)).toEqual(['read', 'write'])
+})
+
+const explained = parsed(`
+version: 1
+plans: { free: { limits: [minute, ip] } }
+limits:
+  minute: { algorithm: fixed_window, size: 1, window: 1m }
+  search: { algorithm: fixed_window, size: 1, window: 1m }
+  ip: { algorithm: fixed_window, size: 1, window: 1m, by: [ip], applies: all }
+routes: [{ match: GET /a, limits: [search] }, { match: GET /b, limits: [search, minute] }]
+subjects: { s: { plan: free, limits: { search: { size: 9 } } } }
+`)
+const explainedSubject = subject('s', explained)
+
+test('every limit says why it applies, and whether the subject has its own version', () => {
+  const told = explainLimits(explained, explainedSubject, explained.routes[0])
+  expect(told.map(({ limit, because, own }) => [limit.name, limit.size, because, own])).toEqual([
+    ['minute', 1, ['plan free'], false],
+    ['ip', 1, ['plan free', 'applies: all'], false],
+    ['search', 9, ['route GET /a'], true],
+  ])
+  expect(explainLimits(explained, explainedSubject, undefined).at(-1)?.because).toEqual([
+    'route GET /a',
+    'route GET /b',
+  ])
+})
+
+test('what is explained is what decides, in its order', () => {
+  const resolve = createLimitResolver(explained)
+  for (const route of [...explained.routes, unmatchedRoute]) {
+    expect(explainLimits(explained, explainedSubject, route).map(({ limit }) => limit)).toEqual(
+      resolve(explainedSubject, route),
+    )
+  }
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { formatProblem } from '../policy-problem.ts'
 import { parsePolicy } from './parse-policy.ts'
+import { formatProblem } from './text-reader.ts'
 
 /**
  * bad-policies.txt: `=== name`, the whole text of a policy, and after `! ` everything that people are shown of it, in

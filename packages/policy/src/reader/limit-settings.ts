@@ -1,6 +1,6 @@
 import type { Algorithm, Limit, Span, Threshold } from '@weir/core/limits/limit.ts'
 import { parsePercent, percentPattern } from '../policy-values.ts'
-import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import type { Fields, PolicyReader } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
 /** Redis's client rounds replies within 48 of 2^53; up to here every number is exact, sums with a cost included. */
@@ -10,7 +10,7 @@ const thresholdsMax = 20
 
 const percentRule = 'a percentage from 1% to 100%, or a number of units'
 
-const threshold: t.ValueType<{ readonly value: Threshold; readonly at: SourcePosition }> = {
+const threshold: t.ValueType<Threshold> = {
   schema: {
     oneOf: [
       { type: 'string', pattern: percentPattern.source },
@@ -20,16 +20,16 @@ const threshold: t.ValueType<{ readonly value: Threshold; readonly at: SourcePos
   read(reader, at) {
     if (typeof reader.scalar(at) === 'number') {
       const units = reader.integer(at, 1, unitsMax)
-      return units === undefined ? undefined : { value: { units }, at }
+      return units === undefined ? undefined : { units }
     }
     const percent = reader.text(at, percentRule, parsePercent)
-    return percent === undefined ? undefined : { value: { percent }, at }
+    return percent === undefined ? undefined : { percent }
   },
 }
 
 /** Percents and units, each ascending. */
 const thresholds = t.checked(
-  t.list('a list such as [80%, 100%]', threshold, {
+  t.list('a list such as [80%, 100%]', t.located(threshold), {
     max: thresholdsMax,
     wrongCount: (count) => `has ${count} thresholds; a limit has at most ${thresholdsMax}`,
   }),
@@ -97,14 +97,14 @@ export function checkSettings(
   of: { readonly algorithm: Algorithm | undefined; readonly span: Span | undefined; readonly cooldownMs: number },
   otherwise: SettingDefaults,
 ): LimitSettings | undefined {
-  const [burstAt, blockAt, thresholdsAt] = ['burst', 'block', 'thresholds'].map((key) => fields.get(key))
+  const thresholdsAt = fields.get('thresholds')
   const size = fields.has('size') ? values.size : otherwise.size
   const mode = fields.has('mode') ? values.mode : otherwise.mode
-  if (burstAt !== undefined && of.algorithm !== undefined && of.algorithm !== 'token_bucket') {
-    reader.problemAtKey(burstAt, `only a token_bucket has a \`burst\`; this is a ${of.algorithm}`)
+  if (of.algorithm !== undefined && of.algorithm !== 'token_bucket') {
+    reader.refuseKey(fields, 'burst', `only a token_bucket has a \`burst\`; this is a ${of.algorithm}`)
   }
-  if (blockAt !== undefined && mode === 'shadow') {
-    reader.problemAtKey(blockAt, 'a limit with `mode: shadow` shuts nobody out; leave it out')
+  if (mode === 'shadow') {
+    reader.refuseKey(fields, 'block', 'a limit with `mode: shadow` shuts nobody out; leave it out')
   }
   if (thresholdsAt !== undefined && (values.thresholds?.length ?? 0) > 0) {
     if (size === 0) reader.problem(thresholdsAt, 'are never reached with a `size` of 0; leave them out')

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { defaultIdentity, noOwnLimits, noRouteLimits, type Policy } from '../policy.ts'
-import { formatProblem } from '../policy-problem.ts'
 import { parsePolicy } from './parse-policy.ts'
+import { formatProblem } from './text-reader.ts'
 
 const hash = '0123456789abcdef'.repeat(4)
 

@@ -81,6 +81,12 @@ export abstract class PolicyReader extends ProblemList {
     return this.add(pathOf(at), message, at.keyOffset)
   }
 
+  /** Adds a problem with a key if it is written. */
+  refuseKey(fields: Fields, key: string, message: string): undefined {
+    const at = fields.get(key)
+    if (at !== undefined) this.problemAtKey(at, message)
+  }
+
   /** Adds a problem with a value of which something else was expected. */
   wrong(at: SourcePosition, message: string, hint = ''): undefined {
     return this.problem(at, `${message}, but is ${this.describe(at)}${hint}`)

@@ -105,9 +105,9 @@ function hasItsKeys(reader: PolicyReader, type: Endpoint['type'], at: SourcePosi
     if (!isRequired || fields.has(key)) continue
     reader.problemAtKey(at, `needs \`${key}\`${type === 'webhook' ? '' : `, as its type is ${type}`}`)
   }
-  for (const [key, field] of fields) {
-    const isAnothers = allKeys.includes(key) && key !== 'type' && !(key in common) && !(key in members)
-    if (isAnothers) reader.problemAtKey(field, `an endpoint of type ${type} has none`)
+  for (const key of allKeys) {
+    if (key === 'type' || key in common || key in members) continue
+    reader.refuseKey(fields, key, `an endpoint of type ${type} has none`)
   }
   return reader.problemCount === before
 }

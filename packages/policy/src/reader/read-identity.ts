@@ -1,5 +1,5 @@
 import { defaultIdentity, type Identity, type TrustedHeaders } from '../policy.ts'
-import { parseCidr } from './parse-cidr.ts'
+import { parseCidr } from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { issuerList, readIssuers } from './read-jwt.ts'
 import { type Plans, planName, planOf } from './read-plans.ts'
@@ -69,25 +69,23 @@ const foundTrustedHeaders = { schema: trustedHeaders.schema, read: trustedHeader
 
 export const identity = t.object('identity', {
   keyHeaders: t.orEmpty(
-    t.optional(
-      'Headers that may carry a key, in the order they are looked at. Default: [authorization, x-api-key].',
-      keyHeaders,
-    ),
+    'Headers that may carry a key, in the order they are looked at. Default: [authorization, x-api-key].',
+    keyHeaders,
   ),
-  keyQuery: t.orEmpty(t.optional('Query parameter that may carry a key; off unless named.', parameter)),
-  jwt: t.orEmpty(t.optional('Who signs tokens of callers.', issuerList)),
+  keyQuery: t.orEmpty('Query parameter that may carry a key; off unless named.', parameter),
+  jwt: t.orEmpty('Who signs tokens of callers.', issuerList),
   trustedHeaders: t.orEmpty(
-    t.optional('Headers in which proxies that have authenticated the caller name it.', foundTrustedHeaders),
+    'Headers in which proxies that have authenticated the caller name it.',
+    foundTrustedHeaders,
   ),
   trustedProxies: t.orEmpty(
-    t.optional("Addresses of the proxies in front, whose word on the caller's address is taken.", cidrList(0)),
+    "Addresses of the proxies in front, whose word on the caller's address is taken.",
+    cidrList(0),
   ),
-  anonymous: t.orEmpty(t.optional('Plan of callers without a credential; without it they are refused.', planName)),
+  anonymous: t.orEmpty('Plan of callers without a credential; without it they are refused.', planName),
   unknown: t.orEmpty(
-    t.optional(
-      'Plan of subjects that the policy does not have and a token names at the check API or over gRPC; without it they are refused.',
-      planName,
-    ),
+    'Plan of subjects that the policy does not have and a token names at the check API or over gRPC; without it they are refused.',
+    planName,
   ),
 })
 

@@ -11,19 +11,10 @@ import {
 import { isWithinBounds, slidingLogSizeMax } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers, unitsMax } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import type { Limits } from './read-limit-names.ts'
 import { checkOnExceed, onExceed } from './read-on-exceed.ts'
+import { type Limits, limitName } from './read-plans.ts'
 import { scopes } from './read-scope.ts'
 import * as t from './value-types.ts'
-
-/** A name with its position: whether there is such a limit is known when all are read. */
-const replacedName: t.ValueType<{ readonly name: string; readonly at: SourcePosition }> = {
-  schema: { type: 'string' },
-  read(reader, at) {
-    const name = t.anyText('the name of a limit').read(reader, at)
-    return name === undefined ? undefined : { name, at }
-  },
-}
 
 const members = {
   algorithm: t.required('docs/limits.md says what each promises.', t.oneOf(algorithms)),
@@ -40,7 +31,7 @@ const members = {
   lease: t.optional('Of a fixed_window: units that a process takes in advance.', t.integer(1, unitsMax)),
   replaces: t.optional(
     'Names of limits that do not apply to a request to which this one does.',
-    t.list('a list of limits by name', replacedName),
+    t.list('a list of limits by name', limitName),
   ),
   // Shorter, and people stop reading; longer is never.
   cooldown: t.optional(
@@ -92,7 +83,7 @@ export const limitEntries = t.entries(schema, {
 interface Replacing {
   /** The limit's own. */
   readonly name: string
-  readonly replaced: readonly { readonly name: string; readonly at: SourcePosition }[]
+  readonly replaced: readonly { readonly value: string; readonly at: SourcePosition }[]
 }
 
 /** Reads the limits. One that is as it was in `before` is the same object, so that what is cached by a limit stays. */
@@ -153,7 +144,7 @@ function readLimit(reader: PolicyReader, name: string, at: SourcePosition, repla
     cooldownMs,
     onExceed: exceed,
     ...settings,
-    ...(replaces.length === 0 ? {} : { replaces: replaces.map((one) => one.name) }),
+    ...(replaces.length === 0 ? {} : { replaces: replaces.map(({ value }) => value) }),
   }
   return isWithinBounds(reader, at, fields, limit) ? limit : undefined
 }
@@ -180,28 +171,26 @@ function readSpan(
 }
 
 function checkPeriod(reader: PolicyReader, fields: Fields, by: readonly ScopePart[], span: Span | undefined): void {
-  const [byAt, cooldownAt] = [fields.get('by'), fields.get('cooldown')]
   if (span?.kind !== 'period') return
+  const byAt = fields.get('by')
   if (byAt !== undefined && by.length > 0 && !isOfOneSubject(by)) {
     const missing = 'a calendar period over several subjects (whose time zone would it follow?)'
     const instead = 'periods with subject or key in `by`'
     reader.problem(byAt, `this version of Weir does not have ${missing}; it has ${instead}`)
   }
-  if (cooldownAt !== undefined) {
-    const why = 'only one with a `window` has a `cooldown`'
-    reader.problemAtKey(cooldownAt, `a limit with a \`period\` alerts once in each; ${why}`)
-  }
+  const why = 'only one with a `window` has a `cooldown`'
+  reader.refuseKey(fields, 'cooldown', `a limit with a \`period\` alerts once in each; ${why}`)
 }
 
 function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algorithm'] | undefined): void {
-  const [at, block] = [fields.get('lease'), fields.get('block')]
-  if (at === undefined || algorithm === undefined) return
+  const block = fields.get('block')
+  if (algorithm === undefined) return
   if (algorithm !== 'fixed_window') {
     const why = `a ${algorithm} counts every unit by the time at which it is used`
-    reader.problemAtKey(at, `only a fixed_window has a \`lease\`: ${why}`)
+    reader.refuseKey(fields, 'lease', `only a fixed_window has a \`lease\`: ${why}`)
   } else if (block !== undefined) {
     const why = 'a process that holds units would let the blocked in'
-    reader.problemAtKey(at, `stands beside \`block\`${reader.lineNote(block)}: ${why}`)
+    reader.refuseKey(fields, 'lease', `stands beside \`block\`${reader.lineNote(block)}: ${why}`)
   }
 }
 
@@ -212,7 +201,7 @@ function checkLease(reader: PolicyReader, fields: Fields, algorithm: Limit['algo
 function checkReplaced(reader: PolicyReader, limits: Limits, replacing: readonly Replacing[]): void {
   const theirs = new Set(replacing.map(({ name }) => name))
   for (const { name: own, replaced } of replacing) {
-    for (const { name, at } of replaced) {
+    for (const { value: name, at } of replaced) {
       reader.find(at, 'limit', name, limits)
       if (name === own) reader.problem(at, 'a limit cannot replace itself')
       else if (theirs.has(name)) {

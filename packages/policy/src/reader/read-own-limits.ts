@@ -3,8 +3,8 @@ import { noOwnLimits, type OwnLimits, type Plan, type Route } from '../policy.ts
 import { isWithinBounds } from './limit-bounds.ts'
 import { checkSettings, membersByAlgorithm, settingMembers } from './limit-settings.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { type Limits, namesForAll } from './read-limit-names.ts'
 import { onExceedOfOwn } from './read-on-exceed.ts'
+import { type Limits, namesForAll } from './read-plans.ts'
 import * as t from './value-types.ts'
 
 const settingKeys = Object.keys(settingMembers)

@@ -1,17 +1,34 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
-import type { Plan } from '../policy.ts'
+import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { findLimits, type LimitNames, type Limits, limitNames, namesForAll } from './read-limit-names.ts'
 import * as t from './value-types.ts'
+
+/** The limits by name; undefined stands for one that is there but wrong, so that what names it is not wrong too. */
+export type Limits = ReadonlyMap<string, Limit | undefined>
+
+/** The plans by name; undefined as in `Limits`. */
+export type Plans = ReadonlyMap<string, Plan | undefined>
+
+/** A name of a limit with its position: whether there is such a limit is known when all are read. */
+export const limitName = t.located(t.anyText('the name of a limit'))
+
+/** Names of limits, none twice. */
+export const limitNames = t.list('a list of limits by name', limitName, { nameOf: ({ value }) => value })
+type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
+
+/** Returns the limits with these names that are right, in the order written. */
+const findLimits = (reader: PolicyReader, names: LimitNames, limits: Limits): readonly Limit[] =>
+  names.flatMap(({ value, at }) => reader.find(at, 'limit', value, limits) ?? [])
+
+/** Names of the limits for everybody. */
+export const namesForAll = (limits: Limits): ReadonlySet<string> =>
+  new Set([...limits.values()].flatMap((limit) => (limit?.applies === 'all' ? limit.name : [])))
 
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
 })
 
 export const planEntries = t.entries(plan.schema, { plural: 'plans', one: 'a plan' })
-
-/** The plans by name; undefined stands for one that is there but wrong, so that what names it is not wrong too. */
-export type Plans = ReadonlyMap<string, Plan | undefined>
 
 /** Reads the plans. One that is as it was in `before` is the same object. */
 export function readPlans(
@@ -44,15 +61,66 @@ function readPlanLimits(
   forAll: ReadonlySet<string>,
 ): readonly Limit[] | undefined {
   if (at === undefined || names === undefined) return undefined
-  const own = findLimits(reader, names, limits)
-  const count = new Set([...own.names, ...forAll]).size
-  const others = count - own.names.size
+  const found = findLimits(reader, names, limits)
+  const count = new Set([...names.map(({ value }) => value), ...forAll]).size
+  const others = count - names.length
   // More limits for all than fit in any decision are one problem there, not one of each plan.
   if (others <= limitsPerDecisionMax && count > limitsPerDecisionMax) {
     const beside = others === 0 ? '' : ` with the ${others} that apply to all`
-    return reader.problem(at, `makes ${count} limits${beside}; a decision has at most ${limitsPerDecisionMax}`)
+    return reader.problem(at, `makes ${count} limits${beside}; ${most}`)
   }
-  return own.limits
+  return found
+}
+
+const most = `a decision has at most ${limitsPerDecisionMax}`
+
+/**
+ * Reads the limits that routes have of their own, and checks that each list fits into a decision together with each
+ * plan.
+ */
+export class RouteLimits {
+  readonly #reader: PolicyReader
+  readonly #limits: Limits
+  /** The limits of every request of a plan's subjects, the most first; the name is empty for no plan's. */
+  readonly #plans: readonly (readonly [name: string, limits: ReadonlySet<string>])[]
+  /** Equal lists are one list, so that what is derived from it is derived once. */
+  readonly #lists = new Map<string, readonly Limit[]>()
+
+  constructor(reader: PolicyReader, limits: Limits, plans: Plans) {
+    this.#reader = reader
+    this.#limits = limits
+    const forAll = namesForAll(limits)
+    const ofPlans = [...plans].map(
+      ([name, plan]) => [name, new Set([...forAll, ...(plan?.limits ?? []).map((limit) => limit.name)])] as const,
+    )
+    this.#plans = [['', forAll] as const, ...ofPlans].toSorted(([, a], [, b]) => b.size - a.size)
+  }
+
+  /** The limits of one route; undefined when they are too many for a decision, or for some plan's subjects. */
+  read(at: SourcePosition | undefined, names: LimitNames): readonly Limit[] | undefined {
+    if (at === undefined) return noRouteLimits
+    const found = findLimits(this.#reader, names, this.#limits)
+    if (names.length > limitsPerDecisionMax) {
+      return this.#reader.problem(at, `names ${names.length} limits; ${most}`)
+    }
+    for (const [plan, limits] of this.#plans) {
+      // More limits for all than fit in any decision are a problem there.
+      if (limits.size > limitsPerDecisionMax || limits.size + names.length <= limitsPerDecisionMax) continue
+      const count = new Set([...limits, ...names.map(({ value }) => value)]).size
+      if (count <= limitsPerDecisionMax) continue
+      const others = plan === '' ? 'those that apply to all' : `those of plan ${plan} and those that apply to all`
+      return this.#reader.problem(at, `makes ${count} limits with ${others}; ${most}`)
+    }
+    return this.#shared(found)
+  }
+
+  #shared(limits: readonly Limit[]): readonly Limit[] {
+    if (limits.length === 0) return noRouteLimits
+    const text = limits.map(({ name }) => name).join(' ')
+    const known = this.#lists.get(text)
+    if (known === undefined) this.#lists.set(text, limits)
+    return known ?? limits
+  }
 }
 
 export const planName = t.anyText('the name of a plan')

@@ -3,11 +3,9 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import { costMax, settleMsMax } from '@weir/core/limits/limit-store.ts'
 import { descriptorMethod, readDescriptorPath } from '../match/match-descriptor.ts'
 import { type CostSource, noRouteLimits, type Route, type Upstream } from '../policy.ts'
-import { costPattern, costSourceRule, parseCostSource } from './cost-source.ts'
+import { costPattern, costSourceRule, parseCostSource } from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
-import { type Limits, limitNames } from './read-limit-names.ts'
-import type { Plans } from './read-plans.ts'
-import { RouteLimits } from './read-route-limits.ts'
+import { type Limits, limitNames, type Plans, RouteLimits } from './read-plans.ts'
 import type { ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
 
@@ -160,8 +158,7 @@ export function keepRoutes(reader: ValueReader, routes: readonly Route[], known:
 /** A caller that asks by descriptors forwards the request itself, and says what it costs by hits_addend. */
 function refuseForDescriptors(reader: PolicyReader, fields: Fields): void {
   for (const key of ['upstream', 'settle', 'settleMax', 'refundOn']) {
-    const field = fields.get(key)
-    if (field !== undefined) reader.problemAtKey(field, `a route for descriptors has no \`${key}\``)
+    reader.refuseKey(fields, key, `a route for descriptors has no \`${key}\``)
   }
   const costAt = fields.get('cost')
   if (costAt !== undefined && typeof reader.scalar(costAt) === 'string') {

@@ -2,9 +2,8 @@ import { type ApiKey, noOwnLimits, type Route, type Subject } from '../policy.ts
 import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import { KeyRing, keyList } from './read-keys.ts'
-import type { Limits } from './read-limit-names.ts'
 import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
-import { type Plans, planName, planOf } from './read-plans.ts'
+import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
 import * as t from './value-types.ts'
 
 interface Identities {
@@ -31,14 +30,14 @@ const settings = {
     'UTC',
   ),
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
-  limits: t.orEmpty(t.optional("This subject's own versions of limits, by their names.", ownVersions)),
+  limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
 }
 
 /** A subject without its keys, as the admin API accepts it. */
 export const subjectSettings = t.object('a subject', settings)
 const subject = t.object('a subject', {
   ...settings,
-  keys: t.orEmpty(t.optional('API keys, as their hashes.', keyList)),
+  keys: t.orEmpty('API keys, as their hashes.', keyList),
 })
 
 export const subjectEntries = t.entries(subject.schema, {

@@ -9,15 +9,8 @@ const timeoutMs = 30_000
 const timeout = t.duration('100ms', '1h', { rule: 'a duration such as 10s or 2m' })
 const urlRule = 'an http or https URL of scheme, host and port only, without credentials, such as http://127.0.0.1:9000'
 
-/** A host with its position, for the problem of two upstreams that have it. */
 const host = t.text('a host name without a port, or "*"', parseHost, { pattern: hostPattern.source })
-const hosts = t.list('a list of host names such as [api.example.com] or ["*"]', {
-  schema: host.schema,
-  read: (reader, at) => {
-    const found = host.read(reader, at)
-    return found === undefined ? undefined : { host: found, at }
-  },
-})
+const hosts = t.list('a list of host names such as [api.example.com] or ["*"]', t.located(host))
 
 const upstream = t.object('an upstream', {
   url: t.required(
@@ -41,8 +34,8 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<str
   for (const [name, field] of upstreamEntries.read(reader, at)) {
     const found = upstream.find(reader, field)
     const isWritten = found?.fields.has('hosts') ?? true
-    const taken = found?.values.hosts ?? (isWritten ? [] : [{ host: '*', at: field }])
-    for (const { host: one, at: hostAt } of taken) {
+    const taken = found?.values.hosts ?? (isWritten ? [] : [{ value: '*', at: field }])
+    for (const { value: one, at: hostAt } of taken) {
       const owner = owners.get(one)
       if (owner === undefined) owners.set(one, name)
       else if (isWritten) reader.problem(hostAt, `the host ${one} is the upstream ${owner}'s already`)
@@ -53,7 +46,7 @@ export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<str
     }
     const { url, timeout: ms } = found?.values ?? {}
     const isWhole = url !== undefined && ms !== undefined
-    upstreams.set(name, isWhole ? { name, url, hosts: taken.map((one) => one.host), timeoutMs: ms } : undefined)
+    upstreams.set(name, isWhole ? { name, url, hosts: taken.map(({ value }) => value), timeoutMs: ms } : undefined)
   }
   return upstreams
 }

@@ -1,7 +1,7 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { Policy } from '../policy.ts'
-import { formatProblem } from '../policy-problem.ts'
 import { parsePolicy } from './parse-policy.ts'
+import { formatProblem } from './text-reader.ts'
 
 /** The policy of a text, or one POLICY_INVALID that lists every problem with file and line. */
 export function requirePolicy(text: string, file: string): Policy {

@@ -1,9 +1,23 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
-import type { PolicyProblem } from '../policy-problem.ts'
+import type { PolicyFault } from '../entities.ts'
 import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
 
 /** Longer policies are rejected: no one writes them by hand, and this much takes about ten seconds to read. */
 export const textLengthMax = 16 * 1024 * 1024
+
+/** One thing that is wrong with a policy, at the position where a person fixes it. Lines and columns count from 1. */
+export interface PolicyProblem extends PolicyFault {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+}
+
+/**
+ * One line for people and editors, `weir.yaml:12:9  limits.minute.size: must be …`. Never holds a key or a password.
+ */
+export function formatProblem({ file, line, column, path, message }: PolicyProblem): string {
+  return `${file}:${line}:${column}  ${path === '' ? '' : `${path}: `}${message}`
+}
 
 /** Reads values out of YAML (or JSON, which is YAML too); every problem has its line. */
 export class TextReader extends PolicyReader {

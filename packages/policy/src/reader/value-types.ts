@@ -88,6 +88,15 @@ export const checked = <T, R>(
   },
 })
 
+/** A value with its position, for what is known to be wrong only when everything is read. */
+export const located = <T>(type: ValueType<T>): ValueType<{ readonly value: T; readonly at: SourcePosition }> => ({
+  schema: type.schema,
+  read(reader, at) {
+    const value = type.read(reader, at)
+    return value === undefined ? undefined : { value, at }
+  },
+})
+
 export interface ListBounds<T> {
   readonly min?: number
   readonly max?: number
@@ -165,7 +174,11 @@ export const withDefault = <T extends NonNullable<unknown>>(
   otherwise: T,
 ): Member<T> => ({ about, type, isRequired: false, otherwise })
 
-export const orEmpty = <T>(member: Member<T>): Member<T> => ({ ...member, mayBeEmpty: true })
+/** As `optional`, of a value that may be left empty. */
+export const orEmpty = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T | undefined> => ({
+  ...optional(about, type),
+  mayBeEmpty: true,
+})
 
 export type Members = Readonly<Record<string, Member<unknown>>>
 

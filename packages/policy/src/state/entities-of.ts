@@ -1,8 +1,8 @@
 import { type Entity, isJsonObject, type JsonObject, type JsonValue, keyBody, sectionOf } from '../entities.ts'
-import type { PolicyProblem } from '../policy-problem.ts'
 import { parseSha256, parseTimeMs } from '../policy-values.ts'
 import { parsePolicy } from '../reader/parse-policy.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
+import type { PolicyProblem } from '../reader/text-reader.ts'
 
 export type ParsedEntities =
   | { readonly kind: 'entities'; readonly entities: readonly Entity[] }

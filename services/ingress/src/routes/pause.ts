@@ -1,6 +1,6 @@
 import { pauseMsMax } from '@weir/core/limits/exceeding.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import { explainLimits } from '@weir/policy/match/explain-limits.ts'
+import { explainLimits } from '@weir/policy/match/resolve-limits.ts'
 import type { Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
