@@ -337,7 +337,7 @@ test('a process that dies after it wrote the record: the next start on its journ
   const found = await findWrittenCorrections(base)
   expect(found.map(({ id }) => id).toSorted()).toEqual(wishes.map(({ id }) => id).toSorted())
   const settlements = new RedisSettlements({ redis, owner: 'next' })
-  const ackQueue = new CorrectionAckQueue({ settlements, log: createLogger('test', 'silent') })
+  const ackQueue = new CorrectionAckQueue(settlements, createLogger('test', 'silent'))
   const acked: true[] = []
   ackQueue.enqueue(found, () => acked.push(true))
   await expect.poll(() => acked.length).toBe(wishes.length)

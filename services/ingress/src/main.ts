@@ -40,7 +40,7 @@ await startService(
       (client) => client.disconnect(),
     )
     const settlements = new RedisSettlements({ redis, owner: randomUUID() })
-    const ackQueue = new CorrectionAckQueue({ settlements, log })
+    const ackQueue = new CorrectionAckQueue(settlements, log)
     const journal = await ownJournal(config, kafka, service, ackQueue)
     await run.own('corrections', ackQueue, (queue) => queue.close())
     const common = {

@@ -69,7 +69,7 @@ export function registerDecisionService(
   registerScraped(register, {
     weir_denials_summed_total: {
       help: 'Denials from memory and of unknown callers that share a record',
-      read: () => decisionService.denials.counters.summed,
+      read: () => decisionService.recorder.counters.coalesced,
     },
     weir_admission_marks_lost_total: {
       help: 'Recorded admissions under idempotency keys whose repeats will not know',

@@ -8,7 +8,6 @@ import { limitsOf, requestOf, reservedDecisionOf } from './limits/limit-request.
 import type { DecisionLog, IdempotencyRecords } from './ports.ts'
 import { DecisionRecorder } from './record/decision-recorder.ts'
 import { denialOf, unauthenticatedDenial } from './record/decision-records.ts'
-import { Denials } from './record/denials.ts'
 import { RecordOnce } from './record/record-once.ts'
 import { contextOf, type DecisionRequest, type RecordedDecision, type UnauthenticatedRequest } from './types.ts'
 import { DelayQueues } from './wait/delay-queues.ts'
@@ -36,13 +35,12 @@ export interface DecisionServiceParts extends Deciding {
  * missing id that it has none.
  */
 export class DecisionService {
-  readonly denials: Denials
+  readonly recorder: DecisionRecorder
   /** The requests that wait for room. To be drained before the listeners close. */
   readonly delays: DelayQueues
   /** Requests beyond a limit, by what was done with them. */
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   readonly #parts: DecisionServiceParts
-  readonly #recorder: DecisionRecorder
   readonly #corrections: Corrections
   readonly #recordOnce: RecordOnce
 
@@ -50,10 +48,9 @@ export class DecisionService {
     const { log, clock, idempotencyRecords, delays = new DelayQueues() } = parts
     this.#parts = parts
     this.delays = delays
-    this.denials = new Denials({ log, clock })
-    this.#recorder = new DecisionRecorder(log, this.denials, parts.onJournalFull ?? 'refuse')
+    this.recorder = new DecisionRecorder(log, clock, parts.onJournalFull ?? 'refuse')
     this.#corrections = parts.corrections ?? new Corrections(log)
-    this.#recordOnce = new RecordOnce(log, this.#recorder, idempotencyRecords)
+    this.#recordOnce = new RecordOnce(log, this.recorder, idempotencyRecords)
   }
 
   /** One function for the usual way, because every promise between would cost every request. */
@@ -80,14 +77,14 @@ export class DecisionService {
     if (!decision.allowed) {
       const { lateRefund } = decision
       return lateRefund === undefined
-        ? this.#recorder.deny(denialOf(ask, decision), limits, decision)
+        ? this.recorder.deny(denialOf(ask, decision), limits, decision)
         : this.#denyUntilRefunded(ask, limits, decision, lateRefund)
     }
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
     if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
-    const landed = this.#recorder.append(id, tsMs, ask, decision)
+    const landed = this.recorder.append(id, tsMs, ask, decision)
     // Also where the log did not accept it: by then its gap page counts it.
     const isWritten = await log.written()
     if (landed !== undefined && isWritten) {
@@ -105,14 +102,14 @@ export class DecisionService {
     landed: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
     const { limits } = request
-    if (this.#recorder.admitsUnrecorded) return this.#recorder.denyUnrecorded(limits, decision)
+    if (this.recorder.admitsUnrecorded) return this.recorder.denyUnrecorded(limits, decision)
     const isBack = decision.charged === 'yes' && (await this.#parts.store.refund(request, decision))
-    if (!isBack) return this.#recorder.denyUnrecorded(limits, decision)
+    if (!isBack) return this.recorder.denyUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.
     void landed?.then((hasLanded) => {
       if (hasLanded) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
     })
-    return this.#recorder.denyUnrecorded(limits, decision, 'no')
+    return this.recorder.denyUnrecorded(limits, decision, 'no')
   }
 
   /** Denies a request that Redis may have charged. If that turns out, the store refunds it, and no usage changes. */
@@ -123,7 +120,7 @@ export class DecisionService {
     lateRefund: Promise<void>,
   ): Promise<RecordedDecision> {
     const tsMs = this.#parts.clock.nowMs()
-    const verdict = await this.#recorder.deny(denialOf(ask, decision), limits, decision)
+    const verdict = await this.recorder.deny(denialOf(ask, decision), limits, decision)
     const { id } = verdict
     if (id !== undefined) void lateRefund.then(() => this.#correctCharge(id, tsMs, ask, 0))
     return verdict
@@ -144,6 +141,6 @@ export class DecisionService {
     const { retryAfterMs, isUnverifiable } = ask
     const recorded = this.#parts.policy.isStale() ? policyStale : isUnverifiable === true ? unverified : unauthorized
     const answered = retryAfterMs === 0 ? recorded : { ...recorded, retryAfterMs }
-    return this.#recorder.deny(unauthenticatedDenial(ask, recorded), undefined, answered)
+    return this.recorder.deny(unauthenticatedDenial(ask, recorded), undefined, answered)
   }
 }

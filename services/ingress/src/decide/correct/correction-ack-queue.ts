@@ -19,20 +19,7 @@ const warnAfterMs = 30_000
 /** Names the decision whose correction is written. */
 export type WrittenCorrection = Pick<Settlement, 'subject' | 'id'>
 
-export interface CorrectionAckQueueOptions {
-  readonly settlements: Pick<Settlements, 'confirmRecorded'>
-  /** Gets a warning once when Redis has not answered for long, and at the close about what it does not know of. */
-  readonly log: { warn(fields: object, event: string): void }
-  /** A test's pause between two attempts. */
-  readonly pause?: () => Promise<unknown>
-  /** Milliseconds on a clock that is never set. */
-  readonly monotonicMs?: () => number
-}
-
-interface PendingAck {
-  readonly correction: WrittenCorrection
-  onAcked: (() => unknown) | undefined
-}
+type WarningLog = { warn(fields: object, event: string): void }
 
 /**
  * Retries the message "this correction is written" to Redis until Redis has it, for as long as the process lives: a
@@ -40,20 +27,22 @@ interface PendingAck {
  */
 export class CorrectionAckQueue {
   readonly #settlements: Pick<Settlements, 'confirmRecorded'>
-  readonly #log: CorrectionAckQueueOptions['log']
+  readonly #log: WarningLog
   readonly #pause: () => Promise<unknown>
-  readonly #monotonicMs: () => number
   readonly #closing = new AbortController()
   /** By decision; the one that was tried longest ago is first. */
-  readonly #pending = new Map<string, PendingAck>()
+  readonly #pending = new Map<string, { correction: WrittenCorrection; onAcked: (() => unknown) | undefined }>()
   #isSending = false
 
-  constructor(options: CorrectionAckQueueOptions) {
+  /**
+   * @param log gets a warning once when Redis has not answered for long, and at the close about what it has not learned
+   * @param pause a test's pause between two attempts
+   */
+  constructor(settlements: Pick<Settlements, 'confirmRecorded'>, log: WarningLog, pause?: () => Promise<unknown>) {
     const { signal } = this.#closing
-    this.#settlements = options.settlements
-    this.#log = options.log
-    this.#pause = options.pause ?? (() => delay(retryMs, undefined, { ref: false, signal }).catch(() => undefined))
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
+    this.#settlements = settlements
+    this.#log = log
+    this.#pause = pause ?? (() => delay(retryMs, undefined, { ref: false, signal }).catch(() => undefined))
   }
 
   /** Calls `onAcked` for each that Redis knows of; not after `close`, and not for one that there was no room for. */
@@ -81,16 +70,13 @@ export class CorrectionAckQueue {
   async #sendAll(): Promise<void> {
     if (this.#isSending) return
     this.#isSending = true
-    const sinceMs = this.#monotonicMs()
-    let isLate = false
+    let warnAtMs = performance.now() + warnAfterMs
     while (this.#pending.size > 0 && !this.#closing.signal.aborted) {
       if (await this.#sendBatch()) continue
-      if (!isLate && this.#monotonicMs() - sinceMs > warnAfterMs) {
-        isLate = true
-        this.#log.warn(
-          { left: this.#pending.size },
-          'Redis does not answer about corrections that are written: retrying',
-        )
+      if (performance.now() > warnAtMs) {
+        warnAtMs = Number.POSITIVE_INFINITY
+        const left = this.#pending.size
+        this.#log.warn({ left }, 'Redis does not answer about corrections that are written: retrying')
       }
       await this.#pause()
     }

@@ -3,20 +3,15 @@ import { uuidv5 } from '@weir/core/ids.ts'
 import type { Charged, LimitState } from '@weir/core/limits/decision.ts'
 import type { DecisionContext } from '../types.ts'
 
-type Fields = Readonly<Record<string, unknown>>
-const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
-
 /**
  * Reads what `JSON.stringify` made of it. Throws for anything else, which only a bug or another program writes there.
  */
 export function parseContext(text: string): DecisionContext {
-  const value: unknown = JSON.parse(text)
-  const { tsMs, keyId, plan, route, method } = isFields(value) ? value : {}
-  const isText = (one: unknown): one is string => typeof one === 'string'
-  if (typeof tsMs === 'number' && isText(keyId) && isText(plan) && isText(route) && isText(method)) {
-    return { tsMs, keyId, plan, route, method }
+  const { tsMs, keyId, plan, route, method }: DecisionContext = JSON.parse(text)
+  if (typeof tsMs !== 'number' || [keyId, plan, route, method].some((one) => typeof one !== 'string')) {
+    throw new TypeError('what was kept about a decision cannot be read')
   }
-  throw new TypeError('what was kept about a decision cannot be read')
+  return { tsMs, keyId, plan, route, method }
 }
 
 /** Names corrections; any UUID would do, but never another. */

@@ -1,8 +1,8 @@
 import type { Settled, Settlement } from '@weir/core/limits/settlement.ts'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import type { Settlements } from '../ports.ts'
-import { CorrectionAckQueue, type CorrectionAckQueueOptions } from './correction-ack-queue.ts'
+import { CorrectionAckQueue } from './correction-ack-queue.ts'
 import { Corrections } from './corrections.ts'
 import { Settling } from './settle.ts'
 
@@ -33,14 +33,12 @@ function fakeRedis() {
   return redis
 }
 
-const silent = { warn: () => undefined }
-
-function open(options: Partial<CorrectionAckQueueOptions> = {}) {
+function open(warn: (fields: object) => unknown = () => undefined) {
   const redis = fakeRedis()
   const log = createMemoryDecisionLog()
   const pauses: (() => void)[] = []
   const pause = () => new Promise<void>((resolve) => pauses.push(resolve))
-  const ackQueue = new CorrectionAckQueue({ settlements: redis, log: silent, pause, ...options })
+  const ackQueue = new CorrectionAckQueue(redis, { warn }, pause)
   const store = { refund: async () => false }
   const settling = new Settling({ settlements: redis, store, log, corrections: new Corrections(log), ackQueue })
   return { redis, log, pauses, ackQueue, settling }
@@ -115,7 +113,9 @@ test('after its close the queue sends nothing more, and it returns how many Redi
 test('the log says once that Redis has not answered for half of the minute after which others write', async () => {
   let nowMs = 0
   const late: object[] = []
-  const { redis, pauses, settling } = open({ monotonicMs: () => nowMs, log: { warn: (fields) => late.push(fields) } })
+  const { redis, pauses, settling } = open((fields) => late.push(fields))
+  const monotonic = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+  onTestFinished(() => monotonic.mockRestore())
   await settling.settle(wish('a'))
   for (const [at, seconds] of [29, 31, 90].entries()) {
     await vi.waitUntil(() => pauses.length === at + 1)

@@ -32,8 +32,6 @@ export interface SettlingParts {
   /** Retries where Redis did not confirm that a record is safe; without it, only a repeat does. */
   readonly ackQueue?: Pick<CorrectionAckQueue, 'enqueue'> | undefined
   readonly crash?: CrashPoint | undefined
-  /** Milliseconds on a clock that is never set. */
-  readonly monotonicMs?: () => number
 }
 
 /**
@@ -51,15 +49,11 @@ const givenMax = 10_000
 const unrecordedRetryMs = 1_000
 
 /** A correction's record that was given to the journal. While it is in doubt, a stalled disk may still write it. */
-interface GivenRecord {
-  state: 'in-doubt' | 'written' | 'dropped'
-}
+type GivenRecord = { state: 'in-doubt' | 'written' | 'dropped' }
 
 /** Corrects what decisions were charged: in Redis, and in the sums by a record. */
 export class Settling {
   readonly #parts: SettlingParts
-  readonly #monotonicMs: () => number
-  readonly #crash: CrashPoint
   /** By decision and cost: an identical call meanwhile gets the same answer, and no second record. */
   readonly #underWay = new Map<string, Promise<SettleAnswer>>()
   /** Decisions whose correction this process gave to the journal, until Redis knows: none is written twice. */
@@ -68,8 +62,6 @@ export class Settling {
 
   constructor(parts: SettlingParts) {
     this.#parts = parts
-    this.#monotonicMs = parts.monotonicMs ?? (() => performance.now())
-    this.#crash = parts.crash ?? noCrash
   }
 
   /**
@@ -95,31 +87,30 @@ export class Settling {
    * The order of effects, and what a death after each leaves:
    *
    * 1. Redis corrects the counts and marks the decision as settled and its record as pending. A repeat finds that, and
-   *   goes
-   *    on.
+   *    goes on.
    * 2. The record is in the journal. The process that takes the journal over after a death reads it there, and does 3.
    * 3. Redis marks the record as safe. A repeat only answers. When Redis does not answer, the acknowledgement queue
    *    retries: otherwise another process would take over the pending record, and write it again.
    */
   async #settle(settlement: Settlement): Promise<SettleAnswer> {
-    const { settlements, ackQueue } = this.#parts
+    const { settlements, ackQueue, crash = noCrash } = this.#parts
     if (settlements === undefined) return { kind: 'unknown' }
-    const askedMs = this.#monotonicMs()
+    const askedMs = performance.now()
     // Read before Redis is asked: it may answer that the record is pending, and have it confirmed before the answer is
     // here.
     const given = this.#given.get(settlement.id)
     const settled = await settlements.settle(settlement)
-    this.#crash('settle.corrected')
+    crash('settle.corrected')
     if (settled.kind !== 'settled') return settled
     const answer = answerOf(settlement.id, settled)
     if (!settled.isRecordPending) return answer
-    if (this.#monotonicMs() - askedMs > staleMs) return { kind: 'unavailable' }
+    if (performance.now() - askedMs > staleMs) return { kind: 'unavailable' }
     if (!(await this.#record(settlement, settled, given))) return { kind: 'unrecorded' }
-    this.#crash('settle.written')
+    crash('settle.written')
     const acked = () => this.#given.delete(settlement.id)
     if (await settlements.confirmRecorded(settlement)) acked()
     else ackQueue?.enqueue([settlement], acked)
-    this.#crash('settle.recorded')
+    crash('settle.recorded')
     return answer
   }
 

@@ -1,11 +1,17 @@
-import { encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeDecisionOpen, encodeSumOpen } from '@weir/contracts/decision.v1.ts'
+import type { Clock } from '@weir/core/clock.ts'
+import { uuidv7 } from '@weir/core/ids.ts'
 import { type Charged, type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { DecisionLog } from '../ports.ts'
+import type { DecisionLog, OpenSum } from '../ports.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
-import { admissionOf } from './decision-records.ts'
-import type { Denial, Denials } from './denials.ts'
+import { admissionOf, type Denial, denialRecordOf, kindOf } from './decision-records.ts'
 
+/**
+ * Coalesced records of one second. Each takes about a kilobyte of journal; this many a second are far below what single
+ * records take.
+ */
+const coalescedMaxDefault = 1_000
 /** A caller is to come back after this long when the journal is full; Kafka may be back by then. */
 const journalFullRetryMs = 5_000
 
@@ -14,16 +20,28 @@ function journalFull({ exceededMask, atUs, repeats, limits }: Decision, charged:
   return denied('journal_full', { exceededMask, charged, atUs, repeats, limits, retryAfterMs: journalFullRetryMs })
 }
 
-/** Records decisions, and makes of each what a request may be answered with. */
+/**
+ * Records decisions, and makes of each what a request may be answered with. A denial that cost nothing to give (from
+ * memory, or of a request without a valid credential) comes in floods, so equal ones of a second are coalesced into one
+ * record with a count. The journal counts what it does not accept in its gap page.
+ */
 export class DecisionRecorder {
+  /** Denials that share a record with others, since the process started. */
+  readonly counters = { coalesced: 0 }
   /** Whether a decision that cannot be recorded is answered as it was decided. */
   readonly admitsUnrecorded: boolean
   readonly #log: DecisionLog
-  readonly #denials: Denials
+  readonly #clock: Clock
+  readonly #coalescedMax: number
+  /** The coalesced records of this second, by their kind: a record belongs to the minute in which it was counted. */
+  readonly #coalesced = new Map<string, { readonly id: string; readonly record: OpenSum }>()
+  #second = 0
 
-  constructor(log: DecisionLog, denials: Denials, onFull: 'refuse' | 'admit') {
+  /** @param coalescedMax given by tests */
+  constructor(log: DecisionLog, clock: Clock, onFull: 'refuse' | 'admit', coalescedMax: number = coalescedMaxDefault) {
     this.#log = log
-    this.#denials = denials
+    this.#clock = clock
+    this.#coalescedMax = coalescedMax
     this.admitsUnrecorded = onFull === 'admit'
   }
 
@@ -38,7 +56,7 @@ export class DecisionRecorder {
 
   /** Records a denial, as one of many where that is possible. */
   async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
-    const id = this.#denials.record(denial, decision.isCached === true)
+    const id = this.appendDenial(denial, decision.isCached === true)
     // Also where the log did not accept it: by then its gap page counts it.
     const isWritten = await this.#log.written()
     return id !== undefined && isWritten ? { id, decision, limits } : this.denyUnrecorded(limits, decision)
@@ -55,5 +73,38 @@ export class DecisionRecorder {
     if (this.admitsUnrecorded) return { id: undefined, decision, limits }
     const isKnownRefusal = !decision.allowed && decision.reason !== 'unavailable'
     return { id: undefined, decision: journalFull(decision, charged), limits, isKnownRefusal }
+  }
+
+  /**
+   * Returns the id of the record that counts the denial once the journal is written; undefined when the journal did not
+   * accept it.
+   */
+  appendDenial(denial: Denial, mayShareRecord: boolean): string | undefined {
+    const tsMs = this.#clock.nowMs()
+    const shared = mayShareRecord ? this.#coalesce(denial, tsMs) : undefined
+    if (shared !== undefined) return shared
+    const id = uuidv7(tsMs)
+    return this.#log.append(denial.key, encodeDecisionOpen(denialRecordOf(denial, id, tsMs, 1))) ? id : undefined
+  }
+
+  #coalesce(denial: Denial, tsMs: number): string | undefined {
+    const second = Math.floor(tsMs / 1_000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#coalesced.clear()
+    }
+    const kind = kindOf(denial)
+    let open = this.#coalesced.get(kind)
+    if (!open?.record.add()) {
+      if (open === undefined && this.#coalesced.size >= this.#coalescedMax) return undefined
+      const id = uuidv7(tsMs)
+      const { beforeCount, afterCount } = encodeSumOpen(denialRecordOf(denial, id, tsMs, 0))
+      const record = this.#log.openSum(denial.key, beforeCount, afterCount)
+      if (!record?.add()) return undefined
+      open = { id, record }
+      this.#coalesced.set(kind, open)
+    }
+    this.counters.coalesced += 1
+    return open.id
   }
 }

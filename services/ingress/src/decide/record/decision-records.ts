@@ -2,7 +2,12 @@ import { hash } from 'node:crypto'
 import type { DecisionInput } from '@weir/contracts/decision.v1.ts'
 import type { Decision } from '@weir/core/limits/decision.ts'
 import type { DecisionRequest, UnauthenticatedRequest } from '../types.ts'
-import type { Denial } from './denials.ts'
+
+/** A denial as it is recorded, but for its id, time and count. */
+export interface Denial extends Omit<DecisionInput, 'id' | 'tsMs' | 'count' | 'outcome' | 'mode' | 'correction'> {
+  /** The key of its record in Kafka; a coalesced record has that of its first denial. */
+  readonly key: string
+}
 
 /**
  * Returns what is recorded of an admission. One that a shadow limit would have denied says so with `mode: shadow`, the
@@ -71,3 +76,17 @@ export function unauthenticatedDenial({ ip, route, method }: UnauthenticatedRequ
     limits,
   }
 }
+
+/** Equal for denials that any question about usage counts alike. None of these has a line break in it but by a bug. */
+export const kindOf = ({ subject, keyId, plan, route, method, cost, reason, deniedBy, charged }: Denial): string =>
+  `${subject}\n${keyId}\n${plan}\n${route}\n${method}\n${cost}\n${reason}\n${deniedBy}\n${charged}`
+
+/** Returns the record of `count` such denials. */
+export const denialRecordOf = (denial: Denial, id: string, tsMs: number, count: number): DecisionInput => ({
+  ...denial,
+  id,
+  tsMs,
+  count,
+  outcome: 'deny',
+  mode: 'enforce',
+})

@@ -22,8 +22,8 @@ export class DelayQueues {
   readonly #time: QueueTime
   readonly #queues = new Map<string, DelayQueue>()
   readonly #places: FairPlaces
+  readonly #drained = Promise.withResolvers<void>()
   #closesMs: number | undefined
-  #drained = () => {}
 
   constructor(time: QueueTime = systemQueueTime, waitingMax = waitingMaxDefault) {
     this.#time = time
@@ -72,21 +72,14 @@ export class DelayQueues {
     const released = (subject: string) => this.#places.giveBack(sharerOf(subject))
     return new DelayQueue(this.#time, capacityMs, released, () => {
       this.#queues.delete(key)
-      if (this.#queues.size === 0) this.#drained()
+      if (this.#closesMs !== undefined && this.#queues.size === 0) this.#drained.resolve()
     })
   }
 
   /** Accepts no new requests; those that wait are served for `graceMs` more. Resolves when none is left. */
-  drain(graceMs: number): Promise<void> {
+  async drain(graceMs: number): Promise<void> {
     this.#closesMs ??= this.#time.nowMs() + graceMs
     for (const queue of this.#queues.values()) queue.close(this.#closesMs)
-    if (this.#queues.size === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      const before = this.#drained
-      this.#drained = () => {
-        before()
-        resolve()
-      }
-    })
+    if (this.#queues.size > 0) await this.#drained.promise
   }
 }

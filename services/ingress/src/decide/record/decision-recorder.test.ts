@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
-import { type Denial, type DenialOptions, Denials } from './denials.ts'
+import { DecisionRecorder } from './decision-recorder.ts'
+import type { Denial } from './decision-records.ts'
 
-function open(options: Partial<DenialOptions> = {}) {
+function open(coalescedMax?: number) {
   const clock = { ms: Date.parse('2026-11-21T12:00:10.500Z'), nowMs: () => clock.ms }
   const log = createMemoryDecisionLog()
-  return { clock, log, denials: new Denials({ log, clock, ...options }) }
+  return { clock, log, recorder: new DecisionRecorder(log, clock, 'refuse', coalescedMax) }
 }
 
 const denial = (given: Partial<Denial> = {}): Denial => ({
@@ -16,8 +17,8 @@ const denial = (given: Partial<Denial> = {}): Denial => ({
 })
 
 test('equal denials of a second are one record with their number, under one id', () => {
-  const { log, denials } = open()
-  const ids = [1, 2, 3].map(() => denials.record(denial(), true))
+  const { log, recorder } = open()
+  const ids = [1, 2, 3].map(() => recorder.appendDenial(denial(), true))
   expect(new Set(ids).size).toBe(1)
   expect(log.records).toMatchObject([
     {
@@ -31,7 +32,7 @@ test('equal denials of a second are one record with their number, under one id',
       charged: 'no',
     },
   ])
-  expect(denials.counters.summed).toBe(3)
+  expect(recorder.counters.coalesced).toBe(3)
 })
 
 test.each<[string, Partial<Denial>]>([
@@ -45,8 +46,8 @@ test.each<[string, Partial<Denial>]>([
   ['limit', { deniedBy: 'day' }],
   ['charge', { charged: 'unknown' }],
 ])('denials that differ in their %s are not summed', (_, other) => {
-  const { log, denials } = open()
-  const ids = [denials.record(denial(), true), denials.record(denial(other), true)]
+  const { log, recorder } = open()
+  const ids = [recorder.appendDenial(denial(), true), recorder.appendDenial(denial(other), true)]
   expect(log.records).toMatchObject([
     { id: ids[0], count: 1 },
     { id: ids[1], count: 1 },
@@ -54,17 +55,17 @@ test.each<[string, Partial<Denial>]>([
 })
 
 test('a denial that is one of its kind has a record of its own', () => {
-  const { log, denials } = open()
-  const ids = [denials.record(denial(), false), denials.record(denial(), false)]
+  const { log, recorder } = open()
+  const ids = [recorder.appendDenial(denial(), false), recorder.appendDenial(denial(), false)]
   expect(log.records.map(({ id, count }) => [id, count])).toEqual(ids.map((id) => [id, 1]))
 })
 
 test('beyond the bound of sums denials are recorded one by one, until the next second', () => {
-  const { log, denials, clock } = open({ sumsMax: 1 })
-  const others = ['a', 'b', 'b'].map((subject) => denials.record(denial({ subject }), true))
-  denials.record(denial({ subject: 'a' }), true)
+  const { log, recorder, clock } = open(1)
+  const others = ['a', 'b', 'b'].map((subject) => recorder.appendDenial(denial({ subject }), true))
+  recorder.appendDenial(denial({ subject: 'a' }), true)
   clock.ms += 500
-  denials.record(denial({ subject: 'b' }), true)
+  recorder.appendDenial(denial({ subject: 'b' }), true)
   expect(log.records.map(({ subject, count }) => [subject, count])).toEqual([
     ['a', 2],
     ['b', 1],
@@ -75,10 +76,10 @@ test('beyond the bound of sums denials are recorded one by one, until the next s
 })
 
 test('a sum that the journal has closed is followed by another', () => {
-  const { log, denials } = open()
-  const first = denials.record(denial(), true)
+  const { log, recorder } = open()
+  const first = recorder.appendDenial(denial(), true)
   log.closeSums()
-  const second = denials.record(denial(), true)
+  const second = recorder.appendDenial(denial(), true)
   expect(log.records).toMatchObject([
     { id: first, count: 1 },
     { id: second, count: 1 },
@@ -86,13 +87,13 @@ test('a sum that the journal has closed is followed by another', () => {
 })
 
 test('a denial that the journal does not take has no id, and is asked of it once: it counts what it misses', () => {
-  const { log, denials } = open()
-  const known = denials.record(denial(), true)
+  const { log, recorder } = open()
+  const known = recorder.appendDenial(denial(), true)
   log.isFull = true
   log.closeSums()
   const ids = [denial(), denial({ subject: 'b' })].flatMap((one) => [
-    denials.record(one, true),
-    denials.record(one, false),
+    recorder.appendDenial(one, true),
+    recorder.appendDenial(one, false),
   ])
   expect(ids).toEqual([undefined, undefined, undefined, undefined])
   expect([log.missed, log.records]).toMatchObject([4, [{ id: known, count: 1 }]])
