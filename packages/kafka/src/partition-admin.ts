@@ -1,5 +1,6 @@
 import { createClient, createCluster, type KafkaOptions } from './connect.ts'
 import { kafkaFault } from './kafka-errors.ts'
+import type { LogRecord } from './partition-log.ts'
 import { type Cluster, edgeOffset, fetchFrom, fetchTopicId, findLeader } from './wire/raw-cluster.ts'
 
 /** What a group has committed for a partition. */
@@ -18,17 +19,6 @@ export interface PartitionFacts {
   readonly end: bigint
   /** Which life of the topic this is: a topic that is deleted and made again has another, and counts from 0 again. */
   readonly topicId: string
-}
-
-export interface RangeRecord {
-  readonly offset: bigint
-  readonly key: Buffer | null
-  /** Shares its memory with the whole fetch. */
-  readonly value: Buffer | null
-  /** As texts. */
-  readonly headers: Readonly<Record<string, string>>
-  /** When the broker appended the record, in milliseconds since the epoch. */
-  readonly timestampMs: number
 }
 
 /** Of one fetch: more than a block of any consumer, so that a range mostly comes in one. */
@@ -89,24 +79,20 @@ export class PartitionAdmin {
   }
 
   /** All records from the first to the last offset, both included. Their bytes together are the caller's to bound. */
-  readRange(topic: string, partition: number, from: bigint, to: bigint): Promise<RangeRecord[]> {
+  readRange(topic: string, partition: number, from: bigint, to: bigint): Promise<LogRecord[]> {
     const what = `reading ${from} to ${to} of ${named(topic, partition)}`
     return this.#ask(what, async (cluster) => {
       await cluster.addTargetTopic(topic)
       const leader = await findLeader(cluster, topic, partition)
-      const records: RangeRecord[] = []
+      const range: LogRecord[] = []
       for (let offset = from; offset <= to; ) {
         const wanted = { topic, partition, offset, waitMs: fetchWaitMs, bytesMax: fetchBytesMax }
-        const { messages, next } = await fetchFrom(leader, wanted)
+        const { records, next } = await fetchFrom(leader, wanted)
         if (next === undefined) throw new Error(`Kafka gives no records from ${offset} on`)
-        for (const { offset: text, key, value, headers, timestampMs, isControlRecord } of messages) {
-          const found = BigInt(text)
-          if (found < offset || found > to || isControlRecord) continue
-          records.push({ offset: found, key, value, headers, timestampMs })
-        }
+        range.push(...records.filter((record) => record.offset <= to))
         offset = next
       }
-      return records
+      return range
     })
   }
 

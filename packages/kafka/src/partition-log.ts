@@ -7,19 +7,16 @@ import { edgeOffset, fetchFrom, findLeader } from './wire/raw-cluster.ts'
  * partition below kafkajs's consumer.
  */
 
+/** A record as it is read without a group. */
 export interface LogRecord {
   readonly offset: bigint
   readonly key: Buffer | null
   /** Shares its memory with the whole fetch. */
   readonly value: Buffer | null
-}
-
-export interface LogPart {
-  readonly records: readonly LogRecord[]
-  /** Where to read on. */
-  readonly next: bigint
-  /** Offset after the last record that every in-sync replica has. */
-  readonly end: bigint
+  /** As texts. */
+  readonly headers: Readonly<Record<string, string>>
+  /** When the broker appended the record, in milliseconds since the epoch. */
+  readonly timestampMs: number
 }
 
 /**
@@ -53,17 +50,13 @@ export async function openPartitionLog(options: KafkaOptions, topic: string) {
         end: await edgeOffset(cluster, topic, partition, 'end'),
       }),
       /**
-       * Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. Rejects when the log does not
-       * reach there.
+       * Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. `next` is where to read on, and
+       * `end` follows the last record that every in-sync replica has. Rejects when the log does not reach there.
        */
-      async read(from: bigint): Promise<LogPart> {
+      async read(from: bigint) {
         const wanted = { topic, partition, offset: from, waitMs: maxWaitMs, bytesMax: fetchBytesMax }
         // Without a record before the end, all that was there is compacted away.
-        const { messages, end, next = end } = await fetchFrom(broker, wanted)
-        // A batch is given whole when only its rest was asked for.
-        const records = messages
-          .filter(({ isControlRecord, offset }) => !isControlRecord && BigInt(offset) >= from)
-          .map(({ offset, key, value }) => ({ offset: BigInt(offset), key, value }))
+        const { records, end, next = end } = await fetchFrom(broker, wanted)
         return { records, next: next > from ? next : from, end }
       },
       close,
@@ -74,4 +67,5 @@ export async function openPartitionLog(options: KafkaOptions, topic: string) {
   }
 }
 
+/** One partition that is open for reading. */
 export type PartitionLog = Awaited<ReturnType<typeof openPartitionLog>>

@@ -3,7 +3,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { Consumer } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import { isTransient, kafkaFault, reasonOf } from './kafka-errors.ts'
-import type { PartitionAdmin, PartitionFacts, RangeRecord } from './partition-admin.ts'
+import type { PartitionAdmin, PartitionFacts } from './partition-admin.ts'
+import type { LogRecord } from './partition-log.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
 /** A partition that was just assigned, and of which nothing is read yet. Heartbeats go on by themselves meanwhile. */
@@ -13,7 +14,7 @@ export interface AssignedPartition {
   /** As of now. */
   facts(): Promise<PartitionFacts>
   /** All records of a range that Kafka still has. */
-  readRange(from: bigint, to: bigint): Promise<RangeRecord[]>
+  readRange(from: bigint, to: bigint): Promise<LogRecord[]>
   /** As a batch's: rejects with `PARTITION_LOST` when the partition is not ours any more. */
   commit(nextOffset: string, metadata?: string): Promise<void>
   /** As a batch's. */

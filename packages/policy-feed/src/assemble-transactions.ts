@@ -52,7 +52,7 @@ export class TransactionAssembler {
   }
 
   /** The change that this record completes. */
-  add({ offset, key, value }: LogRecord): PolicyTransaction | undefined {
+  add({ offset, key, value }: Pick<LogRecord, 'offset' | 'key' | 'value'>): PolicyTransaction | undefined {
     const parsed = parsePolicyRecord(key, value)
     if (parsed.kind === 'entity') {
       // Deleted first, so that a repeated one takes its later place.

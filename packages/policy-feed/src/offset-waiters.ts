@@ -1,33 +1,23 @@
-interface Waiter {
-  readonly offset: bigint
-  readonly answer: (isReached: boolean) => void
-}
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 
 /** Those who wait until a reader is beyond an offset. */
 export class OffsetWaiters {
   #next = 0n
-  readonly #waiting = new Set<Waiter>()
+  #moved = Promise.withResolvers<void>()
+  #isClosed = false
 
-  /** True as soon as the reader is beyond the offset, false at the deadline. */
-  wait(offset: bigint, deadlineMs: number): Promise<boolean> {
-    if (this.#next > offset) return Promise.resolve(true)
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(() => waiter.answer(false), deadlineMs)
-    const waiter: Waiter = {
-      offset,
-      answer: (isReached) => {
-        clearTimeout(timer)
-        this.#waiting.delete(waiter)
-        resolve(isReached)
-      },
-    }
-    this.#waiting.add(waiter)
-    return promise
+  /** True as soon as the reader is beyond the offset, false at the deadline or once it is closed. */
+  async wait(offset: bigint, deadlineMs: number): Promise<boolean> {
+    const endsAt = performance.now() + deadlineMs
+    while (this.#next <= offset && !this.#isClosed && performance.now() < endsAt)
+      await withTimeout(this.#moved.promise, endsAt - performance.now(), undefined)
+    return this.#next > offset
   }
 
   moveTo(next: bigint): void {
     this.#next = next
-    for (const waiter of this.#waiting) if (next > waiter.offset) waiter.answer(true)
+    this.#moved.resolve()
+    this.#moved = Promise.withResolvers()
   }
 
   /** The topic may be another one now. */
@@ -35,8 +25,8 @@ export class OffsetWaiters {
     this.#next = 0n
   }
 
-  /** Nobody waits any longer. */
   close(): void {
-    for (const waiter of this.#waiting) waiter.answer(false)
+    this.#isClosed = true
+    this.#moved.resolve()
   }
 }

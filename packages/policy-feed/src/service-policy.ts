@@ -1,34 +1,69 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
+import { maxWaitMs } from '@weir/kafka/partition-log.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import type { Readiness } from '@weir/runtime/ops-server.ts'
+import { type Config, choice, text, type Variable, wholeNumber } from '@weir/runtime/read-config.ts'
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Service } from '@weir/runtime/start-service.ts'
 import { PolicyFeed } from './policy-feed.ts'
 
-/** What of a service's configuration says where its policy comes from. */
-export interface PolicyConfig {
-  /** Empty for none. */
-  readonly policyFile: string
-  readonly policySnapshot: string
-}
+/** Kafka is asked every few seconds: an age below some of these would come and go while all is well. */
+const maxAgeSecondsMin = (3 * maxWaitMs) / 1_000
 
-/** When a policy that Kafka has not confirmed is too old. */
-export interface StaleRule {
-  /** 0 for never. */
-  readonly policyMaxAgeS: number
-  readonly onStalePolicy: 'serve' | 'refuse'
-}
+const age = wholeNumber({
+  name: 'WEIR_POLICY_MAX_AGE_S',
+  about: 'seconds without word from Kafka after which the policy is stale; 0 for never',
+  fallback: '0',
+  min: 0,
+  max: 604_800,
+})
+
+/** Where a service has its policy from, beside Kafka. */
+export const policySourceVariables = {
+  policyFile: text({
+    name: 'WEIR_POLICY_FILE',
+    about: 'path of the policy that is in force while Kafka holds none; it need not be there',
+    fallback: 'weir.yaml',
+  }),
+  policySnapshot: text({
+    name: 'WEIR_POLICY_SNAPSHOT',
+    about: "path of this process's own copy of the policy, for starts without Kafka; empty for none",
+    fallback: '',
+  }),
+} as const
+
+/** What a service does with a policy that Kafka has not confirmed for long. */
+export const policyAgeVariables = {
+  policyMaxAgeS: {
+    ...age,
+    parse: (given) => {
+      const parsed = age.parse(given)
+      const isTooShort = 'value' in parsed && parsed.value > 0 && parsed.value < maxAgeSecondsMin
+      return isTooShort ? { problem: `must be 0, or at least ${maxAgeSecondsMin}` } : parsed
+    },
+  } satisfies Variable<number>,
+  onStalePolicy: choice({
+    name: 'WEIR_ON_STALE_POLICY',
+    about: 'what becomes of requests while the policy is stale',
+    fallback: 'serve',
+    of: ['serve', 'refuse'],
+  }),
+} as const
+
+/** When a policy that Kafka has not confirmed is too old, and what follows. */
+export type StaleRule = Config<typeof policyAgeVariables>
 
 const neverStale: StaleRule = { policyMaxAgeS: 0, onStalePolicy: 'serve' }
 
+/** Whether Kafka has not confirmed the policy for longer than the rule allows. */
 export const isStale = ({ status }: PolicyFeed, { policyMaxAgeS }: StaleRule): boolean =>
   policyMaxAgeS > 0 && status.ageMs > policyMaxAgeS * 1_000
 
 /** Opens a service's policy, with its line in /readyz and its metrics; closed with the service. */
 export async function ownPolicyFeed(
-  config: PolicyConfig,
+  config: Config<typeof policySourceVariables>,
   kafka: KafkaOptions,
   { run, metrics, checkReady }: Service,
   rule: StaleRule = neverStale,

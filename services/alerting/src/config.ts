@@ -1,6 +1,6 @@
 import { clickhouseVariables } from '@weir/clickhouse/variables.ts'
 import { kafkaVariables, sessionVariable } from '@weir/kafka/kafka-variables.ts'
-import { policySourceVariables } from '@weir/policy-feed/policy-variables.ts'
+import { policySourceVariables } from '@weir/policy-feed/service-policy.ts'
 import { redisUrlVariable, redisVariables } from '@weir/redis/redis-url.ts'
 import { secret, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'

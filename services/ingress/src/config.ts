@@ -1,6 +1,6 @@
 import { rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import { kafkaVariables } from '@weir/kafka/kafka-variables.ts'
-import { policyAgeVariables, policySourceVariables } from '@weir/policy-feed/policy-variables.ts'
+import { policyAgeVariables, policySourceVariables } from '@weir/policy-feed/service-policy.ts'
 import { redisVariables } from '@weir/redis/redis-url.ts'
 import { adminTokenVariable } from '@weir/runtime/admin-token.ts'
 import { choice, port, text, wholeNumber } from '@weir/runtime/read-config.ts'

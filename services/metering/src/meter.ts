@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, ConsumerStatus, RecordBatch, Start } from '@weir/kafka/consume-batches.ts'
-import type { RangeRecord } from '@weir/kafka/partition-admin.ts'
+import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { type MeterOptions, PartitionMeter } from './meter-partition.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
 import type { BlockRecord } from './ports.ts'
@@ -8,7 +8,7 @@ import type { BlockRecord } from './ports.ts'
 const empty = Buffer.alloc(0)
 
 /** A record of a range that was read again, in the form of a consumed one. */
-const asBlockRecord = ({ offset, value, timestampMs }: RangeRecord): BlockRecord => ({
+const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
   position: Number(offset),
   timestampMs,
   value,

@@ -4,7 +4,8 @@ import { kindOf, type Numbered, numberOf } from '@weir/contracts/journal.v1.ts'
 import type { Discrepancy } from '@weir/core/audit/discrepancy.ts'
 import { joined, pieces, type Range, rangesText } from '@weir/core/audit/ranges.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
-import { offsetsSince, PartitionAdmin, type RangeRecord } from '@weir/kafka/partition-admin.ts'
+import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { type DeadLetterNumbers, describePartition, type MeteredTopic } from './dead-letters.ts'
 
 /** Read at once: about 10 MB of decisions. */
@@ -56,7 +57,7 @@ async function withoutRow(
 }
 
 /** Marks and gaps are never rows, dead letters are kept elsewhere. */
-function sort(records: readonly RangeRecord[], letters: ReadonlySet<number>) {
+function sort(records: readonly LogRecord[], letters: ReadonlySet<number>) {
   const suspects: Suspect[] = []
   const unreadable: Range[] = []
   for (const record of records) {

@@ -82,7 +82,10 @@ interface FetchFrom {
   readonly bytesMax: number
 }
 
-/** Fetches records of one partition from its leader, and the offset that follows the last of their batches. */
+/**
+ * Fetches records of one partition from its leader. `next` follows the last of their batches; undefined without any.
+ * `end` is the offset after the last record that every in-sync replica has.
+ */
 export async function fetchFrom(leader: Broker, { topic, partition, offset, waitMs, bytesMax }: FetchFrom) {
   const wanted = { partition, fetchOffset: String(offset), maxBytes: bytesMax }
   const limits = { maxWaitTime: waitMs, minBytes: 1, maxBytes: bytesMax }
@@ -93,7 +96,13 @@ export async function fetchFrom(leader: Broker, { topic, partition, offset, wait
   const last = found.messages.at(-1)?.batchContext
   // A compacted batch keeps its last offset without its last record.
   const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
-  return { messages: found.messages, end: BigInt(found.highWatermark), next }
+  // A batch is given whole when only its rest was asked for.
+  const records = found.messages
+    .filter(({ isControlRecord, position }) => !isControlRecord && position >= offset)
+    .map(({ position, key, value, headers, timestampMs }) => {
+      return { offset: BigInt(position), key, value, headers, timestampMs }
+    })
+  return { records, end: BigInt(found.highWatermark), next }
 }
 
 /** Returns Kafka's id of a topic. Rejects without one: the topic was deleted just now, or the broker is below 3.1. */
