@@ -20,13 +20,6 @@ export interface DrainOptions extends KafkaOptions {
   readonly signal: AbortSignal
 }
 
-interface Drained {
-  readonly sent: number
-  readonly left: number
-  /** Why Kafka does not take the records; empty when it does, or was not asked. */
-  readonly why: string
-}
-
 /** Where a journal's marks go: to the topics that the ones before it were of. */
 async function topicsOf(base: string): Promise<readonly JournalTopic[]> {
   const copy = readTopicsCopy(base)
@@ -45,9 +38,10 @@ async function deadIn(base: string): Promise<string[]> {
 
 /**
  * Does what a starting ingress does for journals of dead processes, and ends when they are sent: with a journal of its
- * own, into which they are taken over. Those of running processes are left to them.
+ * own, into which they are taken over. Those of running processes are left to them. Counts journals; `why` says why
+ * Kafka does not take the records, and is empty when it does, or was not asked.
  */
-export async function drainOrphans(options: DrainOptions): Promise<Drained> {
+export async function drainOrphans(options: DrainOptions) {
   const { base, deadlineMs, signal } = options
   const found = (await deadIn(base)).length
   if (found === 0) return { sent: 0, left: 0, why: '' }

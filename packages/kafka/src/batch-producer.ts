@@ -32,15 +32,6 @@ interface LinkBuilder {
   build(of?: Address): Promise<Link>
 }
 
-/** The outcome of one batch. */
-export interface BatchResult {
-  readonly topic: string
-  readonly partition: number
-  readonly outcome: 'stored' | 'rejected' | 'failed'
-  /** Empty for a stored batch. */
-  readonly reason: string
-}
-
 /** How long a broker may wait for its replicas; the answer must be back before the connection counts as lost. */
 const replicasTimeoutMs = requestTimeoutMs - 2_000
 
@@ -51,10 +42,11 @@ const rejections: ReadonlySet<number> = new Set([
   answerCodes.invalidRecord,
 ])
 
-function resultOf({ topic, partition, errorCode }: PartitionAnswer, right: string | undefined): BatchResult {
-  if (errorCode === answerCodes.none) return { topic, partition, outcome: 'stored', reason: '' }
+/** The outcome of one batch; its reason is empty for a stored one. */
+function resultOf({ topic, partition, errorCode }: PartitionAnswer, right: string | undefined) {
+  if (errorCode === answerCodes.none) return { topic, partition, outcome: 'stored', reason: '' } as const
   const outcome = rejections.has(errorCode) ? 'rejected' : 'failed'
-  return { topic, partition, outcome, reason: right ?? `Kafka's error ${errorCode}` }
+  return { topic, partition, outcome, reason: right ?? `Kafka's error ${errorCode}` } as const
 }
 
 /**
@@ -116,7 +108,7 @@ export function openBatchProducer(options: KafkaOptions) {
      * Sends at most one batch of each partition to a broker, with acks=all. A batch that `failed` may be stored or not.
      * Rejects when there is no answer: then all of the batches, some or none may be stored.
      */
-    async send(nodeId: number, batches: readonly PartitionBatch[]): Promise<BatchResult[]> {
+    async send(nodeId: number, batches: readonly PartitionBatch[]) {
       const broker = known.brokers.find((one) => one.nodeId === nodeId)
       if (broker === undefined) throw new Error(`broker ${nodeId} is not among those that Kafka names`)
       const answers = await ask(nameOf(broker), broker, produceRequest(batches, replicasTimeoutMs))

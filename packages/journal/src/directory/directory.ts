@@ -19,7 +19,7 @@ import { gapName } from '../format/gap-page.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
 import { type JournalTopic, writeTopics } from '../format/state-files.ts'
 import { trimOrphan } from '../read/frame-source.ts'
-import { hasSocket, isLocked, lockWithSocket } from './socket-lock.ts'
+import { codeOf, hasSocket, isLocked, lockWithSocket } from './socket-lock.ts'
 
 /** A journal's directory that this process holds: its socket listens until `release`. */
 export interface DirectoryLock {
@@ -45,8 +45,6 @@ const unheldEnding = '.starting'
 const startingMsMax = 60_000
 
 const journalPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 /** Names of the journals in a folder; none where there is no such folder. */
 export function journalsIn(folder: string): string[] {

@@ -2,7 +2,7 @@ import { closeSync, openSync, statSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 
 const socketName = 'live.sock'
 
@@ -56,18 +56,14 @@ export function hasSocket(directory: string): boolean {
   return statSync(join(directory, socketName), { throwIfNoEntry: false }) !== undefined
 }
 
-const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
+/** The code of an error of the system; undefined for any other. */
+export const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 function tryConnect(path: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const socket = connect(path, () => resolve('connected'))
   socket.once('error', (error) => resolve(String(codeOf(error))))
-  const deadline = new AbortController()
-  const late = delay(connectDeadlineMs, 'late', { signal: deadline.signal }).catch(() => 'late')
-  return Promise.race([promise, late]).finally(() => {
-    deadline.abort()
-    socket.destroy()
-  })
+  return withTimeout(promise, connectDeadlineMs, 'late').finally(() => socket.destroy())
 }
 
 function wasWrittenLately(directory: string): boolean {

@@ -16,6 +16,7 @@ import type { Sink, SinkBatch, SinkResult } from './sink.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const silent = createLogger('publisher', 'silent')
+const quiet = { log: silent, crash: noCrash, onTrouble: () => undefined }
 
 const until = async (what: () => boolean) =>
   expect(await waitUntil(what, { deadlineMs: 20_000, everyMs: 10 })).toBe(true)
@@ -57,7 +58,7 @@ async function publish(base: TemporaryBase, broker: Broker) {
   })
   const { state } = writer
   const onTick = (nowMs: number) => !sender.fill(nowMs)
-  const publisher = new Publisher({ sink: broker, log: silent, state, base: base.path, onTick })
+  const publisher = new Publisher({ ...quiet, sink: broker, state, base: base.path, onTick })
   publisher.add(sender)
   onTestFinished(() => publisher.end())
   return { sender, state, log: writer.log(0) }
@@ -107,7 +108,7 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
   await dead.directory.release()
   const { directory } = await base.open()
   const broker = new Broker()
-  const rest = { log: silent, base: base.path }
+  const rest = { ...quiet, base: base.path }
   const onTick = (nowMs: number) => {
     adopted.tick(nowMs)
     return true
@@ -117,7 +118,6 @@ test("a dead process's journal ends with marks of the wall clock's time", async 
     ...rest,
     into: directory,
     publisher,
-    crash: noCrash,
     onCorrections: () => undefined,
   })
   onTestFinished(() => publisher.end())

@@ -1,7 +1,7 @@
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { reasonOf } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
-import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
+import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import type { JournalSender } from './journal-sender.ts'
 import type { PartitionQueue } from './partition-queue.ts'
@@ -44,14 +44,14 @@ interface PublisherOptions {
   readonly state: JournalState
   /** Where all journals are. */
   readonly base: string
-  readonly crash?: CrashPoint
+  readonly crash: CrashPoint
   /**
    * At each look at the journals, before anything is sent; with `performance.now()`. True while it has work that should
    * not wait.
    */
   readonly onTick: (nowMs: number) => boolean
   /** Why Kafka takes nothing, or not all; empty once it does. */
-  readonly onTrouble?: (reason: string) => void
+  readonly onTrouble: (reason: string) => void
 }
 
 /**
@@ -61,7 +61,7 @@ interface PublisherOptions {
  * clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
-  readonly #options: Required<PublisherOptions>
+  readonly #options: PublisherOptions
   readonly #senders = new Set<JournalSender>()
   readonly #complaints = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
@@ -75,7 +75,7 @@ export class Publisher {
   #isEnded = false
 
   constructor(options: PublisherOptions) {
-    this.#options = { crash: noCrash, onTrouble: () => undefined, ...options }
+    this.#options = options
   }
 
   add(sender: JournalSender): void {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { FrameBuffer } from '../format/frame.ts'
 import type { Disk } from './disk.ts'
-import { type Chunk, CommitGroup, DiskQueue } from './disk-queue.ts'
+import { type Chunk, DiskQueue } from './disk-queue.ts'
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -44,7 +44,7 @@ class HeldDisk implements Disk {
 function chunkAt(offset: number): Chunk {
   const frames = new FrameBuffer(64)
   frames.length = 10
-  return { frames, segment: { number: 1, fd: 0 }, offset, groups: [new CommitGroup()] }
+  return { frames, segment: { number: 1, fd: 0 }, offset, groups: [Promise.withResolvers<boolean>()] }
 }
 
 function openQueue() {

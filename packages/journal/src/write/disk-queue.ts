@@ -3,18 +3,8 @@ import type { FrameBuffer } from '../format/frame.ts'
 import type { Disk } from './disk.ts'
 import type { OpenSegment } from './segment-store.ts'
 
-/** All who wait for what one turn of the event loop appended. */
-export class CommitGroup {
-  readonly #promise = Promise.withResolvers<boolean>()
-
-  get written(): Promise<boolean> {
-    return this.#promise.promise
-  }
-
-  end(isWritten: boolean): void {
-    this.#promise.resolve(isWritten)
-  }
-}
+/** All who wait for what one turn of the event loop appended: whether it was written. */
+export type CommitGroup = PromiseWithResolvers<boolean>
 
 /** Frames with their place, and the groups that end when they are written. */
 export interface Chunk {
@@ -23,7 +13,7 @@ export interface Chunk {
   readonly offset: number
   readonly groups: CommitGroup[]
   /** Resolves with the final outcome of the frames, for callers of `landed`. */
-  readonly landed?: PromiseWithResolvers<boolean> | undefined
+  readonly landed?: CommitGroup | undefined
 }
 
 /**
@@ -88,7 +78,7 @@ export class DiskQueue {
   /** A turn that has nothing of its own to write ends with what is under way, or at once. */
   endWithLast(group: CommitGroup): void {
     const last = this.#waiting.at(-1)
-    if (last === undefined || this.trouble !== undefined) group.end(this.trouble === undefined)
+    if (last === undefined || this.trouble !== undefined) group.resolve(this.trouble === undefined)
     else last.groups.push(group)
   }
 
@@ -168,13 +158,13 @@ export class DiskQueue {
     const chunk = this.#waiting.shift()
     if (chunk === undefined) return
     this.#options.onCommitted(chunk)
-    for (const group of chunk.groups) group.end(true)
+    for (const group of chunk.groups) group.resolve(true)
   }
 
   #stall(): void {
     this.trouble = 'stalled'
     const [underWay] = this.#waiting
-    for (const group of underWay?.groups ?? []) group.end(false)
+    for (const group of underWay?.groups ?? []) group.resolve(false)
     this.#drop(this.#waiting.splice(1), 'stalled')
   }
 
@@ -186,7 +176,7 @@ export class DiskQueue {
   }
 
   #drop(chunks: readonly Chunk[], cause: 'stalled' | 'disk-error', error?: unknown): void {
-    for (const { groups } of chunks) for (const group of groups) group.end(false)
+    for (const { groups } of chunks) for (const group of groups) group.resolve(false)
     this.#options.onDropped(chunks, cause, error)
   }
 

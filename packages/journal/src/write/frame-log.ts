@@ -1,13 +1,10 @@
 import { closeSync } from 'node:fs'
 import { WeirError } from '@weir/core/errors.ts'
-import type { CrashPoint } from '@weir/runtime/crash-point.ts'
-import type { Logger } from '@weir/runtime/logger.ts'
 import { type Frame, FrameBuffer, type FrameHead, frameAt, headerBytes } from '../format/frame.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { segmentHeadBytes } from '../format/segment-files.ts'
-import type { Disk } from './disk.ts'
-import { type Chunk, CommitGroup, DiskQueue } from './disk-queue.ts'
-import { type OpenSegment, SegmentStore } from './segment-store.ts'
+import { type Chunk, type CommitGroup, DiskQueue } from './disk-queue.ts'
+import { type OpenSegment, SegmentStore, type SegmentStoreOptions } from './segment-store.ts'
 
 /** Holds the largest record; a turn that needs more is written in parts. */
 const bufferBytes = 1024 * 1024
@@ -25,14 +22,9 @@ const closingBytes = 1024 * 1024
  */
 export type SpaceClass = 'background' | 'normal' | 'reserved' | 'closing'
 
-export interface FrameLogOptions {
-  readonly directory: string
+export interface FrameLogOptions extends SegmentStoreOptions {
   readonly state: JournalState
   readonly maxBytes: number
-  readonly segmentBytes: number
-  readonly disk: Disk
-  readonly log: Logger
-  readonly crash: CrashPoint
   /** `sync` is called now and then, and nothing is closed without it. */
   readonly isSynced: boolean
 }
@@ -45,14 +37,8 @@ export interface FrameLogHooks {
   readonly onDropped: (frames: readonly Frame[]) => void
 }
 
-/** Where a log begins. */
-export interface FirstSegment {
-  readonly store: SegmentStore
-  readonly segment: OpenSegment
-}
-
 /** Takes the space of the first two segments. */
-export async function openFirstSegment(options: FrameLogOptions): Promise<FirstSegment> {
+export async function openFirstSegment(options: FrameLogOptions) {
   const store = new SegmentStore(options)
   await store.fillSpare()
   const segment = store.next(1)
@@ -64,6 +50,9 @@ export async function openFirstSegment(options: FrameLogOptions): Promise<FirstS
   options.state.commit(segment.number, segmentHeadBytes)
   return { store, segment }
 }
+
+/** Where a log begins. */
+export type FirstSegment = Awaited<ReturnType<typeof openFirstSegment>>
 
 /**
  * Frames in order through segments, within a bound; those of one turn of the event loop in one write. Knows no numbers.
@@ -83,11 +72,11 @@ export class FrameLog {
   /** Of earlier groups, whose frames wait in `#frames` for a slow disk. */
   #groups: CommitGroup[] = []
   /** What is appended now belongs to it. */
-  #group = new CommitGroup()
+  #group: CommitGroup = Promise.withResolvers()
   /** The one before. */
-  #lastGroup = new CommitGroup()
+  #lastGroup: CommitGroup = Promise.withResolvers()
   /** Of what is in `#frames`, if anybody asked. */
-  #landed: PromiseWithResolvers<boolean> | undefined
+  #landed: CommitGroup | undefined
   /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
   #left: OpenSegment[] = []
   #isScheduled = false
@@ -111,7 +100,7 @@ export class FrameLog {
       onCommitted: (chunk) => this.#committed(chunk),
       onDropped: (chunks, cause, error) => this.#dropped(chunks, cause, error),
     })
-    this.#lastGroup.end(true)
+    this.#lastGroup.resolve(true)
     this.measure()
   }
 
@@ -151,7 +140,7 @@ export class FrameLog {
    * hears that it is there.
    */
   abortGroup(): void {
-    this.#group.end(false)
+    this.#group.resolve(false)
     this.#dropped([], 'full', undefined)
   }
 
@@ -233,7 +222,7 @@ export class FrameLog {
     this.#isScheduledLater = false
     this.#hooks.beforeGroupCommit()
     const group = this.#group
-    this.#group = new CommitGroup()
+    this.#group = Promise.withResolvers()
     this.#lastGroup = group
     if (this.#frames.length === 0) {
       // What the turn appended went with an earlier part, or was dropped, which has ended the turn.
@@ -248,7 +237,7 @@ export class FrameLog {
   /** See `RecordLog.written`. */
   written(): Promise<boolean> {
     if (this.#isScheduledLater) this.schedule()
-    return (this.#isScheduled ? this.#group : this.#lastGroup).written
+    return (this.#isScheduled ? this.#group : this.#lastGroup).promise
   }
 
   /** See `RecordLog.landed`. What was put last is always among the frames that gather. */
@@ -280,8 +269,8 @@ export class FrameLog {
       this.#offset = first.offset
     }
     this.#epoch += 1
-    for (const group of this.#groups.splice(0)) group.end(false)
-    if (this.#isScheduled) this.#group.end(false)
+    for (const group of this.#groups.splice(0)) group.resolve(false)
+    if (this.#isScheduled) this.#group.resolve(false)
     this.#hooks.onDropped(dropped)
     this.#frames.length = 0
     for (const { landed } of chunks) landed?.resolve(false)

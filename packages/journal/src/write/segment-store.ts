@@ -15,7 +15,8 @@ export interface OpenSegment {
   readonly fd: number
 }
 
-interface SegmentStoreOptions {
+/** What segments are made of, and where. */
+export interface SegmentStoreOptions {
   readonly directory: string
   readonly segmentBytes: number
   readonly disk: Disk
