@@ -50,8 +50,8 @@ export async function openPartitionLog(options: KafkaOptions, topic: string) {
         end: await edgeOffset(cluster, topic, partition, 'end'),
       }),
       /**
-       * Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. `next` is where to read on, and
-       * `end` follows the last record that every in-sync replica has. Rejects when the log does not reach there.
+       * Answers as soon as there is a record from `from` on, and else after `maxWaitMs`. `next` is where to read on,
+       * and `end` follows the last record that every in-sync replica has. Rejects when the log does not reach there.
        */
       async read(from: bigint) {
         const wanted = { topic, partition, offset: from, waitMs: maxWaitMs, bytesMax: fetchBytesMax }
