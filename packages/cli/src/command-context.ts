@@ -12,6 +12,14 @@ export interface CommandContext {
   readonly signal: AbortSignal
 }
 
+/** Options of every command that asks what a `weir up` runs, or the servers that the environment names. */
+export interface CommonOptions {
+  /** The data directory of the `weir up`. */
+  readonly data: string
+  /** Print JSON instead of lines for people. */
+  readonly json: boolean
+}
+
 /** npm does not hand on its own death: a command that npm started ends when its parent has become another. */
 function stopWithNpm(stop: () => void): void {
   const npm = process.ppid

@@ -1,13 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ListedDelivery } from '@weir/clickhouse/delivery-queries.ts'
-import type { CommandContext } from '../command-context.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
-
-interface AlertOptions {
-  readonly data: string
-  readonly json: boolean
-}
 
 interface Filter {
   readonly subject?: string
@@ -51,7 +46,7 @@ function inWords({ type, data }: Alert): string {
 
 /** Lists alerts, the newest first. */
 export async function listAlerts(
-  options: AlertOptions & Filter & { readonly limit: number },
+  options: CommonOptions & Filter & { readonly limit: number },
   context: CommandContext,
 ): Promise<void> {
   const { subject, type, from, to, limit } = options
@@ -80,7 +75,7 @@ const deliveryRows = (deliveries: readonly ListedDelivery[]) =>
   ])
 
 /** Prints one alert with its deliveries. */
-export async function showAlert(id: string, options: AlertOptions, context: CommandContext): Promise<void> {
+export async function showAlert(id: string, options: CommonOptions, context: CommandContext): Promise<void> {
   const alert = await consoleAnswer<ShownAlert>(context, options, { path: `/v1/alerts/${inPath(id)}` })
   if (options.json) return context.print(JSON.stringify(alert))
   context.print(`${alert.time}  ${alert.type}  ${alert.subject}  ${inWords(alert)}  (${alert.state})\n`)
@@ -92,7 +87,7 @@ export async function showAlert(id: string, options: AlertOptions, context: Comm
 /** Delivers one alert once more, or all that was given up or dropped in some time. */
 export async function redeliver(
   id: string | undefined,
-  options: AlertOptions & Filter & { readonly endpoint?: string },
+  options: CommonOptions & Filter & { readonly endpoint?: string },
   context: CommandContext,
 ): Promise<void> {
   const { subject, type, from, to, endpoint } = options
@@ -105,24 +100,18 @@ export async function redeliver(
   else context.report(`${answer.requested} deliveries start again; weir alerts show follows them`)
 }
 
-/** Waits for the first attempt to deliver the test. Resolves to undefined once the deadline has passed. */
-async function waitForTest(id: string, options: AlertOptions, context: CommandContext) {
-  for (const endMs = performance.now() + testDeadlineMs; performance.now() < endMs && !context.signal.aborted; ) {
-    await pause(testPollMs)
-    const request = { path: `/v1/alerts/${inPath(id)}` }
-    const found = await consoleAnswer<ShownAlert>(context, options, request).catch(() => undefined)
-    const attempt = found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
-    if (attempt !== undefined) return attempt
-  }
-  return undefined
-}
-
 /** Sends an endpoint a test and reports the outcome. Resolves to whether the endpoint accepted it. */
-export async function testEndpoint(name: string, options: AlertOptions, context: CommandContext): Promise<boolean> {
+export async function testEndpoint(name: string, options: CommonOptions, context: CommandContext): Promise<boolean> {
   const request = { method: 'POST', path: `/v1/endpoints/${inPath(name)}/test` } as const
   const { id } = await consoleAnswer<{ readonly id: string }>(context, options, request)
   context.report(`a test is on its way to ${name}: alert ${id}`)
-  const attempt = await waitForTest(id, options, context)
+  const firstAttempt = async () => {
+    const shown = { path: `/v1/alerts/${inPath(id)}` }
+    const found = await consoleAnswer<ShownAlert>(context, options, shown).catch(() => undefined)
+    return found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
+  }
+  const waiting = { deadlineMs: testDeadlineMs, everyMs: testPollMs, signal: context.signal }
+  const attempt = await waitUntil(firstAttempt, waiting)
   const isGood = attempt?.outcome === 'delivered'
   if (options.json) context.print(JSON.stringify({ id, attempt: attempt ?? null }))
   else if (attempt === undefined) context.report('nothing is known of it yet: is alerting running?')

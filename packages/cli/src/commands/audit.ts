@@ -12,7 +12,6 @@ interface AuditOptions extends PolicyOptions {
   readonly from?: string
   readonly to?: string
   readonly repair: boolean
-  readonly json: boolean
 }
 
 const hourMs = 3_600_000

@@ -11,15 +11,13 @@ import {
   readDeadLetters,
 } from '../audit/dead-letters.ts'
 import { planReplay, type Replay } from '../audit/replay.ts'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { findKafka, withClickhouse } from '../open-servers.ts'
 import { readInputFile } from '../read-input-file.ts'
 import { textTable } from '../text-table.ts'
 
-interface DlqOptions {
+interface DlqOptions extends CommonOptions {
   readonly topic?: string
-  readonly data: string
-  readonly json: boolean
 }
 
 /** Names one dead letter by where its record stood. */

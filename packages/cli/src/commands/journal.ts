@@ -3,16 +3,14 @@ import { join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { drainOrphans } from '@weir/journal/drain-orphans.ts'
 import { inspectJournals, type JournalReport } from '@weir/journal/inspect.ts'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { findKafka } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
 /** The options of every command about journals. */
-export interface JournalCommandOptions {
+export interface JournalCommandOptions extends CommonOptions {
   /** The folder of journals; without it that of WEIR_JOURNAL_DIR, else of the `weir up` on the data directory. */
   readonly dir?: string
-  readonly data: string
-  readonly json: boolean
 }
 
 function findBase({ dir, data }: JournalCommandOptions, { environment }: CommandContext): string {

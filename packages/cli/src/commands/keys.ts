@@ -1,11 +1,6 @@
-import type { CommandContext } from '../command-context.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { consoleAnswer } from '../console/console-client.ts'
 import { textTable } from '../text-table.ts'
-
-interface KeyOptions {
-  readonly data: string
-  readonly json: boolean
-}
 
 interface KeyFacts {
   readonly id: string
@@ -20,7 +15,7 @@ interface MadeKey extends KeyFacts {
 const inPath = encodeURIComponent
 
 /** Prints the key alone on standard output, so that a script can take it, and reports what it is. */
-function show(made: MadeKey, { json }: KeyOptions, context: CommandContext): void {
+function show(made: MadeKey, { json }: CommonOptions, context: CommandContext): void {
   const until = made.expires === null ? '' : `, until ${made.expires}`
   const what = `key ${made.id} of ${made.subject}${until}. It is shown this once; nobody can show it again:`
   if (!json) context.report(what)
@@ -30,7 +25,7 @@ function show(made: MadeKey, { json }: KeyOptions, context: CommandContext): voi
 /** Makes a key for a subject. */
 export async function createKey(
   subject: string,
-  options: KeyOptions & { readonly id?: string; readonly expires?: string },
+  options: CommonOptions & { readonly id?: string; readonly expires?: string },
   context: CommandContext,
 ): Promise<void> {
   const { id, expires } = options
@@ -41,7 +36,7 @@ export async function createKey(
 /** Makes a key that replaces another, which stays valid for the overlap. */
 export async function rotateKey(
   id: string,
-  options: KeyOptions & { readonly overlap: string; readonly newId?: string; readonly expires?: string },
+  options: CommonOptions & { readonly overlap: string; readonly newId?: string; readonly expires?: string },
   context: CommandContext,
 ): Promise<void> {
   const { overlap, newId, expires } = options
@@ -53,7 +48,7 @@ export async function rotateKey(
 }
 
 /** Revokes a key: every process rejects it within a second. */
-export async function revokeKey(id: string, options: KeyOptions, context: CommandContext): Promise<void> {
+export async function revokeKey(id: string, options: CommonOptions, context: CommandContext): Promise<void> {
   await consoleAnswer(context, options, { method: 'DELETE', path: `/v1/keys/${inPath(id)}` })
   if (options.json) context.print(JSON.stringify({ id, revoked: true }))
   else context.report(`key ${id} is revoked`)
@@ -61,7 +56,7 @@ export async function revokeKey(id: string, options: KeyOptions, context: Comman
 
 /** Lists the keys there are, never the secrets themselves. */
 export async function listKeys(
-  options: KeyOptions & { readonly subject?: string },
+  options: CommonOptions & { readonly subject?: string },
   context: CommandContext,
 ): Promise<void> {
   const keys: KeyFacts[] = []

@@ -1,14 +1,12 @@
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, consoleAnswer, requireConsole } from '../console/console-client.ts'
 import { type AppliedFile, changeLines, countsText } from '../console/file-changes.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 import { effectivePolicyOf } from '../up/effective-policy.ts'
 
-interface PolicyOptions {
+interface PolicyOptions extends CommonOptions {
   readonly policy: string
-  readonly data: string
-  readonly json: boolean
 }
 
 interface HowApplied {
@@ -55,7 +53,7 @@ export async function diffPolicy(
 }
 
 /** Prints the policy in force as a policy file. */
-export async function exportPolicy(options: Omit<PolicyOptions, 'policy'>, context: CommandContext): Promise<void> {
+export async function exportPolicy(options: CommonOptions, context: CommandContext): Promise<void> {
   const address = requireConsole(context.environment, options.data)
   const accept = options.json ? 'application/json' : 'application/yaml'
   const { text } = await askConsole(address, { path: '/v1/policy', accept })

@@ -6,10 +6,6 @@ import { findDefinitions, type PolicyOptions } from '../limits/find-policy.ts'
 import { withClickhouse, withQuotaServers } from '../open-servers.ts'
 import { textTable } from '../text-table.ts'
 
-interface RestoreOptions extends PolicyOptions {
-  readonly json: boolean
-}
-
 /** Counts that a person reads; the rest is only counted. */
 const shownMax = 50
 
@@ -17,7 +13,7 @@ const shownMax = 50
  * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in
  * it. Lowers none, and may be repeated.
  */
-export async function restoreQuotas(options: RestoreOptions, context: CommandContext): Promise<void> {
+export async function restoreQuotas(options: PolicyOptions, context: CommandContext): Promise<void> {
   const { policy, from } = await findDefinitions(options, context)
   const { summable, unsummable } = quotasOf(policy)
   context.report(`quotas by ${from}`)

@@ -26,5 +26,5 @@ test('A token that may not see hashes is enough to explain and to look at limits
   const context = { environment, cwd: '', print: ignore, report: ignore, signal: new AbortController().signal }
   const found = await findPolicy({ subject: 'acme', data: '', json: false }, context)
   expect(found.policy.subjects.get('acme')?.plan.name).toBe('free')
-  expect([...(await findDefinitions({ data: '' }, context)).policy.plans.keys()]).toEqual(['free'])
+  expect([...(await findDefinitions({ data: '', json: false }, context)).policy.plans.keys()]).toEqual(['free'])
 })

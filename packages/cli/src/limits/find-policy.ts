@@ -3,22 +3,19 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { type AskedLimits, findAskedLimits, type LimitQuery } from '@weir/redis/asked-limits.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import type { CommandContext } from '../command-context.ts'
+import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { askConsole, findConsole } from '../console/console-client.ts'
 import { inProject } from '../project.ts'
 import { readPolicyFile } from '../read-input-file.ts'
 
 /** Which policy a command reads. */
-export interface PolicyOptions {
+export interface PolicyOptions extends CommonOptions {
   /** The file that was named; undefined for the policy of the console, else the usual file. */
   readonly policy?: string
-  readonly data: string
 }
 
 /** The options of a command about limits, as typed. */
-export interface LimitOptions extends PolicyOptions, LimitQuery {
-  readonly json: boolean
-}
+export type LimitOptions = PolicyOptions & LimitQuery
 
 /** A policy, and where it is from, for people. */
 interface FoundPolicy {
