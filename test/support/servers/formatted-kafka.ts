@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs'
 import { cp, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inProject } from '@weir/cli/project.ts'
-import { kafkaLibs } from '@weir/local-kafka/kafka-libs.ts'
-import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
+import { kafkaLibs, kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { serverProperties } from '@weir/local-kafka/server-files.ts'
 
 /** As `kafkaServer` names its folder. */
