@@ -12,7 +12,7 @@ import type { CommandContext } from './command-context.ts'
 import { nothingToAsk, readStateFile } from './console/read-state-file.ts'
 import { findClickhouse, isGiven, kafkaFrom, localKafka } from './find-servers.ts'
 
-/** Sums over months of everybody's rows; a person waits for them. */
+/** A question may sum the rows of all subjects over months, and a person waits for the answer. */
 const requestMs = 600_000
 
 /** Runs `use` with the ClickHouse of the environment, else of the `weir up` on the data directory. */

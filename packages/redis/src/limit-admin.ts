@@ -22,10 +22,10 @@ const countsMax = 10_000
 /** Keys removed per command; freeing memory is done beside, so that this takes well under a millisecond. */
 const unlinkMax = 500
 
-/** One count of a limit, as it stands. */
-export interface CountLook {
+/** One count of a limit, as it is now. */
+export interface PeekedCount {
   readonly key: string
-  /** A look at it, without any cost: its state, and whether a block stands. */
+  /** A peek without any cost: its state, and whether it is blocked. */
   readonly now: Decision
   /** What a request of the cost would get now, as far as this count is concerned. */
   readonly asked: Decision
@@ -75,7 +75,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
       return where.kind === 'key' ? { keys: [where.key], exact: true, complete: true } : await search(where)
     },
     /** How one count stands, and what a request of this cost would get. */
-    async look(limit: Limit, key: string, scope: AskedScope, cost: number): Promise<CountLook> {
+    async peek(limit: Limit, key: string, scope: AskedScope, cost: number): Promise<PeekedCount> {
       const { timeZone, anchor } = scope
       const values = { keyId: '', ip: '', route: '', method: '', ...scope }
       const request = { scope: values, peek: true, limits: [limit], timeZone, anchor }
@@ -143,7 +143,7 @@ async function countUsedUp(
   scope: AskedScope,
 ): Promise<number> {
   let usedUp = 0
-  for (const key of keys.slice(0, looksMax)) if (!(await admin.look(limit, key, scope, 1)).asked.allowed) usedUp += 1
+  for (const key of keys.slice(0, looksMax)) if (!(await admin.peek(limit, key, scope, 1)).asked.allowed) usedUp += 1
   return usedUp
 }
 

@@ -32,7 +32,7 @@ describe('GET /v1/usage', () => {
     ])
   })
 
-  it('names every wrong parameter at once', async () => {
+  it('names every wrong parameter in one answer', async () => {
     const { ask, questions } = openConsole()
     const answer = await ask(
       '/v1/usage?from=2026-02-31&to=yesterday&by=colour&subject=a&subject=b&step=year&time_zone=Mars/Olympus&limit=3',
@@ -106,7 +106,7 @@ describe('GET /v1/usage', () => {
     expect(answer.json().detail).toMatch(/, and 9981 more$/)
   })
 
-  it('says that ClickHouse is away, and not what it said', async () => {
+  it('reports that ClickHouse is down, and does not show what it said', async () => {
     const answer = await openConsole({
       askUsage: async () => Promise.reject(new Error('password in the message')),
     }).ask('/v1/usage')
@@ -130,7 +130,7 @@ describe('GET /v1/outcomes', () => {
     expect(asked).toEqual(['outcomes'])
   })
 
-  it('has no minutes', async () => {
+  it('rejects the step minute', async () => {
     const answer = await openConsole().ask('/v1/outcomes?step=minute')
     expect([answer.statusCode, answer.json().detail]).toEqual([400, expect.stringContaining('step must be one of')])
   })

@@ -56,7 +56,7 @@ export function buildApp(
     ...listenerOptions(logger, tls),
     bodyLimit: bodyBytesMax,
     routerOptions: { maxParamLength: nameLengthMax },
-    // What a body may not have is refused by name instead of dropped, and all of it at once.
+    // Members that a body may not have are rejected by name instead of dropped, and all of them in one answer.
     ajv: { customOptions: { removeAdditional: false, allErrors: true } },
     schemaErrorFormatter: wordSchemaProblems,
   })

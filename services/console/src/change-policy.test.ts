@@ -4,7 +4,7 @@ import { openConsole } from './testing/open-console.ts'
 const team = { body: { limits: ['minute'] } }
 
 describe('a change', () => {
-  it('is refused while Kafka is away, says when to come back, and leaves all as it was', async () => {
+  it('is rejected while Kafka is down, with Retry-After, and leaves everything as it was', async () => {
     const { ask, applyFile, store, audit } = openConsole()
     await applyFile()
     const [size, changes] = [store.state.size, audit.page(undefined, 100)]
@@ -29,7 +29,7 @@ describe('a change', () => {
     expect((await ask('PUT /v1/plans/team', team)).statusCode).toBe(201)
   })
 
-  it('that was not read back in time is not called done', async () => {
+  it('that was not read back in time is not answered as done', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()
     store.isBehind = true

@@ -11,7 +11,7 @@ const revokedAtMs = 0
 /** With more keys than this, a subject's ended ones go with the next new one. A policy allows 100. */
 const keysKept = 50
 
-/** What is known of a key beside its hash. */
+/** The facts of a key other than its hash. */
 export interface KeyFacts {
   readonly id: string
   readonly subject: string
@@ -19,7 +19,7 @@ export interface KeyFacts {
   readonly expires: string | null
 }
 
-/** Returns what is known of a key beside its hash. */
+/** Returns the facts of a key other than its hash. */
 export function keyFacts({ name, body }: Entity): KeyFacts {
   const { id, subject, expires } = body
   return {
@@ -69,7 +69,7 @@ export function keyUntil(key: Entity, atMs: number): Entity {
 }
 
 /**
- * Ends a key at once. One that only this API knows is deleted; one that a file has or had stays, revoked.
+ * Ends a key immediately. A key that only this API knows is deleted; one that a file has or had stays, revoked.
  */
 export function revokeKey(key: Entity): EntityChange {
   const isOnlyHere = key.origin === 'admin' && endOf(key) === undefined

@@ -26,7 +26,7 @@ import { AuditLog } from './audit-log.ts'
 import { consoleVariables } from './config.ts'
 import { openQuotaRestorer } from './quota-restorer.ts'
 
-/** Somebody waits for the answer; a question to the rollups takes milliseconds. */
+/** A person waits for the answer; a question to the rollups takes milliseconds. */
 const questionMs = 10_000
 
 /** Without Kafka the console still answers what it has read; before the first reading there is nothing to answer. */
@@ -62,10 +62,10 @@ await startService(
     const kafka = kafkaOptionsFrom(config, 'weir-console', log)
     const audit = new AuditLog()
     // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
-    const told = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
+    const auditSink = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
     const feed = await run.own(
       'policy',
-      new PolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...told }),
+      new PolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...auditSink }),
       (one) => one.close(),
     )
     checkReady('policy', () => policyReadiness(feed))

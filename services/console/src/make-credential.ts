@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 
-/** More than anybody can try: guessing is hopeless, so that the hash needs neither salt nor slowness. */
+/** Too many to guess, so that the hash needs neither salt nor slowness. */
 const secretBytes = 32
 
 /** A new secret and the hash that is kept of it; the prefix lets people and scanners tell what they have found. */

@@ -59,10 +59,10 @@ export function* splitChanges(
   return parts.map((part, at) => ({ changes: part, lines: at === parts.length - 1 ? lines : ofParts }))
 }
 
-/** Kafka gives a record back within milliseconds; somebody waits for the answer. */
+/** A record is read back within milliseconds; a person waits for the answer. */
 const seenDeadlineMs = 10_000
 
-/** Each time another console was faster by milliseconds: two of them are through by the second time. */
+/** Each try means that another console was faster by milliseconds; of two consoles, both succeed by the second try. */
 export const triesMax = 10
 
 /** The last change of a policy without any change. */

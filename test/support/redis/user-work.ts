@@ -122,7 +122,7 @@ async function console(redis: Redis, admin: Redis): Promise<void> {
     const found = await limits.find(limit, { subject })
     if (algorithm === 'fixed_window') expect(found?.keys).toEqual([key])
     const scope = { subject, timeZone: 'UTC', anchor: 1 }
-    await limits.look(limit, algorithm === 'fixed_window' ? key : `${key}-${algorithm}`, scope, 1)
+    await limits.peek(limit, algorithm === 'fixed_window' ? key : `${key}-${algorithm}`, scope, 1)
     await limits.reset([key])
   }
   const sentinel = 'weir:1:{_here-0}'

@@ -26,7 +26,7 @@ function copyJars(folder: string): Promise<void> {
     const maven = spawn('mvn', args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: mavenDeadlineMs })
     let said = ''
     const keepEnd = (chunk: Buffer) => {
-      said = (said + chunk.toString()).slice(-2_000) // the error stands at the end of Maven's output
+      said = (said + chunk.toString()).slice(-2_000) // the error is at the end of Maven's output
     }
     maven.stdout.on('data', keepEnd)
     maven.stderr.on('data', keepEnd)
@@ -40,8 +40,8 @@ function copyJars(folder: string): Promise<void> {
 
 /**
  * The folder with Kafka's jars, fetched when the pom or the list of hashes is new to this checkout. The folder is named
- * by the contents of both and appears by a rename, so that it is always whole and processes that fetch at once do not
- * disturb each other.
+ * by the contents of both and appears by a rename, so that it is always whole, and processes that fetch concurrently do
+ * not disturb each other.
  */
 export async function kafkaLibs(progress: (line: string) => void): Promise<string> {
   const version = createHash('sha256')
@@ -74,7 +74,7 @@ function newClusterId(): string {
   return id.startsWith('-') ? `w${id.slice(1)}` : id
 }
 
-/** Where the data lies below the folder that the launcher gives. */
+/** The folder of the data, below the one that the launcher gives. */
 const dataDir = 'data'
 
 /** Formats into a folder of its own and renames it, so that a crash in between leaves nothing half formatted. */

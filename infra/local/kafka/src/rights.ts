@@ -27,7 +27,7 @@ type Ask = (request: keyof typeof requests, ...body: Buffer[]) => Promise<Buffer
 
 /**
  * Runs `use` on a connection to the Kafka on this loopback port. `ask` sends one request and resolves to its answer
- * behind the correlation id. Resolves to false when nobody listens, the connection ends early, or a second has passed.
+ * behind the correlation id. Resolves to false when nothing listens, the connection ends early, or a second has passed.
  */
 function withKafka(port: number, use: (ask: Ask) => Promise<boolean>): Promise<boolean> {
   return new Promise((resolve) => {

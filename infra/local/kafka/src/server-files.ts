@@ -30,8 +30,8 @@ function securitySettings({ port, username, password }: NonNullable<ServerFilesO
     'listener.name.secured.sasl.enabled.mechanisms': 'SCRAM-SHA-256,PLAIN',
     'listener.name.secured.plain.sasl.jaas.config': plain,
     'listener.name.secured.scram-sha-256.sasl.jaas.config': `${modules}.scram.ScramLoginModule required;`,
-    // Kafka makes room for a request as soon as its length is there: for all that other users can begin, its memory
-    // must be enough.
+    // Kafka allocates a request's memory as soon as it has read its length: its heap must hold all requests that
+    // other users can begin.
     'socket.request.max.bytes': 17_825_792, // a policy has up to 16 MiB
     'listener.name.plaintext.max.connections': 24,
     'sasl.server.max.receive.size': 4_096, // of a login
@@ -69,10 +69,10 @@ export function serverProperties({ dataDir, brokerPort, controllerPort, secured 
     // After kill -9 the controller refuses the broker until its old session has ended: 13 s with the defaults, 4 s so.
     'broker.session.timeout.ms': 1_500,
     'broker.heartbeat.interval.ms': 300,
-    'controller.quorum.election.timeout.ms': 100, // nobody else stands for election
+    'controller.quorum.election.timeout.ms': 100, // there is no other candidate
     'num.network.threads': 2,
     'num.io.threads': 4,
-    'log.cleaner.dedupe.buffer.size': 4_194_304, // 128 MB by default, allocated at once, for millions of keys
+    'log.cleaner.dedupe.buffer.size': 4_194_304, // 128 MB by default, allocated at the start, for millions of keys
     ...(secured === undefined ? {} : securitySettings(secured, listeners)),
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`)

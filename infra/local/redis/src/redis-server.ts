@@ -36,7 +36,7 @@ export const redisServer: NativeServer = {
   async plan({ dir, ports: [port = 0] }) {
     await mkdir(dir, { recursive: true, mode: 0o700 })
     const { text: password } = serverPassword(dir)
-    // In a file, as the command line is everybody's to read.
+    // In a file, because every user can read the command line.
     const secrets = join(dir, 'password.conf')
     await writeFile(secrets, `requirepass ${password}\n`, { mode: 0o600 })
     const settings = {

@@ -18,13 +18,13 @@ export interface AuditPorts {
   readonly servers: QuotaServers
   readonly policy: Policy
   readonly nowMs: () => number
-  /** Between two looks at what may be on its way; in a test at once. */
+  /** Waits between two readings of rows that may be in transit; a test does not wait. */
   readonly pause: () => Promise<void>
 }
 
 /**
- * The numbers of every journal that was active in the span, less recorded gaps and dead letters. What is missing or
- * stands twice is looked at again after `pause`: blocks may be on their way.
+ * Compares the sequence numbers of every journal that was active in the span, less recorded gaps and dead letters.
+ * Missing and repeated numbers are read again after `pause`, because blocks may be in transit.
  */
 async function auditNumbers(
   client: ClickHouseClient,
@@ -46,7 +46,10 @@ async function auditNumbers(
   return look()
 }
 
-/** Rows against rollups, numbers, Kafka and Redis, over a span of time; quotas as they are now. Changes nothing. */
+/**
+ * Compares rows with rollups, sequence numbers, Kafka and Redis over a span of time; quotas as they are now. Changes
+ * nothing.
+ */
 export async function auditAll(ports: AuditPorts, span: Span) {
   const { clickhouse, kafka, nowMs, pause } = ports
   const rollups = await auditRollups(clickhouse, span, nowMs(), pause)

@@ -8,7 +8,7 @@ import { offsetsSince, PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { type DeadLetterNumbers, describePartition, type MeteredTopic } from './dead-letters.ts'
 
-/** Read at once: about 10 MB of decisions. */
+/** Records of one read: about 10 MB of decisions. */
 const recordsPerRead = 20_000
 /** Watermarks come one a second: reading the few hundred records between two of them is cheaper than two requests. */
 const joinedWithin = 500
@@ -32,8 +32,8 @@ interface Suspect extends MissingRecord {
 }
 
 /**
- * Of numbered records those whose number is no row; the others are duplicates, which metering drops. Of a record that
- * stands twice in Kafka the first: `found` holds the numbers that were missing before.
+ * Returns the numbered records whose number is no row; the others are duplicates, which metering drops. If Kafka has a
+ * record twice, the first one is returned: `found` holds the numbers that were missing before.
  */
 async function withoutRow(
   client: ClickHouseClient,

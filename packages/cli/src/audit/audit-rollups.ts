@@ -28,8 +28,8 @@ async function compare(client: ClickHouseClient, rollup: Rollup, span: Span): Pr
 }
 
 /**
- * Every rollup against its raw rows, hour by hour. An insert that is under way fills one before the other: hours that
- * differ are looked at again after `pause`, and only those that differ still are found.
+ * Compares every rollup with its raw rows, hour by hour. An insert in progress fills one before the other: hours that
+ * differ are read again after `pause`, and only those that still differ are findings.
  */
 export async function auditRollups(client: ClickHouseClient, span: Span, nowMs: number, pause: () => Promise<void>) {
   const findings: Discrepancy[] = []

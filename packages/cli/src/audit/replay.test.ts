@@ -19,7 +19,7 @@ function replayed(...args: Parameters<typeof planReplay>) {
   return { ...planned.replay, fields: JSON.parse(planned.replay.value) }
 }
 
-test('every replay of one dead letter is the same record, of another one another', () => {
+test('Every replay of one dead letter is the same record, and replays of two dead letters differ', () => {
   const first = replayed(letter(record), topicId, undefined)
   expect(replayed(letter(record), topicId, undefined)).toEqual(first)
   expect(first.fields).toEqual({ ...record, id: first.fields.id, journal: first.journal, seq: 0 })

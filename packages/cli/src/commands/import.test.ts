@@ -39,7 +39,7 @@ descriptors:
   rate_limit: { unit: second, requests_per_unit: 10 }
 `
 
-test('prints a policy that is right as it is, and says beside it what a person should know', () => {
+test('prints a policy that is valid as it is, and reports on standard error what a person should know', () => {
   const { printed, said } = run([configuration])
   expect(said).toEqual([expect.stringMatching(/^0\.yaml:5 {2}to know: detailed_metric/)])
   expect(printed).toContain(`# ${said[0]}`)

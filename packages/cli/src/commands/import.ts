@@ -7,20 +7,20 @@ import { readInputFile } from '../read-input-file.ts'
 
 interface ImportOptions {
   readonly json: boolean
-  /** For a while beside the other program: limits that refuse nothing. */
+  /** Limits that deny nothing, to run alongside the other program for a while. */
   readonly shadow: boolean
 }
 
-/** From where the person stands, if it lies below. */
+/** Names a file relative to the current folder if it is below that folder. */
 function shortName(cwd: string, file: string): string {
   const short = relative(cwd, file)
   return short.startsWith('..') ? file : short
 }
 
 /**
- * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What they cannot say the
- * same way stands at their head and on standard error, so that a redirected policy does not hide it. Answers whether
- * all of it is there.
+ * Prints limits and routes that decide as configuration files of `envoyproxy/ratelimit` did. What
+ * cannot be converted is listed at their head and on standard error, so that a redirected policy does not hide it.
+ * Returns whether everything was converted.
  */
 export function importFromEnvoy(
   files: readonly string[],

@@ -10,8 +10,8 @@ import { textTable } from '../text-table.ts'
 const shownMax = 50
 
 /**
- * Raises every calendar quota to what ClickHouse shows as used in the running period, for everybody who was active in
- * it. Lowers none, and may be repeated.
+ * Raises every calendar quota to what ClickHouse shows as used in the running period, for every subject that was active
+ * in it. Lowers none, and may be repeated.
  */
 export async function restoreQuotas(options: PolicyOptions, context: CommandContext): Promise<void> {
   const { policy, from } = await findDefinitions(options, context)

@@ -29,7 +29,7 @@ async function failure(url: string): Promise<WeirError> {
 }
 
 describe('askConsole', () => {
-  it('says where nobody answers, and never the token', async () => {
+  it('names the address that does not answer, and never the token', async () => {
     const { code, message } = await failure('http://127.0.0.1:9')
     expect([code, message]).toEqual(['CONSOLE_UNAVAILABLE', expect.stringContaining('http://127.0.0.1:9')])
     expect(message).not.toContain('secret')
@@ -89,7 +89,7 @@ describe('the console', () => {
     expect(() => requireConsole({ WEIR_ADMIN_TOKEN_FILE }, '/nowhere')).toThrow(/: WEIR_CONSOLE_URL not set/)
   })
 
-  it('that is not named or misnamed is told with what to set', () => {
+  it('that is not named or misnamed is an error that names the variables to set', () => {
     expect(() => requireConsole({ WEIR_ADMIN_TOKEN: 't' }, '/nowhere')).toThrow(/WEIR_CONSOLE_URL not set.*--data/)
     expect(() => requireConsole({ WEIR_CONSOLE_URL: 'c:1', WEIR_ADMIN_TOKEN: 't' }, '/nowhere')).toThrow(/http:\/\//)
   })

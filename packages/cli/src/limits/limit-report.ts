@@ -1,14 +1,14 @@
 import type { ExplainedLimit } from '@weir/policy/match/resolve-limits.ts'
 import type { AskedLimits } from '@weir/redis/asked-limits.ts'
 import { scopeText } from '@weir/redis/keys.ts'
-import type { CountLook, LimitAdmin } from '@weir/redis/limit-admin.ts'
+import type { LimitAdmin, PeekedCount } from '@weir/redis/limit-admin.ts'
 import { textTable } from '../text-table.ts'
 
-/** Counts of one limit that are looked at; a person reads no longer list. */
-const looksMax = 200
+/** Counts of one limit that are reported; a person reads no longer list. */
+const countsMax = 200
 
 /** Reports one count of a limit, in the names of the wire. */
-function countReport({ key, now, asked }: CountLook) {
+function countReport({ key, now, asked }: PeekedCount) {
   const [state] = now.limits
   return {
     key,
@@ -32,9 +32,9 @@ async function report(
   cost: number,
 ) {
   const found = await admin.find(limit, scope)
-  const keys = found?.keys.slice(0, looksMax) ?? []
-  const looks: CountLook[] = []
-  for (const key of keys) looks.push(await admin.look(limit, key, scope, cost))
+  const keys = found?.keys.slice(0, countsMax) ?? []
+  const peeked: PeekedCount[] = []
+  for (const key of keys) peeked.push(await admin.peek(limit, key, scope, cost))
   const { name, algorithm, mode, size, capacity, span, by, blockMs } = limit
   return {
     name,
@@ -50,18 +50,18 @@ async function report(
     by: by.map((part) => ('name' in part ? `${part.kind}:${part.name}` : part.kind)),
     block_ms: blockMs,
     /** Null where the limit counts by an address and none was named. */
-    counts: found === undefined ? null : looks.map(countReport),
+    counts: found === undefined ? null : peeked.map(countReport),
     /** Whether this is the one count that was meant; false: all counts within the part of the scope that was named. */
     exact: found?.exact === true,
     /** Whether there are further counts that are not in the list. */
-    more: found !== undefined && (found.keys.length > looksMax || !found.complete),
+    more: found !== undefined && (found.keys.length > countsMax || !found.complete),
   }
 }
 
 /** A limit with its counts, as `--json` prints it. */
 export type LimitReport = Awaited<ReturnType<typeof report>>
 
-/** Looks at every count of the asked limits, one after the other. Changes nothing. */
+/** Reports every count of the asked limits, one after the other. Changes nothing. */
 export async function reportLimits(admin: LimitAdmin, asked: AskedLimits, cost: number): Promise<LimitReport[]> {
   const reports: LimitReport[] = []
   for (const explained of asked.limits) reports.push(await report(admin, explained, asked, cost))

@@ -52,13 +52,13 @@ function holder(stateFile: string): string {
 function closeToOthers(dir: string): void {
   const { mode, uid } = statSync(dir)
   if ((mode & stickyBit) !== 0) throw new Error('all users share this folder; give one of your own')
-  // Root may write there, but what lies in it, secrets among it, may be of that user's making.
+  // Root may write there, but that user may have made its contents, the secrets included.
   if (uid !== process.getuid?.())
     throw new Error(`it belongs to user ${uid}; start as that user, or give a folder of your own`)
   chmodSync(dir, 0o700)
 }
 
-/** What folders for everybody have, as `/tmp` does: closing one of them would shut others out. */
+/** The mode of a folder that all users share, such as `/tmp`: closing it would lock the others out. */
 const stickyBit = 0o1000
 
 /**

@@ -42,7 +42,7 @@ export function effectivePolicyOf(dataDir: string, text: string): EffectivePolic
   return effectivePolicy(text, { secrets, upstream, receiver })
 }
 
-/** Where the demo's own addresses stand, which differ from one start to the next. */
+/** The parts that hold the demo's own addresses, which differ from one start to the next. */
 const demoEntities = [
   ['upstreams', 'demo'],
   ['endpoints', 'demo'],
@@ -51,7 +51,7 @@ const demoEntities = [
 /**
  * Puts the file in force if it is another than the one applied last, so that what the admin API has changed meanwhile
  * survives a restart, and what was edited in the file is taken over. Of the same file only the demo's addresses are
- * brought up to date, where nobody has written others.
+ * brought up to date, unless the admin API has written others.
  */
 export async function putPolicyInForce(options: {
   readonly console: ConsoleAddress

@@ -34,7 +34,7 @@ const startDeadlineMs = 90_000
 
 const ours = (environment: Environment) => choices.filter(({ variable }) => !isGiven(environment, variable))
 
-/** The ports of servers that somebody else runs. */
+/** Returns the ports of the servers that the environment names: this `weir up` does not run those. */
 export function unusedServerPorts(environment: Environment): PortName[] {
   return choices.filter(({ variable }) => isGiven(environment, variable)).flatMap(({ ports }) => ports)
 }
@@ -49,7 +49,8 @@ function hasDocker(environment: Environment): boolean {
 }
 
 /**
- * Names every missing program at once, with the command that installs it and, where an engine runs, the one for Docker.
+ * Names every missing program in one error, with the command that installs it and, where an engine runs, the command
+ * for Docker.
  */
 export function requirePrograms(environment: Environment): void {
   const problems = ours(environment).flatMap(({ server }) => {
@@ -92,7 +93,7 @@ export async function planServers(options: {
     kafkaPassword: kafka?.login?.password ?? null,
     /** Variables by which services and commands reach Kafka, instead of those of the environment. */
     kafkaVariables: kafka?.login === undefined ? {} : localKafka(kafka.login),
-    /** Listens where clients of our Kafka are told to connect; to be closed when it stops. */
+    /** Opens the relay at the address that clients of our Kafka get; the caller closes it when Kafka stops. */
     openRelay: async () => (await kafka?.openRelay?.()) ?? { close: () => undefined },
     /** The three addresses, given or ours. */
     addresses: { redis: address('redis'), kafka: address('kafka'), clickhouse: address('clickhouse') },

@@ -29,7 +29,7 @@ async function answers(url: string): Promise<boolean> {
  */
 const decisionDeadlineMs = 250
 
-/** Short, so that usage goes on soon after a process was killed; long enough for a laptop that was busy. */
+/** Short, so that metering resumes soon after a process was killed; long enough for a busy laptop. */
 const kafkaSessionMs = 10_000
 
 /** What the services and the demo are started with. */

@@ -8,7 +8,7 @@ async function withPolicy() {
 }
 
 describe('a token', () => {
-  it('may do what its scopes name, and is told which one it lacks', async () => {
+  it('may do what its scopes name, and a 403 names the scope that it lacks', async () => {
     const { ask } = await withPolicy()
     expect((await ask('/v1/plans', { token: 'reader-token' })).statusCode).toBe(200)
     const lacking = {
@@ -35,7 +35,7 @@ describe('a token', () => {
     }
   })
 
-  it('that nobody has is refused everywhere but at the description of the API', async () => {
+  it('that is unknown is rejected by every route but the description of the API', async () => {
     const { ask } = await withPolicy()
     for (const token of ['', 'wrong', 'a'.repeat(300)]) {
       for (const request of ['/v1/plans', 'PUT /v1/plans/x', '/v1/usage', '/v1/changes', '/nowhere']) {
@@ -47,7 +47,7 @@ describe('a token', () => {
     expect((await ask('/nowhere')).statusCode).toBe(404)
   })
 
-  it('to write a policy does not make tokens and keys by it', async () => {
+  it('with the scope write cannot make tokens or keys by applying a policy', async () => {
     const { ask } = await withPolicy()
     const { body: file } = await ask('/v1/policy', { headers: { accept: 'application/yaml' } })
     const more = file.replace(/^tokens:$/m, `tokens:\n  mine: { sha256: ${'b'.repeat(64)}, scopes: [admin] }`)
@@ -113,7 +113,7 @@ describe('a token with the scope write alone', () => {
 })
 
 describe('tokens of the policy', () => {
-  it('are made with a secret that is shown once, work at once, and end when they are deleted', async () => {
+  it('are made with a secret that is shown once, work immediately, and end when they are deleted', async () => {
     const { ask, store } = await withPolicy()
     const made = await ask('POST /v1/tokens', { body: { name: 'ci', scopes: ['usage', 'read'] } })
     expect([made.statusCode, made.headers['cache-control']]).toEqual([201, 'no-store'])

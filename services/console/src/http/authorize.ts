@@ -43,8 +43,8 @@ export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope):
 }
 
 /**
- * Lets in who may: the environment's token to everything, a token of the policy to what its scopes name. Tokens are
- * found by their hash, so that no comparison depends on how much of one was guessed.
+ * Admits the environment's token to everything, and a token of the policy to the routes that its scopes name. Tokens
+ * are found by their hash, so that no comparison depends on how much of one was guessed.
  */
 export function requireTokens(
   app: FastifyInstance,
@@ -112,7 +112,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   route: none,
   watch: none,
   subject: none,
-  // Upstreams are private by nature. A new key of theirs takes `admin` until it stands here.
+  // Upstreams are private by nature. A key that is added to them needs `admin` until it is listed here.
   upstream: (before, after) => (after !== undefined && differBeyond(['timeout'], before, after) ? 'admin' : undefined),
   endpoint: (before, after) =>
     after !== undefined && reachesInside(after) && differBeyond(['only', 'paused'], before, after)

@@ -42,7 +42,7 @@ const words: Readonly<Record<number, string>> = {
   409: 'It is in the way of something that is there',
   412: 'If-Match or If-None-Match does not hold',
   422: 'The policy would not be right; nothing was changed',
-  503: 'A server is away; try again after Retry-After',
+  503: 'A server is down; try again after Retry-After',
 }
 
 /** Answers that are errors, by status; every route has 400, 401 and 403. */

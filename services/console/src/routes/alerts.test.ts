@@ -43,7 +43,7 @@ describe('alerts', () => {
     ])
   })
 
-  it('are delivered once more where they went, or where it is asked for', async () => {
+  it('are delivered again to the endpoints they were sent to, or to the one that is asked for', async () => {
     const { ask, applyFile, requested } = openConsole()
     await applyFile()
     const request = `POST /v1/alerts/${knownAlert}/redeliver`
@@ -83,7 +83,7 @@ describe('alerts', () => {
     ])
   })
 
-  it('are unavailable while ClickHouse or Kafka is, and what it said is not told', async () => {
+  it('are unavailable while ClickHouse or Kafka is, and the answer does not show what the server said', async () => {
     const { ask, applyFile } = openConsole(awayPorts)
     await applyFile()
     for (const request of ['/v1/alerts', `/v1/alerts/${knownAlert}`, 'POST /v1/endpoints/ops/test']) {

@@ -50,7 +50,7 @@ const alertProperties = {
   type: text('`ce_type`'),
   subject: text('whom it is about'),
   time: text('when it was raised'),
-  state: text('`raised`, or `late`: its period was over, and nobody was told'),
+  state: text('`raised`, or `late`: its period was over, and no subscriber was notified'),
   data: { ...anyObject, description: 'what it says' },
 }
 
@@ -82,7 +82,7 @@ function parseAfter(after: string | undefined): { timeMs: number; id: string } |
 
 const noAnswer = 'ClickHouse or Kafka did not answer. Ask again; it is safe to repeat.'
 
-/** A handler whose servers may not answer: the caller is told to come back, and the log has the reason. */
+/** Wraps a handler whose servers may not answer: the caller gets 503 with Retry-After, and the log has the reason. */
 const orUnavailable =
   <R extends FastifyRequest>(handle: (request: R, reply: FastifyReply) => Promise<unknown>) =>
   async (request: R, reply: FastifyReply): Promise<unknown> => {

@@ -64,7 +64,7 @@ describe('parts of the policy', () => {
     expect(other.statusCode).toBe(422)
   })
 
-  it('a refused change says all that is wrong, and changes nothing', async () => {
+  it('a rejected change lists everything that is wrong, and changes nothing', async () => {
     const { ask, store } = await withPolicy()
     const published = store.published.length
     const answer = await ask('PUT /v1/limits/minute', {
@@ -87,7 +87,7 @@ describe('parts of the policy', () => {
     expect(answer.json().detail).toContain('acme')
   })
 
-  it('an unknown name is not found, with what may have been meant', async () => {
+  it('an unknown name is answered with 404 and the name that was probably meant', async () => {
     const { ask } = await withPolicy()
     for (const request of ['/v1/plans/glod', 'DELETE /v1/plans/glod']) {
       const answer = await ask(request)
@@ -139,7 +139,7 @@ describe('If-Match', () => {
   const edit = (ask: Awaited<ReturnType<typeof withPolicy>>['ask'], size: number, headers: Record<string, string>) =>
     ask('PUT /v1/limits/minute', { body: { algorithm: 'fixed_window', size, window: '1m' }, headers })
 
-  it('lets one of two concurrent edits through, and tells the other', async () => {
+  it('accepts one of two concurrent edits, and answers the other with 412', async () => {
     const { ask, store } = await withPolicy()
     const tag = String((await ask('/v1/limits/minute')).headers.etag)
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -156,7 +156,7 @@ describe('If-Match', () => {
     expect((await edit(ask, 4, { 'if-match': String(winner?.headers.etag) })).statusCode).toBe(200)
   })
 
-  it('refuses what is not there, and If-None-Match: * what is', async () => {
+  it('rejects a part that does not exist, and If-None-Match: * rejects one that does', async () => {
     const { ask } = await withPolicy()
     const body = { limits: ['minute'] }
     expect((await ask('PUT /v1/plans/new', { body, headers: { 'if-match': '*' } })).statusCode).toBe(412)

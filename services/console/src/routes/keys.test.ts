@@ -43,7 +43,7 @@ describe('a key', () => {
     expect([unknown.statusCode, unknown.json().detail]).toEqual([404, expect.stringContaining('did you mean acme?')])
   })
 
-  it('is exchanged for another and goes on for the overlap, but never beyond its own end', async () => {
+  it('that is rotated stays valid for the overlap, but never beyond its own end', async () => {
     const { ask, store } = await withPolicy()
     const old = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'old' } })).json()
     const rotated = (await ask('POST /v1/keys/old/rotate', { body: { overlap: '2h', id: 'new' } })).json()
@@ -63,7 +63,7 @@ describe('a key', () => {
     expect(summary.map(({ what, name }: { what: string; name: string }) => [what, name])[0]).toEqual(['rotate', 'new'])
   })
 
-  it('that is revoked is gone', async () => {
+  it('that is revoked admits no caller', async () => {
     const { ask, store } = await withPolicy()
     const { key } = (await ask('POST /v1/subjects/acme/keys', { body: { id: 'ci' } })).json()
     expect((await ask('DELETE /v1/keys/ci')).statusCode).toBe(204)
@@ -93,7 +93,7 @@ describe('a key', () => {
     expect((await ask('/v1/keys?subject=acme')).json()).toEqual({ items: [], next: null })
   })
 
-  it('of a subject that has been given very many goes when it has ended', async () => {
+  it('that has ended is deleted once its subject has very many keys', async () => {
     const { ask, store } = await withPolicy()
     for (let n = 0; n < 120; n += 1) {
       const id = n === 0 ? 'acme-1' : `key-${n}`

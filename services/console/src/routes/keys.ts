@@ -103,7 +103,7 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
   return { kind: 'change', changes: [revokeKey(key)], lines, answer: undefined }
 }
 
-/** `0s` is no duration of a policy, and the end of the old key at once. */
+/** `0s` is no duration of a policy; here it ends the old key immediately. */
 const parseOverlap = (given: string) => (given === '0s' ? 0 : parseDurationMs(given))
 
 /**

@@ -5,7 +5,7 @@ import { openConsole } from '../testing/open-console.ts'
 describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change) => {
   const request = `POST /v1/subjects/acme/limits/${change}`
 
-  it('changes the counts, tells every process, and is in the audit', async () => {
+  it('changes the counts, notifies every process, and is in the audit', async () => {
     const { ask, applyFile, counts, store } = openConsole()
     await applyFile()
     const answer = await ask(request, { body: { limit: 'per-ip', ip: '2001:db8::1', route: 'POST /v1/search' } })
@@ -31,7 +31,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     })
   })
 
-  it('takes no body for all that is the subject’s own', async () => {
+  it('resets everything that is the subject’s own when the body is left out', async () => {
     const { ask, applyFile } = openConsole()
     await applyFile()
     expect((await ask(request)).statusCode).toBe(200)
@@ -57,7 +57,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     expect([answer.statusCode, answer.json().detail]).toEqual([404, expect.stringContaining('did you mean acme?')])
   })
 
-  it('says that Redis is away or none is configured, and not what Redis said', async () => {
+  it('reports that Redis is down or not configured, and does not show what Redis said', async () => {
     for (const changeCounts of [
       undefined,
       async () => Promise.reject(new WeirError('REDIS_UNAVAILABLE', 'password')),
@@ -71,7 +71,7 @@ describe.each(['reset', 'unblock'])('POST /v1/subjects/{id}/limits/%s', (change)
     }
   })
 
-  it('says that it is done, and not in the audit, where Kafka is away', async () => {
+  it('reports that the counts were changed without an audit record when Kafka is down', async () => {
     const { ask, applyFile, counts, store } = openConsole()
     await applyFile()
     store.isAway = true

@@ -88,7 +88,7 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
       const changed = await changer.change(by, () => {
         const found = find(ports, question)
         if (found.kind === 'problem') return found
-        // Redis first: who hears the notice looks there again.
+        // Redis first: a process that receives the notice asks Redis again.
         const before = async () => {
           try {
             result = await changeCounts(found.asked, question, change)
@@ -113,9 +113,7 @@ function registerChange(app: FastifyInstance, ports: Ports, changer: PolicyChang
   )
 }
 
-/**
- * `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop the refusals that they remember as soon as they hear.
- */
+/** `POST /v1/subjects/{id}/limits/reset|unblock`. Processes drop their cached denials when they get the notice. */
 export function registerLimitChanges(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   for (const change of ['reset', 'unblock'] as const) registerChange(app, ports, changer, change)
 }

@@ -30,7 +30,7 @@ describe('a policy file', () => {
     expect([...store.state.policy.plans.keys()]).toEqual(['free'])
   })
 
-  it('that is wrong is refused with all its problems at their places', async () => {
+  it('that is invalid is rejected with all its problems and their positions', async () => {
     const { applyFile, store } = openConsole()
     const answer = await applyFile(
       'version: 1\nplans: { free: { limits: [minut] } }\nlimits:\n  minute: { algorithm: fixed_window, size: -1, window: 1m }\n',
@@ -66,7 +66,7 @@ describe('a policy file', () => {
     expect([store.published.length, store.state.policy.limits.get('minute')?.size]).toEqual([1, 100])
   })
 
-  it('takes away what it no longer has, and leaves what the admin API has made', async () => {
+  it('deletes the parts that it no longer has, and leaves those that the admin API has made', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()
     await ask('PUT /v1/plans/team', { body: { limits: ['minute'] } })
@@ -85,7 +85,7 @@ describe('a policy file', () => {
     expect([answer.statusCode, store.state.count('key')]).toEqual([200, 0])
   })
 
-  it('takes away what was put as a part of it', async () => {
+  it('deletes a part that was put with Weir-Origin: file and that it does not have', async () => {
     const { ask, applyFile } = openConsole()
     await applyFile()
     const url = (port: number) => ({ body: { url: `http://127.0.0.1:${port}`, hosts: ['*'] } })
@@ -132,7 +132,7 @@ describe('a policy file', () => {
     },
   )
 
-  it('says whom to believe only for who may make tokens', async () => {
+  it('changes identity only with a token that may make tokens', async () => {
     const { ask, applyFile, store } = openConsole()
     await applyFile()
     const text = `${smallPolicy}identity: { trustedHeaders: { from: [0.0.0.0/0], subject: x-subject, plan: gold } }\n`

@@ -16,7 +16,7 @@ import { FileParser } from '../policy-file/file-parser.ts'
 import type { Ports } from '../ports.ts'
 import { noEntity } from './entities.ts'
 
-/** As long as a policy may be (policy-reader.ts), with room for what is not ASCII. */
+/** As long as a policy may be (policy-reader.ts), plus bytes for characters beyond ASCII. */
 const bodyBytesMax = 17 * 1024 * 1024
 /** Changes that an answer lists; the counts are of all. */
 const shownMax = 1_000

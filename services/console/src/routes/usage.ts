@@ -14,7 +14,7 @@ import type { Ports } from '../ports.ts'
 
 const parameter = (description: string) => ({ description })
 
-/** The parameters of a question. What is wrong with one is said by its parser, all at once. */
+/** The parameters of a question. Its parser reports everything that is wrong with it in one answer. */
 const questionQuery = {
   type: 'object',
   properties: {

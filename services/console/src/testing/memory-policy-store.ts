@@ -5,20 +5,20 @@ import { PolicyState } from '@weir/policy/state/policy-state.ts'
 import type { AuditLog } from '../audit-log.ts'
 import type { PolicyReplica, Ports } from '../ports.ts'
 
-/** A policy topic that is an array: what tests have in place of Kafka. */
+/** A policy topic that is an array: tests use it instead of Kafka. */
 export interface MemoryPolicyStore extends PolicyReplica {
   readonly publish: Ports['publish']
   readonly state: PolicyState
   readonly published: readonly (readonly PolicyMessage[])[]
-  /** While it is away nothing is taken. */
+  /** While it is down it accepts nothing. */
   isAway: boolean
-  /** While it lags nothing that was taken is read back. */
+  /** While it lags, no accepted record is read back. */
   isBehind: boolean
-  /** What it takes, it takes after this. */
+  /** It accepts nothing before this resolves. */
   held: Promise<unknown>
 }
 
-/** Reads back at once what it takes, by the same records. */
+/** Makes a store that reads every accepted record back immediately. */
 export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
   const state = new PolicyState()
   const published: (readonly PolicyMessage[])[] = []

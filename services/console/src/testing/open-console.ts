@@ -43,7 +43,7 @@ const givenUp = {
   ...{ error: 'answered 500', next_try: null, answer: 'oops' },
 }
 
-/** What a test sends beside method and path. */
+/** What a test sends in addition to method and path. */
 export interface AskOptions {
   readonly body?: string | object
   readonly token?: string

@@ -1,4 +1,4 @@
-/** The API that the demo stands in front of: answers every request with what it saw. `main.ts --port N` */
+/** The API that the demo protects: answers every request with what it saw. `main.ts --port N` */
 import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 
