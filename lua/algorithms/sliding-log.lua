@@ -9,8 +9,8 @@
 -- oldest, stamps not in it, the newest stamp, the key's expiry, and the window by which it was set. What no longer
 -- counts stays stored until the next write.
 --
--- A window that is shortened counts at once; one that is lengthened from the next admission on, which moves the expiry
--- too.
+-- A window that is shortened counts immediately; one that is lengthened counts from the next admission on, which moves
+-- the expiry too.
 --
 -- State: the stamps that count, oldest first: `kept` ones of the ring, and behind them `tail`, the bytes of those that
 -- are not in it. `ring.ahead` has the bytes of those kept ones that the call may have to wait for, from position
@@ -208,7 +208,7 @@ function sliding_log.refund(state, arguments, cost, at_us)
   }
 end
 
--- Puts `units` more stamps of that time among the others, as far as the log has room; one that is full takes no more.
+-- Puts `units` more stamps of that time among the others, as far as the log has space; one that is full takes no more.
 -- None if that time is out of the window. Returns next_state and expires_ms as plan does; nil when nothing changes.
 function sliding_log.raise(state, arguments, units, at_us, now_us)
   state = state or { kept = 0, tail = '', newest = 0, expires_ms = 0, window_us = arguments.window_us }
@@ -274,7 +274,7 @@ function sliding_log.save(key, state, expires_ms, server_ahead_ms)
   )
   redis.call('SETRANGE', key, 0, header .. string.sub(ring.ahead, 1, copied * 8) .. tail)
   if fills then
-    -- A string that grows gets twice the room; the ring is now as long as it will be.
+    -- A string that grows gets twice the memory; the ring is now as long as it will be.
     redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')
   end
   if expires_ms then

@@ -3,4 +3,5 @@ export interface Clock {
   nowMs(): number
 }
 
+/** The clock of this machine. */
 export const systemClock: Clock = { nowMs: () => Date.now() }

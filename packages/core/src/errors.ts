@@ -33,6 +33,7 @@ export const errorFacts = {
   JOURNAL_UNUSABLE: { retryable: false },
 } as const satisfies Record<string, ErrorFacts>
 
+/** One of the codes of `errorFacts`. */
 export type ErrorCode = keyof typeof errorFacts
 
 /**

@@ -53,11 +53,9 @@ export function uuidv7(nowMs: number): string {
 /** The UUID version 5 of a name: the same in every process and at every time. `namespace` is a UUID as text. */
 export function uuidv5(namespace: string, name: string): string {
   const bytes = Buffer.concat([Buffer.from(namespace.replaceAll('-', ''), 'hex'), Buffer.from(name)])
-  const digest = Buffer.from(hash('sha1', bytes, 'hex'), 'hex')
-  const digits = [...digest.subarray(0, 16)].map((byte, at) => {
-    if (at === 6) return hex((byte & 0x0f) | 0x50)
-    return hex(at === 8 ? (byte & 0x3f) | 0x80 : byte)
-  })
-  const text = digits.join('')
+  const digest = hash('sha1', bytes, 'buffer')
+  digest.writeUInt8((digest.readUInt8(6) & 0x0f) | 0x50, 6)
+  digest.writeUInt8((digest.readUInt8(8) & 0x3f) | 0x80, 8)
+  const text = digest.toString('hex', 0, 16)
   return `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`
 }

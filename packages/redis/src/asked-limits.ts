@@ -30,7 +30,7 @@ export interface AskedLimits {
   readonly scope: AskedScope
 }
 
-export type FoundLimits =
+type FoundLimits =
   | { readonly kind: 'found'; readonly asked: AskedLimits }
   /** The policy has nothing of that name. */
   | { readonly kind: 'unknown'; readonly message: string }

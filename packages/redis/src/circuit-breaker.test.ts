@@ -27,7 +27,7 @@ function openBreaker(isReachable = () => true) {
 /** Lets what was promised be heard. */
 const settle = () => vi.advanceTimersByTimeAsync(0)
 
-test('an open one probes every 100 ms, and closes when a probe is answered within the deadline', async () => {
+test('an open circuit probes every 100 ms, and closes when a probe is answered within the deadline', async () => {
   const { breaker, probes } = openBreaker()
   await vi.advanceTimersByTimeAsync(99)
   expect(probes.length).toBe(0)
@@ -63,7 +63,7 @@ test('a server that hangs gets one probe, not one every 100 ms; a failed probe i
   expect(breaker.isOpen).toBe(true)
 })
 
-test('nobody is asked while there is no connection', async () => {
+test('no probe is sent while there is no connection', async () => {
   let isReachable = false
   const { breaker, probes } = openBreaker(() => isReachable)
   await vi.advanceTimersByTimeAsync(1_000)
@@ -75,7 +75,7 @@ test('nobody is asked while there is no connection', async () => {
   expect(breaker.isOpen).toBe(false)
 })
 
-test('what waits for its closing runs once, also when it will never close', async () => {
+test('a callback for its closing runs once, also when the circuit will never close', async () => {
   const { breaker, probes } = openBreaker()
   const ran: string[] = []
   breaker.onceClosed(() => ran.push('closed'))
@@ -91,7 +91,7 @@ test('what waits for its closing runs once, also when it will never close', asyn
   expect([breaker.isOpen, probes.length]).toEqual([true, 1])
 })
 
-test('an answer that came while this process was busy closes it: our own delay is not the server’s', async () => {
+test('an answer that came while this process was busy closes the circuit: its delay is not the server’s', async () => {
   vi.useRealTimers()
   let probes = 0
   const probe = () => {

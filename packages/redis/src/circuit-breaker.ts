@@ -1,4 +1,4 @@
-export interface CircuitBreakerOptions {
+interface CircuitBreakerOptions {
   /** Sends a probe to the server; undefined if there is no connection. */
   readonly probe: () => Promise<unknown> | undefined
   /** A probe that is answered later than this has failed. */

@@ -175,7 +175,7 @@ const hasBlock = ({ mode, blockMs }: Limit) => mode === 'enforce' && blockMs > 0
 
 const isUnavailable = ({ decision }: Pick<PartDecision, 'decision'>) => decision.reason === 'unavailable'
 
-/** The first refund of a part: the record then says that the charge is gone. */
+/** Settles with the first refund of a part: the record then says that the charge was refunded. */
 function firstLateRefund(done: readonly PartDecision[]): Pick<Decision, 'lateRefund'> {
   const refunds = done.flatMap(({ decision }) => decision.lateRefund ?? [])
   return refunds.length === 0 ? {} : { lateRefund: Promise.race(refunds) }

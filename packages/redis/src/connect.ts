@@ -8,15 +8,15 @@ import { type RedisUse, rightsOf } from './redis-rights.ts'
 import type { RedisTlsFiles, ServerAddress } from './redis-url.ts'
 
 /**
- * What a connection is for, which decides what happens to a command when Redis is slow or gone.
+ * What a connection is for, which decides what happens to a command when Redis is slow or unreachable.
  *
- * - `limiter`: fails at once and never sends anything twice; the limit's `onUnavailable` decides instead.
+ * - `limiter`: fails immediately and never sends anything twice; the limit's `onUnavailable` decides instead.
  * - `claims`: fails within seconds and never sends anything twice; the caller repeats its whole step.
  * - `queue`: waits for Redis to come back, and sends again what was under way, as BullMQ needs.
  */
 export type RedisRole = 'limiter' | 'claims' | 'queue'
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly role: RedisRole
   /** Called with a sentence about a failed connection or a missing right; the same one at most once a minute. */
   readonly onError: (error: Error) => void
@@ -64,7 +64,7 @@ const roles: Readonly<Record<RedisRole, RoleDefaults>> = {
   queue: {
     ...shared,
     maxRetriesPerRequest: null, // BullMQ refuses anything else for its blocking reads
-    // Its scripts may be run again; a command that nobody settles would end its loops for good.
+    // Its scripts may be run again; a command that never settles would end its loops for good.
     autoResendUnfulfilledCommands: true,
     connectTimeout: 5_000,
     retryStrategy: backOff(5_000),

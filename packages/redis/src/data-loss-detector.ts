@@ -9,7 +9,7 @@ import type { QuotaServers } from './quota-counts.ts'
  * within two seconds, also while an earlier loss is being restored. Of several processes that watch one server only one
  * restores.
  *
- * Every master has a canary key, whose value is the server's run id. The key is gone when the data is gone, and it
+ * Every master has a canary key, whose value is the server's run id. The key is missing when the data is lost, and it
  * names another run when the server was restarted or replaced, which may have cost the last writes. While a process
  * restores, the key holds the name of that process, for a minute at a time: if the process dies, another one restores.
  */
@@ -26,7 +26,7 @@ const canaryMs = 3_600_000
  */
 const restoreAfterMs = [0, 2_000, 5_000, 15_000, 30_000] as const
 
-export interface DataLossDetectorOptions {
+interface DataLossDetectorOptions {
   readonly servers: QuotaServers
   /** Restores what was lost. Called several times after a loss; rejects if it cannot restore now. */
   readonly restore: () => Promise<void>
@@ -137,7 +137,7 @@ export class DataLossDetector {
     this.#due = restoreAfterMs.map((afterMs) => nowMs + afterMs)
   }
 
-  /** Restores if that is due. A canary key is changed here, never created: one that is gone again is another loss. */
+  /** Restores if that is due. It changes canary keys and creates none: a key that is missing again is another loss. */
   async #goOn(): Promise<void> {
     const nowMs = performance.now()
     const left = this.#due.filter((dueMs) => dueMs > nowMs)

@@ -8,8 +8,8 @@ import { serverFinder } from './limit-connection.ts'
 /*
  * The marker of an idempotency key is written when an admission is charged, and the record after that: the process that
  * charges may die in between, or find its journal full. So the first process to have recorded writes the record's id
- * here, beside the marker. A repeat that finds none waits for as long as the first may take, and then becomes the one
- * to record.
+ * here, in addition to the marker. A repeat that finds none waits for as long as the first may take, and then becomes
+ * the one to record.
  *
  * A process whose disk stalls over a record holds the key meanwhile, because the record may still be written. A claim
  * expires by itself, so that after the death of its process the next repeat can claim. What Redis loses here makes a
@@ -33,8 +33,8 @@ const claimMs = 2 * recordingMs
 const askEveryMs = 20
 const claimed = 'claimed'
 
-export interface IdempotencyRecordsOptions {
-  /** Of role `limiter`, which fails at once while Redis is away. The caller closes it. */
+interface IdempotencyRecordsOptions {
+  /** Of role `limiter`, which fails immediately while Redis is down. The caller closes it. */
   readonly redis: Redis | ClusterConnection
   /** The longest that a process waits for a decision. */
   readonly deadlineMs: number

@@ -12,6 +12,7 @@ export interface SlotPart {
   readonly request: LimitRequest
 }
 
+/** How the limits of one slot decided. */
 export interface PartDecision {
   readonly part: SlotPart
   readonly decision: Decision

@@ -82,13 +82,13 @@ test('keys stay right when more subjects were seen than are kept', () => {
   expect(limitKey(limit, { ...values, ip: '10.0.0.1' })).toBe('weir:1:{ip%3A10%2E0%2E0%2E1}:minute')
 })
 
-test('a block has a key beside its count, which no scope can spell', () => {
+test('the key of a block is that of its count with an ending that no scope can spell', () => {
   expect(blockKey(limitBy([{ kind: 'subject' }]), values)).toBe('weir:1:{acme}:minute:blocked')
   const scoped = limitBy([{ kind: 'subject' }, { kind: 'method' }])
   expect(blockKey(scoped, { ...values, method: 'x:blocked' })).toBe('weir:1:{acme}:minute:method=x%3Ablocked:blocked')
 })
 
-test("an idempotency key is its subject's, of any text, and in no limit's way", () => {
+test('an idempotency key may be any text, belongs to its subject, and collides with no limit', () => {
   expect(markerKey('acme', 'order-1')).toMatch(/^weir:1:\{acme\}:_once:[\w-]{43}$/)
   expect(markerKey('acme', 'order-1')).not.toBe(markerKey('globex', 'order-1'))
   expect(markerKey('acme', ' \n}{'.repeat(60)).length).toBe(markerKey('acme', 'x').length)

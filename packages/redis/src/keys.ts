@@ -15,7 +15,7 @@ import { type LimitRequest, type ScopeValues, scopeValue } from '@weir/core/limi
  * Every text is encoded, so that `:`, `=`, `.`, `{` and `}` are only ever the key's own.
  */
 
-/** Longer texts are cut and told apart by their hash: a header's value must not make a key of kilobytes. */
+/** Longer texts are cut and distinguished by their hash: a header's value must not make a key of kilobytes. */
 const textLengthMax = 128
 const prefixLength = 32
 
@@ -65,7 +65,7 @@ function tagOf(kind: TagKind, values: ScopeValues): string {
   return kind === 'ip' ? `ip:${values.ip}` : '_global'
 }
 
-/** Whole keys kept per limit, for limits that the tag alone tells apart; dropped whole when full. */
+/** Whole keys kept per limit, for limits that the tag alone distinguishes; all are dropped when full. */
 const keysPerLimitMax = 10_000
 
 type MakeKey = (values: ScopeValues) => string
@@ -111,13 +111,13 @@ const blockSuffix = ':blocked'
 /** Where the block of a limit is kept. A scope has a `=`, so no count has this key. */
 export const blockKey = (limit: Limit, values: ScopeValues): string => blockKeyBeside(limitKey(limit, values))
 
-/** The block's key beside the key of its limit's count. */
+/** The key of a limit's block, by the key of its count. */
 export const blockKeyBeside = (countKey: string): string => `${countKey}${blockSuffix}`
 
-/** What somebody who asks about limits has named; the rest may be anything. */
+/** What a query about limits names; the rest may be anything. */
 export type KnownScope = Pick<ScopeValues, 'subject'> & Partial<Pick<ScopeValues, 'keyId' | 'ip' | 'route' | 'method'>>
 
-/** Where a limit counts for these values: under one key, under several to be searched for, or nobody can tell. */
+/** Where a limit counts for these values: under one key, under several to be searched for, or under an unknown one. */
 export type CountKeys =
   | { readonly kind: 'key'; readonly key: string }
   | {

@@ -19,7 +19,7 @@ import { readScript } from './scripts.ts'
 const scanCount = 1_000
 /** Counts found for one limit at most; a person reads no longer list, and a reset that finds more says so. */
 const countsMax = 10_000
-/** Keys removed per command; freeing memory is done beside, so that this takes well under a millisecond. */
+/** Keys removed per command; Redis frees the memory in a thread, so that this takes well under a millisecond. */
 const unlinkMax = 500
 
 /** One count of a limit, as it is now. */
@@ -31,7 +31,7 @@ export interface PeekedCount {
   readonly asked: Decision
 }
 
-export interface Counts {
+interface Counts {
   readonly keys: readonly string[]
   /** Whether the scope was known whole, so that there is just this one; else they were searched for. */
   readonly exact: boolean
@@ -108,7 +108,7 @@ export function createLimitAdmin(serverOf: (key: string) => Redis) {
 /** Looks after limits, see `createLimitAdmin`. */
 export type LimitAdmin = ReturnType<typeof createLimitAdmin>
 
-/** `reset` forgets what was counted, blocks included; `unblock` lets in who was shut out, and keeps the counts. */
+/** `reset` deletes counts and their blocks; `unblock` deletes the blocks, and keeps the counts. */
 export type LimitChange = 'reset' | 'unblock'
 
 /** What was done, limit by limit, and what was left alone with the reason. In the names of the wire. */
@@ -117,7 +117,7 @@ export interface ChangedLimits {
   readonly changed: readonly {
     readonly name: string
     readonly keys: number
-    /** Counts of an unblocked limit that have no room for one unit: the next request is refused, and blocks again. */
+    /** Counts of an unblocked limit that have no unit left: the next request is denied, and blocks again. */
     readonly used_up: number
   }[]
   readonly left: readonly { readonly name: string; readonly because: string }[]

@@ -14,6 +14,7 @@ interface Credentials {
   readonly tls?: { readonly secureContext: SecureContext }
 }
 
+/** How connections to one address log in, now and later. */
 export interface Login {
   /** Of the variable that holds the address, for messages. */
   readonly variable: string

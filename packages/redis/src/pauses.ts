@@ -12,7 +12,7 @@ import { readScript, scriptTime } from './scripts.ts'
 /** Pausing may wait longer than a decision, but its caller waits too. */
 const answerMs = 1_000
 
-export interface PausesOptions {
+interface PausesOptions {
   readonly redis: Redis | ClusterConnection
   /** Called when Redis refused a pause; not when it cannot be reached. */
   readonly onFault?: (error: unknown) => void

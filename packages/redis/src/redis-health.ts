@@ -15,7 +15,7 @@ export interface RedisHealth {
   readonly warning: string | undefined
 }
 
-export interface RedisHealthOptions {
+interface RedisHealthOptions {
   readonly redis: Redis | ClusterConnection
   readonly servers: () => readonly ScriptServer[]
   /** The last call that Redis refused. */
@@ -96,7 +96,7 @@ function evictionWarning(info: string): string | undefined {
   return `may evict counts (maxmemory-policy ${policy}), and then admits what the limit refuses: set noeviction`
 }
 
-/** What readiness says of Redis. Asks nothing while nobody asks. */
+/** Returns what reports how Redis is, for readiness. Without requests for that it sends Redis nothing. */
 export function createHealthCheck({ redis, servers, refused, clock }: RedisHealthOptions): () => Promise<RedisHealth> {
   let foundMs = Number.NEGATIVE_INFINITY
   let found: Promise<RedisHealth> = Promise.resolve({ problem: undefined, warning: undefined })

@@ -25,6 +25,7 @@ const deadlineMsDefault = 25
 /** At most 800 MB of one subject: idempotency keys of 1,400 requests/s, or settlements within 15 minutes of 520/s. */
 const markersMaxDefault = 1_000_000
 
+/** What the store decides by. */
 export interface RedisLimitStoreOptions {
   /** Of role `limiter`; see connect.ts. The caller closes it, after the store. */
   readonly redis: Redis | ClusterConnection

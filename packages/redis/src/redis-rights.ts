@@ -15,15 +15,17 @@ export const redisRights = {
     `+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zremrangebyscore +zrevrangebyscore`,
 } as const
 
+/** One of the uses in `redisRights`. */
 export type RedisUse = keyof typeof redisRights
 
-/** On a Cluster, beside these. */
+/** On a Cluster, in addition to these. */
 export const clusterRights = '+cluster|slots +asking'
 
 /** Of the user that Sentinels are asked as. */
 export const sentinelRights =
   'resetchannels &+switch-master -@all +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe'
 
+/** Returns what the user of such a connection must be allowed. */
 export const rightsOf = (use: RedisUse, kind: RedisAddress['kind']): string =>
   kind === 'cluster' ? `${redisRights[use]} ${clusterRights}` : redisRights[use]
 

@@ -42,7 +42,7 @@ function constantText(text: string, table: string, name: string): string {
   return String(value)
 }
 
-/** `../lib/clock.lua` beside `scripts/decide.lua` is `lib/clock.lua`. */
+/** `../lib/clock.lua` as `scripts/decide.lua` names it is `lib/clock.lua`. */
 function resolveBeside(file: string, path: string): string {
   const parts = file.split('/').slice(0, -1)
   for (const part of path.split('/')) {

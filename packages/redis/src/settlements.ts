@@ -17,7 +17,7 @@ import {
   takenMarker,
 } from './settlement-marker.ts'
 
-export interface SettlementsOptions {
+interface SettlementsOptions {
   readonly redis: Redis | ClusterConnection
   /** Names this process start. */
   readonly owner: string

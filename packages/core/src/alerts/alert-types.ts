@@ -7,4 +7,5 @@ export const alertTypes = [
   'weir.endpoint.disabled',
   'weir.endpoint.test',
 ] as const
+/** One of `alertTypes`. */
 export type AlertType = (typeof alertTypes)[number]

@@ -72,7 +72,7 @@ export interface ModelLimit {
 type Cells = Pick<ReadonlyMap<string, ModelCell>, 'get'>
 type Change = readonly [key: string, cell: ModelCell]
 
-export interface ModelResult {
+interface ModelResult {
   readonly decision: Decision
   /** What to store; empty if nothing was charged or blocked. */
   readonly changes: readonly Change[]

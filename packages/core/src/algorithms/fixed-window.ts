@@ -1,8 +1,7 @@
 import type { PeriodBoundaries } from '../limits/limit.ts'
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
-/** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */
-
+/** One count, as its value in Redis holds it. */
 export interface FixedWindowState {
   readonly endMs: number
   readonly used: number
@@ -97,4 +96,5 @@ function raise(
   return { endMs, used: Math.min(state.used + cost, Number.MAX_SAFE_INTEGER) }
 }
 
+/** The twin of lua/algorithms/fixed-window.lua, which says what the algorithm promises; tests hold the two together. */
 export const fixedWindow: AlgorithmModel<FixedWindowState> = { plan, refund, raise }

@@ -32,6 +32,7 @@ export interface ModelArguments extends Pick<Limit, 'size' | 'capacity' | 'span'
   readonly boundaries: PeriodBoundaries | undefined
 }
 
+/** A charge, or a part of one, that is taken back or added to. */
 export interface Refund {
   readonly cost: number
   /** Redis's clock when the cost was charged, in microseconds. */

@@ -64,7 +64,7 @@ describe('whatever is asked and when', () => {
     )
   })
 
-  test('nothing is refused that the window before it had room for', () => {
+  test('no cost is denied that the window before it had capacity for', () => {
     fc.assert(
       fc.property(calls, sizes, fc.integer({ min: 1, max: 9 }), (all, size, cost) => {
         const { admissions, state, nowUs } = run(all, size)

@@ -1,8 +1,7 @@
 import type { AlgorithmModel, ModelArguments, Plan, Refund } from './plan.ts'
 import { stepBackMsMax } from './plan.ts'
 
-/** The twin of lua/algorithms/sliding-log.lua, which says what the algorithm promises; tests hold the two together. */
-
+/** One count, as its value in Redis holds it. */
 export interface SlidingLogState {
   /** The time of each unit, in microseconds since the epoch, ascending. */
   readonly stampsUs: readonly number[]
@@ -84,4 +83,5 @@ function raise(
   return { stampsUs: stampsUs.toSpliced(at, 0, ...Array<number>(added).fill(stampedUs)), windowUs }
 }
 
+/** The twin of lua/algorithms/sliding-log.lua, which says what the algorithm promises; tests hold the two together. */
 export const slidingLog: AlgorithmModel<SlidingLogState> = { plan, refund, raise }

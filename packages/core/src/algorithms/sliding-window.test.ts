@@ -188,7 +188,7 @@ describe('an edited window', () => {
     expect(sooner).toMatchObject({ waitMs: 0, used: 1_001, next: { current: 1_001, previous: 0, lengthMs: 3_600_000 } })
   })
 
-  test('that is shorter shuts nobody out for longer than itself', () => {
+  test('that is shorter denies no caller for longer than itself', () => {
     const edited = limitOf(10, 60_000)
     const nowUs = (startMs + 3_600_001) * 1_000
     const { waitMs } = slidingWindow.plan(state, edited, 1, nowUs)

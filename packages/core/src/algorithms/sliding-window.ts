@@ -1,7 +1,6 @@
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
-/** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests compare the two. */
-
+/** One count, as its value in Redis holds it. */
 export interface SlidingWindowState {
   /** As the cells are long; another than the limit's once that is edited. */
   readonly lengthMs: number
@@ -138,4 +137,5 @@ function raise(
   return { ...cells, lastMs: Math.max(lastMs, afterMs), current: Math.min(current + cost, unitsMax), previous }
 }
 
+/** The twin of lua/algorithms/sliding-window.lua, which says what the algorithm promises; tests compare the two. */
 export const slidingWindow: AlgorithmModel<SlidingWindowState> = { plan, refund, raise }

@@ -1,7 +1,5 @@
 import { type AlgorithmModel, type ModelArguments, type Plan, type Refund, stepBackMsMax } from './plan.ts'
 
-/** The twin of lua/algorithms/token-bucket.lua, which says what the algorithm promises; tests hold the two together. */
-
 /** A length of time: whole microseconds, and a numerator over the size. */
 interface Exact {
   readonly us: number
@@ -14,6 +12,7 @@ interface Rate {
   readonly windowMs: number
 }
 
+/** One count, as its value in Redis holds it. */
 export interface TokenBucketState extends Rate {
   /** When the bucket is full again. */
   readonly fullUs: number
@@ -154,4 +153,5 @@ function raise(
   return plan(state, limit, Math.min(cost, remaining), nowUs).next
 }
 
+/** The twin of lua/algorithms/token-bucket.lua, which says what the algorithm promises; tests hold the two together. */
 export const tokenBucket: AlgorithmModel<TokenBucketState> = { plan, refund, raise }

@@ -4,7 +4,7 @@ import type { Discrepancy } from './discrepancy.ts'
 /** The parts of a scope that a record holds; a quota counted by anything else cannot be summed from records. */
 const recordedKinds = ['subject', 'key', 'route', 'method'] as const
 
-/** A calendar quota whose counts can be told from records. */
+/** A calendar quota whose counts can be summed from records. */
 export interface SummableQuota {
   readonly limit: Limit
   readonly unit: PeriodUnit

@@ -23,7 +23,7 @@ const ambiguous: readonly (readonly [RegExp, string])[] = [
   [/%25[0-9A-F]{2}/i, 'is escaped twice'],
 ]
 
-/** Looked for before anything is decoded: `%%34%31` would become an escape that nobody wrote. */
+/** Looked for before anything is decoded: `%%34%31` would become an escape that the client did not write. */
 const brokenEscape = /%(?![0-9A-F]{2})/i
 
 /**
@@ -37,7 +37,7 @@ export function normalizePath(raw: string): NormalizedPath {
   const decoded = withoutNeedlessEscapes(raw)
   for (const [pattern, why] of ambiguous) if (pattern.test(decoded)) return { kind: 'refused', why }
   if (!isUtf8(decoded)) return { kind: 'refused', why: 'has escapes that are not UTF-8' }
-  return { kind: 'path', path: withoutDots(decoded.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter)) }
+  return { kind: 'path', path: withoutDots(decoded) }
 }
 
 const withoutNeedlessEscapes = (raw: string) =>
@@ -65,7 +65,7 @@ export function readOddPath(raw: string): OddPath | undefined {
   const decoded = withoutNeedlessEscapes(raw)
   if (neverOdd.test(decoded) || ambiguous.some(([pattern]) => pattern !== controls && pattern.test(decoded)))
     return undefined
-  const path = withoutDots(decoded.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter))
+  const path = withoutDots(decoded)
   const segments = path.split('/')
   const odd = segments.flatMap((segment, at) => (controls.test(segment) || !isUtf8(segment) ? [at] : []))
   if (odd.length > oddSegmentsMax) return undefined
@@ -107,9 +107,10 @@ function isUtf8(escaped: string): boolean {
   }
 }
 
+/** Escapes what RFC 3986 has in no path, and resolves dot segments. */
 function withoutDots(path: string): string {
   const kept: string[] = []
-  const segments = path.split('/')
+  const segments = path.replaceAll(/["<>[\]^`{|}]/g, escapeCharacter).split('/')
   for (const segment of segments) {
     if (segment === '..') kept.pop()
     else if (segment !== '' && segment !== '.') kept.push(segment)

@@ -10,6 +10,7 @@ export const reasons = [
   'cost_exceeds_limit',
   'journal_full',
 ] as const
+/** One of `reasons`. */
 export type Reason = (typeof reasons)[number]
 
 /** Whether Redis charged the request. `unknown`: no answer came in time, so it may or may not have. */
@@ -34,7 +35,7 @@ export interface Decision {
   readonly reason: Reason
   /** The name of the first limit that refused; of an allowed one, the first that only degraded it; or empty. */
   readonly deniedBy: string
-  /** The limits that had no room, refusing or not: bit 0 is the request's first. 0 when Redis did not answer. */
+  /** The limits without capacity, whether they denied or not: bit 0 is the first. 0 when Redis did not answer. */
   readonly exceededMask: number
   /** The name of the first shadow limit that would have refused what was allowed, or empty. */
   readonly shadowedBy: string

@@ -33,6 +33,7 @@ export function scopeValue(part: ScopePart, values: ScopeValues, override: Limit
   }
 }
 
+/** One check: which limits apply, for which values, and what it costs. */
 export interface LimitRequest {
   readonly scope: ScopeValues
   /** Units this request consumes; a non-negative safe integer. */
@@ -41,7 +42,7 @@ export interface LimitRequest {
   readonly peek: boolean
   /** At most `limitsPerDecisionMax`; the first that refuses names the denial. */
   readonly limits: readonly Limit[]
-  /** Whether limits have an `apart`, by which they are counted and charged. No two of them have the same key. */
+  /** Whether limits have an `override`, by which they are counted and charged. No two of them have the same key. */
   readonly hasOverrides?: boolean
   /** IANA zone in which the subject's calendar periods begin. */
   readonly timeZone: string
@@ -53,7 +54,7 @@ export interface LimitRequest {
   readonly reservation?: Reservation | undefined
 }
 
-/** The most units that a request may cost, at every door: what keeps ClickHouse's sums exact, see docs/usage.md. */
+/** The most units that a request may cost, at every entry point: it keeps ClickHouse's sums exact, see docs/usage.md. */
 export const costMax = 1_000_000_000
 
 /** Units that a request takes from one of its limits. */
@@ -62,7 +63,7 @@ export const costOf = (limit: Limit, { cost }: Pick<LimitRequest, 'cost'>): numb
 /** A decision as a refund needs it: when it was charged, and which shadow limits it was not charged to. */
 export type Charge = Pick<Decision, 'atUs' | 'exceededMask'>
 
-export interface Idempotency {
+interface Idempotency {
   /** The caller's key; meant within its subject. At most 528 UTF-16 units. */
   readonly key: string
   /** The id of this decision's record; a repeat gets the first one's. At most 64 printable ASCII characters. */

@@ -1,8 +1,11 @@
 /** The algorithms by their names in the policy; docs/limits.md says what each promises. */
 export const algorithms = ['fixed_window', 'sliding_window', 'sliding_log', 'token_bucket'] as const
+/** One of `algorithms`. */
 export type Algorithm = (typeof algorithms)[number]
 
+/** The calendar periods that a limit can be counted over. */
 export const periodUnits = ['minute', 'hour', 'day', 'week', 'month'] as const
+/** One of `periodUnits`. */
 export type PeriodUnit = (typeof periodUnits)[number]
 
 /** The longest length of each period, daylight saving aside. */
@@ -34,7 +37,7 @@ export const isOfOneSubject = (by: readonly ScopePart[]): boolean =>
 /** Percent of a limit's size, or units whatever its size. */
 export type Threshold = { readonly percent: number } | { readonly units: number }
 
-/** One of several things that a request asks for at once, each with its own values and its own cost. */
+/** One of several descriptors of one request, each with its own values and its own cost. */
 export interface DescriptorOverride {
   /** Values for `header:`, `query:` and `attribute:` scopes, by the scope's whole text. */
   readonly named: ReadonlyMap<string, string>
@@ -46,8 +49,8 @@ export interface DescriptorOverride {
 
 /**
  * What the limit does with a request that does not fit. `drop`: it gets no answer. `delay`: it waits for capacity, for
- * up to `delayMs` and with up to `queueMax` others. `degrade`: it passes, and the upstream is told. `challenge`: the
- * client is redirected to that page. `block` is `deny` for a limit with a `block`.
+ * up to `delayMs` and with up to `queueMax` others. `degrade`: it passes, and a header informs the upstream.
+ * `challenge`: the client is redirected to that page. `block` is `deny` for a limit with a `block`.
  */
 export type OnExceed =
   | { readonly kind: 'deny' | 'drop' | 'degrade' | 'block' }
@@ -74,7 +77,7 @@ export interface Limit {
   readonly blockMs: number
   /** Always `deny` for a limit in shadow; never `delay` or `degrade` with a block or a lease. */
   readonly onExceed: OnExceed
-  /** Units that a process takes at once, to decide from memory; 0 for none. Only `fixed_window` can have one. */
+  /** Units that a process takes in one call, to decide from memory; 0 for none. Only `fixed_window` can have one. */
   readonly lease: number
   /** The decision when Redis does not answer in time. */
   readonly onUnavailable: 'allow' | 'deny' | 'local'

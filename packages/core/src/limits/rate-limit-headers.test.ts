@@ -71,7 +71,7 @@ test('a subject without limits is told that nothing limits it', () => {
   expect(read(rateLimitState(decision({ limits: [] }), []))).toEqual([{ name: 'unlimited', r: 999_999_999_999_999 }])
 })
 
-test('without a state, an allowed request holds nobody back and promises no more than one', () => {
+test('without a state, an allowed request promises one more request and no time', () => {
   const unknown = decision({ reason: 'unavailable', charged: 'unknown', limits: [] })
   expect(read(rateLimitState(unknown, [minute, day]))).toEqual([
     { name: 'minute', r: 1 },
@@ -189,7 +189,7 @@ test('an unauthenticated caller has nothing, until it may try again if it must w
   expect(draft6(waiting, undefined)).not.toHaveProperty('ratelimit-policy')
 })
 
-test('without a state, one more is promised to who is let through, and none to who is not', () => {
+test('without a state, the older dialects promise one more request to an allowed caller, and none to a denied one', () => {
   expect(triple(unknown, [minute, day])).toEqual([100, 1, 0])
   const denied = { ...unknown, allowed: false, deniedBy: 'day', retryAfterMs: 1_001 } as const
   expect(triple(denied, [minute, day])).toEqual([5_000, 0, 2])
@@ -211,7 +211,7 @@ test('a month is told, but has no window in the policy of draft 6, nor have part
   expect(draft6({ limits }, [month, half, day])['ratelimit-policy']).toBe('5000;w=86400')
 })
 
-test('answers never mention shadow limits', () => {
+test('older dialects never mention shadow limits', () => {
   const shadow = limit({ name: 'trial', size: 3, capacity: 3, mode: 'shadow' })
   const trial = state({ name: 'trial', size: 3, remaining: 0, resetMs: 90_000_000 })
   expect(triple({ limits: [trial, state({})] }, [shadow, minute])).toEqual([100, 87, 41])

@@ -14,7 +14,9 @@ import type { Limit, Span } from './limit.ts'
 /** Structured fields (RFC 9651) have integers of at most 15 digits. */
 const integerMax = 999_999_999_999_999
 
+/** RateLimit-Policy for an unauthenticated caller. */
 export const unauthenticatedPolicy = '"unauthenticated";q=0'
+/** RateLimit for an unauthenticated caller. */
 export const unauthenticatedState = '"unauthenticated";r=0'
 const unlimitedPolicy = `"unlimited";q=${integerMax}`
 const unlimitedState = `"unlimited";r=${integerMax}`
@@ -108,6 +110,7 @@ const wholeSeconds = (ms: LimitState['resetMs']) => Math.min(Math.max(0, Math.ce
  * up to 6 had it, or the same under the names that came before any draft, with the reset as seconds since the epoch.
  */
 export const rateLimitDialects = ['draft10', 'draft6', 'x-ratelimit'] as const
+/** One of `rateLimitDialects`. */
 export type RateLimitDialect = (typeof rateLimitDialects)[number]
 
 interface Triple {

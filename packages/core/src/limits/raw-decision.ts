@@ -17,7 +17,7 @@ const reasonOf = new Map<number, Reason>([
 export interface RawDecision {
   /** Of `statuses`. */
   readonly status: number
-  /** Limits that refused, or had no room and let it pass; bit 0 is the request's first limit. */
+  /** Limits that refused, or had no capacity and let it pass; bit 0 is the request's first limit. */
   readonly bits: number
   readonly waitMs: number
   readonly atUs: number

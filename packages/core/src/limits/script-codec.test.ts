@@ -67,7 +67,7 @@ describe('encodeCall', () => {
     expect(body).toBe('[[0,1,1,1],[0,1,2,2]]')
   })
 
-  test('a block and an idempotency key bring their own keys; a shadow limit blocks nobody', () => {
+  test('a block and an idempotency key bring their own keys; a shadow limit has no block', () => {
     const [blocking, shadow] = [{ ...minute, blockMs: 9_000 }, { ...day, mode: 'shadow', blockMs: 9_000 } as const]
     const limits = [blocking, shadow]
     const idempotency = { key: 'k', id: 'id-"1"' }

@@ -17,6 +17,7 @@ export type Operation =
  */
 export const requestsPerCallMax = 32
 
+/** What a call of decide.lua is given. */
 export interface ScriptCall {
   readonly keys: readonly string[]
   /** Time, limits, requests. */
@@ -85,7 +86,7 @@ function positionOf(positions: Map<string, number>, text: string): number {
   return position
 }
 
-/** The limits that an admission charged: all but those that had no room for it and let it pass. */
+/** The limits that an admission charged: all but those that had no capacity for it and let it pass. */
 export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge): readonly Limit[] =>
   exceededMask === 0 ? limits : limits.filter((_, at) => (exceededMask & (1 << at)) === 0)
 
@@ -208,8 +209,10 @@ export interface RefundOutcome {
   readonly refunded: boolean
 }
 
+/** How one operation of a call ended. */
 export type Outcome = Decision | RefundOutcome | MalformedRequest
 
+/** What decide.lua replied to a call. */
 export interface ScriptReply {
   /** Redis's clock when it decided, in microseconds. */
   readonly nowUs: number

@@ -26,7 +26,7 @@ const requestOn = (...limits: Limit[]) => ({
   anchor: 1,
 })
 
-test('a limit that says deny refuses the request, and the first of them in its name', () => {
+test('the first limit with onUnavailable: deny denies the request and is named', () => {
   const [open, strict, stricter] = [limitWith('open', 'allow'), limitWith('strict', 'deny'), limitWith('x', 'deny')]
   expect(unavailableDecision(requestOn(open, open), 'no')).toMatchObject({ allowed: true, deniedBy: '' })
   const refused = unavailableDecision(requestOn(open, strict, stricter), 'unknown')
@@ -34,11 +34,11 @@ test('a limit that says deny refuses the request, and the first of them in its n
   expect(refused.retryAfterMs).toBeGreaterThan(0)
 })
 
-test('a limit that says local is left to who decides in its place, and a shadow limit refuses nothing here either', () => {
+test('a limit with onUnavailable: local allows here, for the local fallback to decide, and a shadow limit denies nothing', () => {
   const request = requestOn(limitWith('near', 'local'), limitWith('trial', 'deny', 'shadow'))
   expect(unavailableDecision(request, 'no')).toMatchObject({ allowed: true, reason: 'unavailable', retryAfterMs: 0 })
 })
 
-test('a look was charged in no case', () => {
+test('a peek is never reported as charged', () => {
   expect(unavailableDecision({ ...requestOn(limitWith('a', 'allow')), peek: true }, 'unknown').charged).toBe('no')
 })

@@ -54,7 +54,7 @@ describe('complete_through', () => {
     expect(ask([mark('a', 0, 12), mark('b', 0, 72)])).toEqual({ second: 12, silent: [] })
   })
 
-  it('holds a partition that is not read any more against nobody, and stands still', () => {
+  it('makes no journal silent for a partition that is not read any more, and stands still', () => {
     const marks = [mark('a', 0, 900), mark('a', 1, 11), mark('b', 0, 901), mark('b', 1, 12)]
     expect(ask(marks)).toEqual({ second: 11, silent: [] })
   })

@@ -16,7 +16,7 @@ export interface WatermarkedPartition {
   readonly lastMarkMs: number
 }
 
-export interface SilentJournal {
+interface SilentJournal {
   readonly journal: string
   /** Its last mark. */
   readonly sinceMs: number

@@ -53,7 +53,7 @@ test('a flood of addresses makes no more counts a second than the bound, and the
   expect(scopes.size).toBe(21)
 })
 
-test('what overflows shares the limits of one address, and nobody is refused for being new', async () => {
+test('addresses that overflow share the limits of one address, and no request is denied for a new address', async () => {
   const { store } = open(1)
   await store.decide(from('ip:10.0.0.1'))
   const decisions = []
@@ -74,20 +74,20 @@ test('an address that is known passes a flood, and keeps its count', async () =>
   expect(store.overflowed).toBe(before)
 })
 
-test('subjects with a key are never in the filter’s way', async () => {
+test('subjects with a key are never subject to the cardinality limit', async () => {
   const { store, scopes } = open(1)
   for (let at = 0; at < 5; at += 1) await store.decide(from(`customer-${at}`))
   expect(scopes.size).toBe(5)
 })
 
-test('looking takes nothing from the allowance', async () => {
+test('a peek takes nothing from the allowance of new addresses', async () => {
   const { store, scopes } = open(1)
   await store.decide(from('ip:10.0.0.1', { peek: true }))
   await store.decide(from('ip:10.0.0.2'))
   expect([...scopes]).toEqual(['ip:10.0.0.1 10.0.0.1', 'ip:10.0.0.2 10.0.0.2'])
 })
 
-test('a refund of what overflowed goes where it was charged', async () => {
+test('a refund of an address that overflowed goes to the shared count that was charged', async () => {
   const { store } = open(1)
   await store.decide(from('ip:10.0.0.1'))
   const request = from('ip:10.0.0.2')
@@ -96,7 +96,7 @@ test('a refund of what overflowed goes where it was charged', async () => {
   expect(await store.decide(from('ip:10.0.0.3'))).toMatchObject({ limits: [{ used: 1 }, { used: 1 }] })
 })
 
-test('what overflows shares one count whatever headers it varies, and meets no idempotency key', async () => {
+test('addresses that overflow share one count whatever their headers, and find no idempotency marker of others', async () => {
   const asked: LimitRequest[] = []
   const store = new AddressCardinalityLimit(
     {
@@ -117,7 +117,7 @@ test('what overflows shares one count whatever headers it varies, and meets no i
   expect(shared?.scope.named).toBeUndefined()
 })
 
-test('what overflows and asks for several things is counted once under each limit, by no value of its own', async () => {
+test('a request with several descriptors that overflows is counted once under each limit, without its own values', async () => {
   const { store } = open(1)
   await store.decide(from('ip:10.0.0.1'))
   const { limits } = from('ip:10.0.0.2')

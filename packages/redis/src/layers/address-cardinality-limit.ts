@@ -23,7 +23,7 @@ const anonymousPrefix = 'ip:'
 /** No address is written like this. */
 const overflow = 'overflow'
 
-export interface AddressCardinalityOptions {
+interface AddressCardinalityOptions {
   /** New addresses a second that get a count of their own, in this process. */
   readonly newPerSecondMax?: number
   /** Milliseconds on a clock that is never set. */

@@ -5,7 +5,7 @@ import { DenyCache } from './deny-cache.ts'
 import { Leasing } from './lease.ts'
 import { LocalFallback, type LocalFallbackOptions } from './local-fallback.ts'
 
-export interface LayersOptions extends LocalFallbackOptions {
+interface LayersOptions extends LocalFallbackOptions {
   /** The longest that the store takes to answer. */
   readonly deadlineMs: number
 }

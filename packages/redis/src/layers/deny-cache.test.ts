@@ -52,7 +52,7 @@ function open(denialsMax?: number) {
   }
 }
 
-test('who was refused is refused from memory for a second, with the times that are left, and then asks again', async () => {
+test('a denial is repeated from memory for a second, with the times that are left; then Redis decides again', async () => {
   const { store, asked, pass, use } = open()
   const request = buildRequest([buildLimit()])
   await use(request, 2)
@@ -72,7 +72,7 @@ test('who was refused is refused from memory for a second, with the times that a
   expect(store.answered).toBe(1)
 })
 
-test('a refusal never outlasts the time that it gave itself', async () => {
+test('a cached denial never outlasts its own time to wait', async () => {
   const { store, pass, use } = open()
   const request = buildRequest([buildLimit()])
   pass(59_400)
@@ -83,7 +83,7 @@ test('a refusal never outlasts the time that it gave itself', async () => {
   expect(await store.decide(request)).toMatchObject({ allowed: true })
 })
 
-test('a smaller cost is asked, since it may fit; a larger one only where it would wait as long', async () => {
+test('a smaller cost goes to Redis, as it may fit; a larger one is denied from memory where the wait is the same', async () => {
   const { store, asked, use } = open()
   const window = [buildLimit({ size: 10 })]
   await use(buildRequest(window), 8)
@@ -101,7 +101,7 @@ test('a smaller cost is asked, since it may fit; a larger one only where it woul
   expect(store.answered).toBe(2)
 })
 
-test('everybody who has only the shared limit is refused; who has others too may have to wait for those, and is asked about', async () => {
+test('a denial by a shared limit serves every caller that has no other limit; the others go to Redis', async () => {
   const { store, asked, use } = open()
   const shared = buildLimit({ name: 'shared', by: [{ kind: 'ip' }] })
   const own = buildLimit({ name: 'own', size: 9 })
@@ -120,7 +120,7 @@ test('everybody who has only the shared limit is refused; who has others too may
   expect(asked()).toBe(5)
 })
 
-test('a block is kept like a refusal', async () => {
+test('a block is cached like a denial', async () => {
   const { store, asked, use } = open()
   const request = buildRequest([buildLimit({ blockMs: 5_000 })])
   await use(request, 3)
@@ -140,7 +140,7 @@ test.each<[string, (limit: Limit) => LimitRequest]>([
   expect(asked()).toBe(4)
 })
 
-test('a refusal by two limits, or by a limit that the cost never fits, is not kept', async () => {
+test('a denial by two limits, or of a cost that never fits, is not cached', async () => {
   const { asked, use } = open()
   await use(buildRequest([buildLimit(), buildLimit({ name: 'other' })]), 5)
   expect(asked()).toBe(5)
@@ -148,7 +148,7 @@ test('a refusal by two limits, or by a limit that the cost never fits, is not ke
   expect(asked()).toBe(7)
 })
 
-test('after a reset or a change of policy everybody asks again, and answers on their way are not kept', async () => {
+test('after a reset or a change of policy every request goes to Redis, and answers in flight are not cached', async () => {
   const { store, asked, use } = open()
   const request = buildRequest([buildLimit()])
   await use(request, 3)
@@ -160,7 +160,7 @@ test('after a reset or a change of policy everybody asks again, and answers on t
   expect(asked()).toBe(5)
 })
 
-test('no more refusals are kept than the bound says', async () => {
+test('no more denials are cached than the bound says', async () => {
   const { asked, use } = open(1)
   const [one, other] = ['one', 'other'].map((name) => buildRequest([buildLimit({ name })]))
   if (one === undefined || other === undefined) throw new Error('two requests')
@@ -172,7 +172,7 @@ test('no more refusals are kept than the bound says', async () => {
   expect(asked()).toBe(7)
 })
 
-test('a limit of size 0 refuses whatever costs anything, and nobody is asked', async () => {
+test('a limit of size 0 denies every cost above 0 without Redis', async () => {
   const { store, asked } = open()
   const shut = buildLimit({ name: 'shut', size: 0 })
   const refused = await store.decide(buildRequest([buildLimit(), shut]))
@@ -194,7 +194,7 @@ test('a limit of size 0 refuses whatever costs anything, and nobody is asked', a
   expect(asked()).toBe(4)
 })
 
-test('what a limit degraded is no refusal to be remembered, and beside one it does not make the wait another', async () => {
+test('a limit that degrades causes no cached denial, and does not change the wait of one by another limit', async () => {
   const { store, asked, use } = open()
   const soft = buildLimit({ name: 'soft', size: 1, onExceed: { kind: 'degrade' } })
   await use(buildRequest([soft]), 3)

@@ -24,7 +24,7 @@ const cachedMsMax = 1_000
 /** As many callers as are denied within a second and retry; a denial takes about half a kilobyte. */
 const denialsMaxDefault = 10_000
 
-export interface DenyCacheOptions {
+interface DenyCacheOptions {
   readonly denialsMax?: number
   /** Milliseconds on a clock that is never set. */
   readonly monotonicMs?: () => number

@@ -260,7 +260,7 @@ test.each<[string, Partial<Limit>, Partial<LimitRequest>]>([
   expect(asked).toEqual([request])
 })
 
-test('a request that no border should have let through is rejected', async () => {
+test('an invalid request is rejected although it could be decided from memory', async () => {
   const { store } = open()
   await expect(store.decide(buildRequest([buildLimit()], { cost: -1 }))).rejects.toThrow(RangeError)
 })

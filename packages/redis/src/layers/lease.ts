@@ -34,6 +34,7 @@ const heldMax = 10_000
 /** The deadline of the store in Redis. */
 const deadlineMsDefault = 25
 
+/** What a test may set. */
 export interface LeasingOptions {
   /** The longest that the inner store takes to answer. */
   readonly deadlineMs?: number

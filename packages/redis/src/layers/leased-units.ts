@@ -46,7 +46,7 @@ export class LeasedUnits {
   #remaining = 0
   /** From then on the units are not used any more; safely before their window ends. */
   #endsMs = Number.NEGATIVE_INFINITY
-  /** The window's end as it is told. */
+  /** The window's end, as decisions report it. */
   #resetsMs = 0
   #plainUntilMs = Number.NEGATIVE_INFINITY
   /** Changes with every window, so that no unit is put back into another. */

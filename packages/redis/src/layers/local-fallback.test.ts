@@ -82,7 +82,7 @@ test.each<[Limit['algorithm'], number]>([
   expect(await admitted(buildRequest([buildLimit({ algorithm, capacity })]), 20)).toBe(share)
 })
 
-test('says what it admitted without Redis, and refuses with a true time to wait', async () => {
+test('the fallback counts what it admitted, and its denials say a true time to wait', async () => {
   const { store, pass } = open(5)
   const request = buildRequest([buildLimit({ name: 'free', onUnavailable: 'allow' }), buildLimit()])
   expect(await store.decide(request)).toMatchObject({
@@ -122,7 +122,7 @@ test('a process that comes or goes changes the share of a running window', async
   expect(await admitted(request, 20)).toBe(5)
 })
 
-test('one limit that says deny refuses, whatever the share has left, and takes nothing of it', async () => {
+test('a limit with onUnavailable: deny denies whatever the shares have left, and takes nothing of them', async () => {
   const { store, admitted } = open(1)
   const strict = buildLimit({ name: 'strict', onUnavailable: 'deny' })
   expect(await store.decide(buildRequest([buildLimit(), strict]))).toMatchObject({
@@ -131,7 +131,7 @@ test('one limit that says deny refuses, whatever the share has left, and takes n
   expect(await admitted(buildRequest([buildLimit()]), 20)).toBe(10)
 })
 
-test('a limit in shadow refuses nobody here either, and says what it would have refused', async () => {
+test('a limit in shadow denies nothing in the fallback either, and names what it would have denied', async () => {
   const { store, admitted } = open(10)
   const shadow = buildLimit({ name: 'watched', mode: 'shadow' })
   const request = buildRequest([shadow, buildLimit({ size: 90 })])
@@ -146,14 +146,14 @@ test('a cost above the share waits for Redis; one above the size is refused for 
   expect(await store.decide({ ...request, cost: 11 })).toMatchObject({ reason: 'cost_exceeds_limit', retryAfterMs: 0 })
 })
 
-test('looking takes nothing of the share', async () => {
+test('a peek takes nothing of the share', async () => {
   const { store, admitted } = open(5)
   const request = buildRequest([buildLimit()])
   expect(await store.decide({ ...request, peek: true })).toMatchObject({ allowed: true, charged: 'no' })
   expect(await admitted(request, 20)).toBe(2)
 })
 
-test('what was decided here is not given back, and no refund of it reaches Redis', async () => {
+test('a local decision is not refunded, and no refund of it reaches Redis', async () => {
   const { store, setUp } = open(1)
   const request = buildRequest([buildLimit()])
   const here = await store.decide(request)
@@ -163,7 +163,7 @@ test('what was decided here is not given back, and no refund of it reaches Redis
   expect(await store.refund(request, there)).toBe(true)
 })
 
-test('keeps no more counts than the bound, a log counting for its stamps', async () => {
+test('the fallback keeps no more counts than its bound, a log counting for its stamps', async () => {
   const { admitted } = open(1, 4)
   const by = (subject: string, limit: Limit) => buildRequest([limit], { scope: { ...buildRequest([]).scope, subject } })
   const small = buildLimit({ size: 1 })
@@ -174,7 +174,7 @@ test('keeps no more counts than the bound, a log counting for its stamps', async
   expect(await admitted(by('e', small), 1)).toBe(1)
 })
 
-test('a limit that degrades lets pass what is above its share, and says so', async () => {
+test('a limit that degrades admits requests above its share, and is named', async () => {
   const { store } = open(2)
   const request = buildRequest([buildLimit({ size: 2, onExceed: { kind: 'degrade' } })])
   expect(await store.decide(request)).toMatchObject({ allowed: true, reason: 'unavailable', deniedBy: '' })

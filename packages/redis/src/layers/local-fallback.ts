@@ -25,6 +25,7 @@ const stampsPerCell = 32
 /** When to try again a cost that only Redis can allow: it may be available by then. */
 const aboveShareRetryMs = 1_000
 
+/** What the layer decides by. */
 export interface LocalFallbackOptions {
   /** For local counts, and for finding calendar boundaries. */
   readonly clock: Clock

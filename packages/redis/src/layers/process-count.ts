@@ -6,20 +6,19 @@ import { readScript } from '../scripts.ts'
 
 /*
  * Promises: every process that shares a Redis knows within a second or two how many they are; one that dies is out of
- * the count after five seconds. While Redis is down the last known number stays, because the others are not gone with
- * it.
+ * the count after five seconds. While Redis is down the last known number stays, because the others run on.
  *
  * One sorted set in one slot, also on a Cluster. Nothing here is on a request's path.
  */
 
 /** Shares are cut by this number, and a new process should count soon. */
 const beatEveryMs = 1_000
-/** Four missed beats: a process that only collects garbage is not gone. */
+/** Four missed beats: a process that only collects garbage still counts. */
 const silenceMs = 5_000
 const keyDefault = 'weir:1:{_processes}'
 
-export interface ProcessCountOptions {
-  /** Of role `limiter`: it fails at once while Redis is down, so that beats do not pile up. The caller closes it. */
+interface ProcessCountOptions {
+  /** Of role `limiter`: beats fail while Redis is down, and do not pile up. The caller closes it. */
   readonly redis: Redis | ClusterConnection
   /** Another set of processes, for tests. */
   readonly key?: string

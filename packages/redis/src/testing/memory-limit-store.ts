@@ -19,7 +19,7 @@ import {
 } from '@weir/core/limits/limit-store.ts'
 import { limitKey } from '../keys.ts'
 
-export interface MemoryLimitStoreOptions {
+interface MemoryLimitStoreOptions {
   readonly clock: Clock
   readonly periodBoundaries: typeof periodBoundaries
 }
