@@ -116,6 +116,25 @@ test('a master that hangs takes only its own slots with it', async () => {
   }
 })
 
+test('a late charge of one of several slots is refunded, and the denied decision reports it', async () => {
+  const store = await openTopology(cluster.url, 400)
+  const all = buildLimit({ name: `all-${randomUUID()}`, size: 100, by: [{ kind: 'global' }], span: day })
+  const own = buildLimit({ name: 'own', size: 50, span: day, onUnavailable: 'deny' })
+  const masterOf = (subject: string, limit = own) => cluster.holderOf(keySlot(limitKey(limit, buildScope({ subject }))))
+  let subject = randomUUID()
+  while ((await masterOf(subject)) === (await masterOf(subject, all))) subject = randomUUID()
+  const request = buildLimitRequest({ scope: buildScope({ subject }), limits: [own, all] })
+  const home = await masterOf(subject)
+  home.signal('SIGSTOP')
+  const decision = await store.decide(request).finally(() => home.signal('SIGCONT'))
+  expect(decision).toMatchObject({ allowed: false, reason: 'unavailable', deniedBy: 'own', charged: 'unknown' })
+  expect(decision.lateRefund).toBeDefined()
+  await decision.lateRefund
+  expect(store.counters).toMatchObject({ lateRefunds: 1, lateRefundsLost: 0 })
+  const seen = await store.decide({ ...request, peek: true })
+  expect(seen.limits.map(({ used }) => used)).toEqual([0, 0])
+})
+
 test('a limit that degrades names itself and refuses nobody, also where it is counted in another slot', async () => {
   const store = await openTopology(cluster.url, deadlineMs)
   const scope = buildScope({ subject: `soft-${randomUUID()}`, ip: `198.51.100.${Date.now() % 250}` })

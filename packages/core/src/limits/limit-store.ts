@@ -54,7 +54,7 @@ export interface LimitRequest {
   readonly reservation?: Reservation | undefined
 }
 
-/** The most units that a request may cost, at every entry point: it keeps ClickHouse's sums exact, see docs/usage.md. */
+/** The most units that a request may cost, at every entry point: keeps ClickHouse's sums exact, see docs/usage.md. */
 export const costMax = 1_000_000_000
 
 /** Units that a request takes from one of its limits. */
