@@ -1,18 +1,19 @@
-import type { PolicyFault } from '../entities.ts'
+import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
-import { readEndpoints } from './read-endpoints.ts'
-import { readIdentity } from './read-identity.ts'
-import { readLimits } from './read-limits.ts'
-import { readPlans } from './read-plans.ts'
-import { keepRoutes, type RouteReferences, readRoutes } from './read-routes.ts'
-import { readSubjects } from './read-subjects.ts'
-import { readTokens } from './read-tokens.ts'
-import { readUpstreams } from './read-upstreams.ts'
-import { readWatches } from './read-watches.ts'
-import type { PolicyProblem } from './text-reader.ts'
-import { TextReader } from './text-reader.ts'
+import { endpointEntries, readEndpoints } from './read-endpoints.ts'
+import { identity, readIdentity } from './read-identity.ts'
+import { limitEntries, readLimits } from './read-limits.ts'
+import { planEntries, readPlans } from './read-plans.ts'
+import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
+import { readSubjects, subjectEntries } from './read-subjects.ts'
+import { readTokens, tokenEntries } from './read-tokens.ts'
+import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
+import { readWatches, watchEntries } from './read-watches.ts'
+
+import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
+import * as t from './value-types.ts'
 
 export type ParsedPolicy =
   /** `written`: names and values of a section as JSON has them, with nothing filled in; of a list by number. */
@@ -23,9 +24,43 @@ export type ParsedPolicy =
     }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }
 
-const sections = [
-  ...['version', 'plans', 'limits', 'routes', 'upstreams', 'subjects', 'endpoints', 'watches', 'identity', 'tokens'],
-]
+const described = (description: string, { schema }: { readonly schema: JsonObject }) => ({ description, ...schema })
+
+/** The sections of weir.yaml as JSON Schema. */
+const sections = {
+  version: { description: 'The format.', const: 1 },
+  identity: { description: 'How callers are told apart.', ...t.emptyOr(identity.schema) },
+  tokens: described('Tokens of people and programs that work with Weir itself, by name.', tokenEntries),
+  plans: described('Named sets of limits.', planEntries),
+  limits: described('Limits by name; the name is part of the Redis key.', limitEntries),
+  routes: {
+    description: 'Methods and paths with what a request to them costs.',
+    ...t.emptyOr(routeList.schema),
+  },
+  upstreams: described('APIs behind the ingress, by name.', upstreamEntries),
+  subjects: described('Who is limited and metered, by id.', subjectEntries),
+  endpoints: described('Where alerts go, by name.', endpointEntries),
+  watches: described('Sudden changes that are alerts, by name.', watchEntries),
+}
+
+const sectionNames = Object.keys(sections)
+
+/**
+ * The JSON Schema of weir.yaml, made of the tables by which it is read: docs/weir.schema.json. A test compares the
+ * two, and writes the file: `node node_modules/vitest/vitest.mjs run --project unit
+ * packages/policy/src/reader/policy-schema.test.ts -u`.
+ */
+export const policySchema: JsonObject = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  $id: 'weir.schema.json',
+  title: "Weir's policy (weir.yaml)",
+  type: 'object',
+  additionalProperties: false,
+  properties: sections,
+  description:
+    'For editors. docs/policy.md says what everything means; `weir check` applies every rule, also those that a schema cannot say.',
+  required: ['version'],
+}
 
 /**
  * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and
@@ -84,7 +119,7 @@ export const emptyPolicy: Policy = {
 }
 
 function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, kept: Kept): Policy | undefined {
-  const fields = reader.fields(root, 'a policy', sections, ['version'])
+  const fields = reader.fields(root, 'a policy', sectionNames, ['version'])
   if (fields === undefined) return undefined
   const version = fields.get('version')
   if (version !== undefined && reader.scalar(version) !== 1)

@@ -14,8 +14,10 @@ export interface SourcePosition {
   readonly parent: SourcePosition | undefined
   /** The name in a map, or the index in a list. */
   readonly key: string | number
-  /** Only the reader that made the position knows what it is. */
+  /** A text, number, boolean or null; of a map or list only the reader that made the position knows what it is. */
   readonly node: unknown
+  /** A scalar of a text as written, whatever it is taken for. */
+  readonly source?: string | undefined
   /** Offset of the value; of its key when the value is empty. Always 0 without a text. */
   readonly valueOffset: number
   /** Offset of the key before the value; of the value itself in a list. Always 0 without a text. */
@@ -89,11 +91,17 @@ export abstract class PolicyReader extends ProblemList {
 
   /** Adds a problem with a value of which something else was expected. */
   wrong(at: SourcePosition, message: string, hint = ''): undefined {
-    return this.problem(at, `${message}, but is ${this.describe(at)}${hint}`)
+    return this.problem(at, `${message}, but is ${this.#describe(at)}${hint}`)
   }
 
   /** How messages show the value. */
-  protected abstract describe(at: SourcePosition): string
+  #describe({ node, source }: SourcePosition): string {
+    if (node === null || node === undefined) return 'empty'
+    if (typeof node === 'object') return this.isList(node) ? 'a list' : 'a map'
+    return quoted(node, source)
+  }
+
+  protected abstract isList(node: object): boolean
 
   /** Undefined without a text. */
   protected abstract lineOf(at: SourcePosition): number | undefined
@@ -110,7 +118,9 @@ export abstract class PolicyReader extends ProblemList {
     return line === undefined ? '' : ` (line ${line})`
   }
 
-  abstract isEmpty(at: SourcePosition): boolean
+  isEmpty({ node }: SourcePosition): boolean {
+    return node === null
+  }
 
   /**
    * The value of every entry by its name; a name that is written twice is a problem with both lines, and the first
@@ -120,11 +130,10 @@ export abstract class PolicyReader extends ProblemList {
 
   abstract list(at: SourcePosition, what: string): readonly SourcePosition[] | undefined
 
-  /** A text, number, boolean or null; undefined for anything else. */
-  abstract scalar(at: SourcePosition): unknown
-
-  /** A scalar as written, whatever it is taken for. */
-  protected abstract source(at: SourcePosition): string | undefined
+  /** A text, number or boolean; undefined for anything else. */
+  scalar({ node }: SourcePosition): unknown {
+    return typeof node === 'object' ? undefined : node
+  }
 
   /** The entries of a map whose keys are fixed: any other is a problem, and so is a missing one of `required`. */
   fields(
@@ -152,8 +161,8 @@ export abstract class PolicyReader extends ProblemList {
 
   /** As written, and never repeated in a message: for values that may turn out to be secret. */
   secretText<T>(at: SourcePosition, what: string, read: (text: string) => T | undefined): T | undefined {
-    const text = this.source(at)
-    const result = text === undefined ? undefined : read(text)
+    const text = at.source ?? this.scalar(at)
+    const result = text === undefined ? undefined : read(String(text))
     return result ?? this.problem(at, `must be ${what}`)
   }
 
@@ -203,7 +212,7 @@ function entityOf(at: SourcePosition): SourcePosition {
 }
 
 /** A wrong text, number or boolean as messages show it. */
-export function quoted(value: unknown, written = String(value)): string {
+function quoted(value: unknown, written = String(value)): string {
   const text = typeof value === 'string' ? JSON.stringify(value) : written
   return text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text
 }

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { parsePolicy } from './parse-policy.ts'
-import { policySchema } from './policy-schema.ts'
+import { parsePolicy, policySchema } from './parse-policy.ts'
 
 const fileOf = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 const validate = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true }).compile(

@@ -1,6 +1,6 @@
 import { defaultIdentity, type Identity, type TrustedHeaders } from '../policy.ts'
 import { parseCidr } from '../policy-values.ts'
-import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { issuerList, readIssuers } from './read-jwt.ts'
 import { type Plans, planName, planOf } from './read-plans.ts'
 import * as t from './value-types.ts'
@@ -65,7 +65,6 @@ const keyHeaders = t.list('a list of header names such as [authorization, x-api-
   nameOf: String,
 })
 const parameter = t.matching('a name of 1 to 64 letters, digits, -, _ or .', /^[\w.-]{1,64}$/)
-const foundTrustedHeaders = { schema: trustedHeaders.schema, read: trustedHeaders.find }
 
 export const identity = t.object('identity', {
   keyHeaders: t.orEmpty(
@@ -76,7 +75,7 @@ export const identity = t.object('identity', {
   jwt: t.orEmpty('Who signs tokens of callers.', issuerList),
   trustedHeaders: t.orEmpty(
     'Headers in which proxies that have authenticated the caller name it.',
-    foundTrustedHeaders,
+    trustedHeaders.found,
   ),
   trustedProxies: t.orEmpty(
     "Addresses of the proxies in front, whose word on the caller's address is taken.",
@@ -109,7 +108,7 @@ export function readIdentity(reader: PolicyReader, at: SourcePosition, plans: Pl
 
 function readTrusted(
   reader: PolicyReader,
-  { fields, values }: { readonly fields: Fields; readonly values: t.FoundValues<typeof trustedHeaders.members> },
+  { fields, values }: t.FoundObject<typeof trustedHeaders.members>,
   plans: Plans,
   keys: readonly string[],
 ): TrustedHeaders | undefined {

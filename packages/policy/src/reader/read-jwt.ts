@@ -52,11 +52,10 @@ const issuer = t.object(
   t.implies({ not: t.has('allowPrivate', true) }, { properties: { jwksUrl: { pattern: '^[Hh][Tt][Tt][Pp][Ss]://' } } }),
 )
 
-export const issuerList = t.list(
-  'a list of issuers such as [{ issuer: …, jwksUrl: … }]',
-  { schema: issuer.schema, read: issuer.find },
-  { max: issuersMax, wrongCount: (count) => `has ${count} issuers; there are at most ${issuersMax}` },
-)
+export const issuerList = t.list('a list of issuers such as [{ issuer: …, jwksUrl: … }]', issuer.found, {
+  max: issuersMax,
+  wrongCount: (count) => `has ${count} issuers; there are at most ${issuersMax}`,
+})
 
 /** Those that are right. No issuer occurs twice: a token names its issuer and nothing else to choose by. */
 export function readIssuers(

@@ -36,11 +36,10 @@ const key = t.object('a key', {
 })
 
 /** The `keys` of a subject, with their positions: whether a hash is another's too is known when all are read. */
-export const keyList = t.list(
-  'a list of keys such as [{ sha256: … }]',
-  { schema: key.schema, read: (reader, at) => key.find(reader, at) },
-  { max: keysPerSubjectMax, wrongCount: (count) => `has ${count} keys; a subject has at most ${keysPerSubjectMax}` },
-)
+export const keyList = t.list('a list of keys such as [{ sha256: … }]', key.found, {
+  max: keysPerSubjectMax,
+  wrongCount: (count) => `has ${count} keys; a subject has at most ${keysPerSubjectMax}`,
+})
 
 type FoundKeys = NonNullable<ReturnType<typeof keyList.read>>
 

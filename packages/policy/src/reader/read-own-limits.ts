@@ -25,6 +25,7 @@ export class OwnLimitsReader {
   readonly #limits: Limits
   /** In reach of every subject: by a route, or because they apply to all. */
   readonly #everybodys: ReadonlySet<string>
+  /** By name and settings, from which the rest of a version follows. */
   readonly #versions = new Map<string, { readonly limit: Limit; readonly id: number }>()
   readonly #sets = new Map<string, OwnLimits>()
 
@@ -71,21 +72,17 @@ export class OwnLimitsReader {
     const settings = checkSettings(reader, fields, values, limit, { ...limit, capacity })
     const own = settings === undefined ? undefined : onExceedOfOwn(reader, fields, limit, settings.mode)
     if (reader.problemCount > before || settings === undefined || own === undefined) return undefined
-    const version: Limit = { ...limit, ...settings, onExceed: own }
-    return isWithinBounds(reader, at, fields, version) ? this.#sharedVersion(version) : undefined
+    const text = `${name} ${JSON.stringify(settings)}`
+    const known = this.#versions.get(text)
+    if (known !== undefined) return known
+    const version = { limit: { ...limit, ...settings, onExceed: own }, id: this.#versions.size }
+    if (!isWithinBounds(reader, at, fields, version.limit)) return undefined
+    this.#versions.set(text, version)
+    return version
   }
 
   #isInReach(name: string, plan: Plan): boolean {
     return this.#everybodys.has(name) || plan.limits.some((limit) => limit.name === name)
-  }
-
-  #sharedVersion(limit: Limit) {
-    const text = JSON.stringify(limit)
-    const known = this.#versions.get(text)
-    if (known !== undefined) return known
-    const version = { limit, id: this.#versions.size }
-    this.#versions.set(text, version)
-    return version
   }
 
   #shared(own: OwnLimits, ids: readonly number[]): OwnLimits {

@@ -82,11 +82,10 @@ const route = t.object('a route', {
   ),
 })
 
-export const routeList = t.list(
-  'a list of routes',
-  { schema: route.schema, read: route.find },
-  { max: routesMax, wrongCount: (count) => `has ${count} routes; a policy has at most ${routesMax}` },
-)
+export const routeList = t.list('a list of routes', route.found, {
+  max: routesMax,
+  wrongCount: (count) => `has ${count} routes; a policy has at most ${routesMax}`,
+})
 
 /** What routes refer to. */
 export interface RouteReferences {

@@ -1,6 +1,6 @@
 import { type ApiKey, noOwnLimits, type Route, type Subject } from '../policy.ts'
 import { parseTimeZone, subjectPattern, subjectRule, timeZonePattern } from '../policy-values.ts'
-import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { KeyRing, keyList } from './read-keys.ts'
 import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
@@ -72,10 +72,7 @@ export class SubjectReader {
     this.#own = new OwnLimitsReader(limits, routes)
   }
 
-  read(
-    reader: PolicyReader,
-    { fields, values }: { readonly fields: Fields; readonly values: t.FoundValues<typeof settings> },
-  ): SubjectSettings | undefined {
+  read(reader: PolicyReader, { fields, values }: t.FoundObject<typeof settings>): SubjectSettings | undefined {
     const { timeZone, anchor, limits } = values
     const plan = planOf(reader, fields, values, 'plan', this.#plans)
     const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)

@@ -1,6 +1,6 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import type { PolicyFault } from '../entities.ts'
-import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
+import { type Fields, PolicyReader, type SourcePosition } from './policy-reader.ts'
 
 /** Longer policies are rejected: no one writes them by hand, and this much takes about ten seconds to read. */
 export const textLengthMax = 16 * 1024 * 1024
@@ -60,13 +60,8 @@ export class TextReader extends PolicyReader {
       this.add('', `is not valid YAML: ${plain}`, pos[0])
     }
     if (faults.length > 0) return undefined
-    const node = document.contents
-    const offset = offsetOf(node) ?? 0
-    return { parent: undefined, key: '', node, valueOffset: offset, keyOffset: offset }
-  }
-
-  isEmpty({ node }: SourcePosition): boolean {
-    return node === null || (isScalar(node) && node.value === null)
+    const offset = offsetOf(document.contents) ?? 0
+    return { parent: undefined, key: '', ...nodeOf(document.contents), valueOffset: offset, keyOffset: offset }
   }
 
   map(at: SourcePosition, what: string): Fields | undefined {
@@ -76,7 +71,7 @@ export class TextReader extends PolicyReader {
       const name = isScalar(key) ? String(key.value) : ''
       const keyOffset = isScalar(key) && key.range ? key.range[0] : at.valueOffset
       const given = isScalar(value) && value.source === '' && value.type === 'PLAIN' ? null : value
-      const field = { parent: at, key: name, node: value, valueOffset: offsetOf(given) ?? keyOffset, keyOffset }
+      const field = { parent: at, key: name, ...nodeOf(value), valueOffset: offsetOf(given) ?? keyOffset, keyOffset }
       const first = fields.get(name)
       if (first === undefined) fields.set(name, field)
       else this.problemAtKey(field, `is written twice, first ${this.where(first)}`)
@@ -88,7 +83,7 @@ export class TextReader extends PolicyReader {
     if (!isSeq(at.node)) return this.wrong(at, `must be ${what}`)
     return at.node.items.map((node, index) => {
       const offset = offsetOf(node) ?? at.valueOffset
-      return { parent: at, key: index, node, valueOffset: offset, keyOffset: offset }
+      return { parent: at, key: index, ...nodeOf(node), valueOffset: offset, keyOffset: offset }
     })
   }
 
@@ -99,33 +94,27 @@ export class TextReader extends PolicyReader {
     return node.items.map(({ key, value }) => [isScalar(key) ? String(key.value) : '', jsonOf(value)])
   }
 
-  scalar({ node }: SourcePosition): unknown {
-    return isScalar(node) ? node.value : undefined
-  }
-
   override wrong(at: SourcePosition, message: string, hint = ''): undefined {
     if (!isAlias(at.node)) return super.wrong(at, message, hint)
     return this.problem(at, 'is a YAML alias, which a policy does not have; write the value out')
-  }
-
-  protected source({ node }: SourcePosition): string | undefined {
-    return isScalar(node) ? (node.source ?? String(node.value)) : undefined
   }
 
   protected lineOf({ keyOffset }: SourcePosition): number {
     return this.#position(keyOffset).line
   }
 
-  protected describe(at: SourcePosition): string {
-    if (isMap(at.node)) return 'a map'
-    if (isSeq(at.node)) return 'a list'
-    return !isScalar(at.node) || at.node.value === null ? 'empty' : quoted(at.node.value, this.source(at))
+  protected isList(node: object): boolean {
+    return isSeq(node)
   }
 
   #position(offset: number): { line: number; col: number } {
     return this.#lines.lineStarts.length === 0 ? { line: 1, col: 1 } : this.#lines.linePos(offset)
   }
 }
+
+/** A scalar's value with its source; the node of anything else. */
+const nodeOf = (node: unknown) =>
+  isScalar(node) ? { node: node.value, source: node.source } : { node, source: undefined }
 
 const offsetOf = (node: unknown) => (isNode(node) ? node.range?.[0] : undefined)
 

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonValue } from '../entities.ts'
-import { type Fields, PolicyReader, quoted, type SourcePosition } from './policy-reader.ts'
+import { type Fields, PolicyReader, type SourcePosition } from './policy-reader.ts'
 
 /**
  * What JSON has; a Map stands for an object whose names keep their order, also those that are numbers, or for a list
@@ -12,10 +12,6 @@ export class ValueReader extends PolicyReader {
   /** A value with the names that lead to it; without any, the whole policy. */
   open(value: PolicyValue, ...names: readonly string[]): SourcePosition {
     return names.reduce((at, name) => positionOf(at, name, value), positionOf(undefined, '', value))
-  }
-
-  isEmpty({ node }: SourcePosition): boolean {
-    return node === null
   }
 
   map(at: SourcePosition, what: string): Fields | undefined {
@@ -35,20 +31,10 @@ export class ValueReader extends PolicyReader {
       : this.wrong(at, `must be ${what}`)
   }
 
-  scalar({ node }: SourcePosition): unknown {
-    return typeof node === 'object' ? undefined : node
-  }
-
-  protected source({ node }: SourcePosition): string | undefined {
-    return typeof node === 'object' ? undefined : String(node)
-  }
-
   protected lineOf(): undefined {}
 
-  protected describe({ node }: SourcePosition): string {
-    if (node === null || node === undefined) return 'empty'
-    if (Array.isArray(node)) return 'a list'
-    return typeof node === 'object' ? 'a map' : quoted(node)
+  protected isList(node: object): boolean {
+    return Array.isArray(node)
   }
 }
 

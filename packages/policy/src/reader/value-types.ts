@@ -234,28 +234,28 @@ export function emptyOr(schema: JsonObject): JsonObject {
   return { anyOf: [{ type: 'null' }, schema] }
 }
 
-export interface ObjectType<M extends Members> extends ValueType<Values<M>> {
-  readonly members: M
-  /** Reads what can be read of an object that may be wrong, with the positions of what is written. */
-  find(
-    reader: PolicyReader,
-    at: SourcePosition,
-  ): { readonly fields: Fields; readonly values: FoundValues<M> } | undefined
+/** What can be read of an object that may be wrong, with the positions of what is written. */
+export interface FoundObject<M extends Members> {
+  readonly fields: Fields
+  readonly values: FoundValues<M>
 }
 
 /** An object with these keys and no others. `rules` are JSON Schema for what holds between them. */
-export function object<M extends Members>(what: string, members: M, rules: JsonObject = {}): ObjectType<M> {
+export function object<M extends Members>(what: string, members: M, rules: JsonObject = {}) {
   const known = Object.keys(members)
   const needed = known.filter((name) => members[name]?.isRequired)
-  const find: ObjectType<M>['find'] = (reader, at) => {
+  const schema = objectSchema(members, rules)
+  const find = (reader: PolicyReader, at: SourcePosition): FoundObject<M> | undefined => {
     const fields = reader.fields(at, what, known, needed)
     return fields === undefined ? undefined : { fields, values: readMembers(reader, fields, members) }
   }
   return {
     members,
-    schema: objectSchema(members, rules),
+    schema,
     find,
-    read(reader, at) {
+    /** As a type of its own, for lists of objects that are checked once all is read. */
+    found: { schema, read: find },
+    read(reader: PolicyReader, at: SourcePosition): Values<M> | undefined {
       const before = reader.problemCount
       const found = find(reader, at)
       return reader.problemCount > before ? undefined : (found?.values as Values<M> | undefined)
@@ -276,13 +276,7 @@ export interface EntriesRule {
 }
 
 /** A section of entries by name. */
-export interface Entries {
-  readonly schema: JsonObject
-  /** As many as there may be; one with a wrong name is read all the same. */
-  read(reader: PolicyReader, at: SourcePosition): Iterable<readonly [string, SourcePosition]>
-}
-
-export function entries(schema: JsonObject, { plural, one, max, reserved, ids }: EntriesRule): Entries {
+export function entries(schema: JsonObject, { plural, one, max, reserved, ids }: EntriesRule) {
   const called = ids === undefined ? 'name' : 'id'
   const { rule, pattern } = ids ?? { rule: nameRule, pattern: namePattern }
   return {
@@ -292,7 +286,8 @@ export function entries(schema: JsonObject, { plural, one, max, reserved, ids }:
       additionalProperties: schema,
       ...(max === undefined ? {} : { maxProperties: max }),
     },
-    read(reader, at) {
+    /** As many as there may be; one with a wrong name is read all the same. */
+    read(reader: PolicyReader, at: SourcePosition): Iterable<readonly [string, SourcePosition]> {
       const fields = reader.map(at, `a map of ${plural} by ${called}`) ?? new Map<string, SourcePosition>()
       if (max !== undefined && fields.size > max) {
         reader.problem(at, `has ${fields.size} ${plural}; a policy has at most ${max}`)

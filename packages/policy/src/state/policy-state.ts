@@ -1,5 +1,5 @@
 import { finish, type Steps } from '@weir/core/steps.ts'
-import type { Entity, EntityChange, EntityKind, PolicyFault } from '../entities.ts'
+import { type Entity, type EntityChange, type EntityKind, entityKinds, type PolicyFault } from '../entities.ts'
 import type { Policy } from '../policy.ts'
 import { emptyPolicy } from '../reader/parse-policy.ts'
 import { ProblemList } from '../reader/policy-reader.ts'
@@ -73,8 +73,7 @@ export class PolicyState {
 
   /** Entities of all kinds. */
   get size(): number {
-    const definitions = Object.values(this.#definitions).reduce((sum, { size }) => sum + size, 0)
-    return definitions + this.#identities.subjects.size + this.#identities.keys.size
+    return entityKinds.reduce((sum, kind) => sum + this.count(kind), 0)
   }
 
   /**
@@ -134,7 +133,7 @@ export class PolicyState {
       yield* inOrder(this.#definitions[kind].values())
       return
     }
-    for (const name of this.#namesOf(kind)) {
+    for (const name of this.#byName(kind).keys()) {
       const entity = this.get(kind, name)
       if (entity !== undefined) yield entity
     }
@@ -142,13 +141,12 @@ export class PolicyState {
 
   /** At most `limit` of them, by name, from the first after `after`. */
   page(kind: EntityKind, after: string, limit: number): readonly Entity[] {
-    const names = firstNames(this.#namesOf(kind), after, limit)
+    const names = firstNames(this.#byName(kind).keys(), after, limit)
     return names.map((name) => this.get(kind, name)).filter((entity) => entity !== undefined)
   }
 
   count(kind: EntityKind): number {
-    if (isDefinitionKind(kind)) return this.#definitions[kind].size
-    return kind === 'subject' ? this.#identities.subjects.size : this.#identities.keys.size
+    return this.#byName(kind).size
   }
 
   /** SHA-256 of the subject's keys. */
@@ -162,9 +160,9 @@ export class PolicyState {
     return this.#identities.keyIds.get(id)
   }
 
-  #namesOf(kind: EntityKind): Iterable<string> {
-    if (isDefinitionKind(kind)) return this.#definitions[kind].keys()
-    return kind === 'subject' ? this.#identities.subjects.keys() : this.#identities.keys.keys()
+  #byName(kind: EntityKind): ReadonlyMap<string, unknown> {
+    if (isDefinitionKind(kind)) return this.#definitions[kind]
+    return kind === 'subject' ? this.#identities.subjects : this.#identities.keys
   }
 
   #over(definitions: Policy, rules: SubjectRules): CompiledPolicy {
