@@ -1,59 +1,46 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import { type Checks, isCount, isFields, isText, isUuid, parseJson } from './fields.ts'
 
-/** A limit's use has reached a threshold. Times are RFC 3339, UTC. */
-export interface QuotaReachedV1 {
-  readonly limit: string
-  readonly size: number
-  readonly used: number
-  /** Of the size. */
-  readonly percent: number
-  readonly period_start: string
-  readonly period_end: string
-  /** The decision that crossed the threshold. */
-  readonly decision_id: string
-}
-
-/** Somebody exceeded a limit with `block`, and is shut out. */
-export interface LimitBlockedV1 {
-  readonly limit: string
-  readonly size: number
-  readonly until: string
-  /** The first refusal that was read. */
-  readonly decision_id: string
-}
-
-/** A subject's refusals or accepted requests are not what they usually are. */
-export interface RateChangedV1 {
+/** A subject's denials or allowed requests differ from what is usual. */
+interface RateChangedV1 {
   /** Name of the watch that found it. */
   readonly watch: string
   readonly window_start: string
   readonly window_end: string
-  /** Decisions in the window: refused, or accepted. */
+  /** Decisions in the window: denied, or allowed. */
   readonly count: number
-  /** Of the same window's length, on average over the time before. */
+  /** Decisions in a window of the same length, on average over the time before. */
   readonly usual: number
 }
 
-/** An endpoint said that it takes no more webhooks. */
-export interface EndpointDisabledV1 {
-  readonly endpoint: string
-  readonly reason: string
-}
-
-/** Sent when somebody asks whether an endpoint works. */
-export interface EndpointTestV1 {
-  readonly endpoint: string
-}
-
-/** The value of an alert's record, by `ce_type`. */
+/** The value of an alert's record, by `ce_type`. Times are RFC 3339, UTC. */
 interface AlertDataByType {
-  readonly 'weir.quota.reached': QuotaReachedV1
-  readonly 'weir.limit.blocked': LimitBlockedV1
+  /** A limit's use has reached a threshold. */
+  readonly 'weir.quota.reached': {
+    readonly limit: string
+    readonly size: number
+    readonly used: number
+    /** The threshold, in percent of the size. */
+    readonly percent: number
+    readonly period_start: string
+    readonly period_end: string
+    /** The decision that crossed the threshold. */
+    readonly decision_id: string
+  }
+  /** A subject exceeded a limit with `block`, and is blocked. */
+  readonly 'weir.limit.blocked': {
+    readonly limit: string
+    readonly size: number
+    readonly until: string
+    /** The first denial that was read. */
+    readonly decision_id: string
+  }
   readonly 'weir.denied_rate.high': RateChangedV1
   readonly 'weir.allowed.dropped': RateChangedV1
-  readonly 'weir.endpoint.disabled': EndpointDisabledV1
-  readonly 'weir.endpoint.test': EndpointTestV1
+  /** An endpoint answered that it accepts no more webhooks. */
+  readonly 'weir.endpoint.disabled': { readonly endpoint: string; readonly reason: string }
+  /** A person asked whether an endpoint works. */
+  readonly 'weir.endpoint.test': { readonly endpoint: string }
 }
 
 /** An alert of a type in `weir.alerts.v1`, a CloudEvent in binary mode. Key = subject. */

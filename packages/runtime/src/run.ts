@@ -3,19 +3,11 @@ import type { Logger } from './logger.ts'
 /** How long a stop may take before the process exits anyway; below Kubernetes' and systemd's usual 30 and 90 s. */
 const stopDeadlineMs = 20_000
 
-export interface Run {
-  /** Registers what was opened; it is closed in reverse order at the stop. */
-  own<T>(name: string, thing: T | Promise<T>, close: (thing: T) => unknown): Promise<T>
-  /** Aborted when the stop begins: waits that could outlast it end. */
-  readonly stopping: AbortSignal
-  /** Ends the run from inside: everything is closed and the process exits with 1. */
-  fail(error: unknown): void
-  /** Resolves when a signal came or something failed, after everything was closed in order. */
-  untilStopped(): Promise<{ readonly exitCode: number }>
-}
+/** The life of a process, from what it opens to its exit code. */
+export type Run = ReturnType<typeof createRun>
 
 /** Owns start and stop of a process: SIGTERM and SIGINT close everything in reverse order, within a deadline. */
-export function createRun(log: Logger): Run {
+export function createRun(log: Logger) {
   const owned: { name: string; close: () => unknown }[] = []
   const stopping = new AbortController()
   const { promise: stopped, resolve } = Promise.withResolvers<{ exitCode: number; why: string }>()
@@ -45,14 +37,18 @@ export function createRun(log: Logger): Run {
   }
 
   return {
-    async own(name, thing, close) {
+    /** Registers what was opened; it is closed in reverse order at the stop. */
+    async own<T>(name: string, thing: T | Promise<T>, close: (thing: T) => unknown): Promise<T> {
       const opened = await thing
       owned.push({ name, close: () => close(opened) })
       return opened
     },
+    /** Aborted when the stop begins: waits that could outlast it end. */
     stopping: stopping.signal,
+    /** Ends the run from inside: everything is closed and the process exits with 1. */
     fail,
-    async untilStopped() {
+    /** Resolves when a signal came or something failed, after everything was closed in order. */
+    async untilStopped(): Promise<{ readonly exitCode: number }> {
       const { exitCode, why } = await stopped
       log.info({ why }, 'stopping')
       const deadline = setTimeout(() => {
