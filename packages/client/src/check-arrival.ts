@@ -6,19 +6,19 @@ import type { WeirClient } from './create-client.ts'
 import { durationMs } from './duration.ts'
 import { type Refusal, refusalOf, unreadable } from './refusal.ts'
 
-/** Of a request, what is read when `ask` does not say otherwise. */
+/** The parts of a framework's request that the library reads. */
 export interface Arrival {
   readonly method?: string | undefined
   readonly ip?: string | undefined
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
-/** Where a request's result is put: `request.weir`. Mix it into your framework's request type to read it. */
+/** Holds a request's result as `request.weir`. Mix it into your framework's request type to read it. */
 export interface WithWeir {
   weir?: CheckResult | undefined
 }
 
-/** What is asked for a request; undefined lets it pass unasked. */
+/** The check that a request needs; undefined lets the request pass without one. */
 export type Asked = CheckRequest | undefined
 
 /** What the middleware does with a request. */
@@ -37,8 +37,8 @@ export const routeOf = (method: string | undefined, url: string | undefined): st
   `${method ?? 'GET'} ${(url ?? '/').split('?')[0]}`
 
 /**
- * The API key that a request carries, as Weir's own doors read it: `Authorization: Bearer KEY`, else `X-API-Key`. Empty
- * without one; a check whose `key` is empty is answered with 401 and not asked.
+ * Returns the API key that a request carries, as Weir's own entry points read it: `Authorization: Bearer KEY`, else
+ * `X-API-Key`. Empty without one; a check whose `key` is empty is answered with 401 without asking Weir.
  */
 export function callerKey({ headers }: Pick<Arrival, 'headers'>): string {
   const { authorization, 'x-api-key': apiKey } = headers
@@ -46,7 +46,7 @@ export function callerKey({ headers }: Pick<Arrival, 'headers'>): string {
   return bearer ?? (typeof apiKey === 'string' ? apiKey : '')
 }
 
-/** What a response says about its connection. */
+/** The parts of a response that tell whether its connection is closed. */
 export interface Leaving {
   /** Whether it is closed. */
   readonly destroyed?: boolean | undefined
@@ -54,18 +54,19 @@ export interface Leaving {
   removeListener(event: 'close', listener: () => void): unknown
 }
 
-/** No key of Weir's is longer, and it takes none for one. */
+/** Weir's keys are never longer, and it accepts no longer text as one. */
 const keyLengthMax = 256
-/** A longer route is no question. */
+/** Weir answers no check of a longer route. */
 const routeLengthMax = 2_048
-/** Weir counts by no longer text. */
+/** Weir counts by attributes of at most this length. */
 const attributeLengthMax = 256
 
 /**
- * Asks Weir about a request and decides what to do with it. Who leaves while the check waits, leaves Weir's queue too.
+ * Asks Weir about a request and decides what to do with it. A client that leaves while its check waits leaves Weir's
+ * queue too.
  */
 export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
-  // Perhaps while `ask` was looking something up. No client is left to answer.
+  // The client has left, perhaps while `ask` was looking something up.
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
   if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
@@ -86,7 +87,7 @@ export async function checkArrival(client: WeirClient, asked: Asked, response: L
 }
 
 /**
- * Whether a caller may have made the question one that Weir does not answer: plain paths and addresses it always reads.
+ * Whether the caller's part of a check may be why Weir refused it: Weir always accepts plain paths and addresses.
  */
 const isOdd = ({ route = '', ip = '', attributes = {} }: CheckRequest) =>
   route.length > routeLengthMax ||
@@ -108,14 +109,14 @@ async function wait(client: WeirClient, asked: CheckRequest, response: Leaving):
   }
 }
 
-/** Requests whose headers have nothing any more that only the caller said. */
+/** Requests from which the caller's own `weir-degraded` was removed. */
 const noted = new WeakSet<object>()
 
-/** Notes the result on the request: as `weir`, and for the code behind as the header that Weir's proxy would send. */
+/** Stores the result on the request: as `weir`, and for the application as the header that Weir's proxy would send. */
 export function note(request: Arrival & WithWeir, result: CheckResult | undefined): void {
   if (result !== undefined) request.weir = result
   const headers: Record<string, string | string[] | undefined> = request.headers
-  // A client that sends it must not be believed; what another check of the same request has noted stays.
+  // A client's own header must not be trusted; what another check of the same request has stored stays.
   if (!noted.has(request)) delete headers['weir-degraded']
   noted.add(request)
   if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy

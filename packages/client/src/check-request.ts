@@ -1,23 +1,23 @@
 import { type Duration, durationMs, durationText } from './duration.ts'
 
-/** What is asked of Weir: may this happen now? Every field has the meaning of its namesake in POST /v1/check. */
+/** A check: may this happen now? Every field means the same as in POST /v1/check. */
 export interface CheckRequest {
-  /** Who is checked. With a subject's own key as the client's key, leave it out; with a token give this or `key`. */
+  /** The subject to check: with a token give this or `key`; leave it out if the client has a subject's own key. */
   readonly subject?: string | undefined
-  /** An API key of who is checked. */
+  /** An API key of the subject that is checked. */
   readonly key?: string | undefined
-  /** For limits by address. */
+  /** The address that limits by address count by. */
   readonly ip?: string | undefined
   /** A path, or a method and a path: `POST /v1/search`. */
   readonly route?: string | undefined
   readonly method?: string | undefined
-  /** Units; the route's if left out. */
+  /** Units that the check charges; the route's cost if left out. */
   readonly cost?: number | undefined
   /** What limits by `attribute:NAME` count by. */
   readonly attributes?: Readonly<Record<string, string | number>> | undefined
-  /** An admission under it is repeated for minutes and charged once. It also lets a lost connection be tried again. */
+  /** For minutes the same key repeats an admission and charges once. It also allows a retry on a lost connection. */
   readonly idempotencyKey?: string | undefined
-  /** Look only: charges and records nothing. */
+  /** A peek charges and records nothing. */
   readonly peek?: boolean | undefined
   /** How long `settle` can correct the cost: at most a day. */
   readonly settle?: Duration | undefined
@@ -41,6 +41,6 @@ export const checkBody = (request: CheckRequest): string =>
     wait: optionalText(request.wait),
   })
 
-/** No time at all is left out: Weir takes durations above 0. */
+/** A duration of 0 is left out: Weir accepts durations above 0. */
 const optionalText = (duration: Duration | undefined) =>
   duration === undefined || durationMs(duration) < 1 ? undefined : durationText(duration)

@@ -6,11 +6,11 @@ export interface LimitState {
   readonly size: number
   readonly used: number
   readonly remaining: number
-  /** Until all of it is free again, if nothing more is used. */
+  /** Time until the whole limit is free again, if nothing more is used. */
   readonly resetMs: number
 }
 
-/** Why a check came out as it did. Later versions of Weir may have more. */
+/** The reason of an outcome. Later versions of Weir may have more. */
 export type Reason =
   | 'ok'
   | 'limit'
@@ -24,23 +24,23 @@ export type Reason =
 /** What the limit's `onExceed` says is done beyond it; undefined for a plain denial and where nothing was exceeded. */
 export type OnExceed = 'drop' | 'degrade' | 'challenge' | 'delay' | 'block' | (string & {})
 
-/** What Weir decided. A refusal is a result like any other. */
+/** What Weir decided. A denial is a result like any other. */
 export interface CheckResult {
   readonly allowed: boolean
   readonly reason: Reason
-  /** Of the record; undefined for a peek, and where Weir could not be asked. */
+  /** Id of the decision's record; undefined for a peek, and if Weir could not be asked. */
   readonly id: string | undefined
-  /** The first limit that refused, or empty. */
+  /** The first limit that denied, or empty. */
   readonly deniedBy: string
-  /** Waiting so long admits, as far as these limits are concerned; 0 when allowed. */
+  /** Time after which these limits would allow the same check; 0 when allowed. */
   readonly retryAfterMs: number
   readonly onExceed: OnExceed | undefined
   /** Where a denied client can prove to be a person, if the limit says so. */
   readonly challenge: string | undefined
   readonly limits: readonly LimitState[]
   /**
-   * To pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with a
-   * refusal.
+   * Headers to pass on with your own answer: `ratelimit`, `ratelimit-policy`, `weir-decision`, and `retry-after` with
+   * a denial.
    */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -72,8 +72,8 @@ function headersOf(answer: Readonly<Record<string, string | readonly string[] | 
 }
 
 /**
- * An answer of the check API; undefined for what is none. Unknown members are left out, so that newer servers are read
- * too.
+ * Reads an answer of the check API; undefined for any other value. Unknown members are left out, so that answers of
+ * newer servers are read too.
  */
 export function readResult(
   value: unknown,
@@ -98,10 +98,10 @@ export function readResult(
   }
 }
 
-/** Weir's own word that it counts nothing now: a refusal, also where an outage of Weir lets requests pass. */
+/** The problem type by which Weir denies because it cannot record: a denial even if `onUnavailable` is `allow`. */
 const unrecordedType = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
 
-/** What a check comes to that Weir decided and could not record; undefined for any other error. */
+/** Returns the result of a check that Weir decided and could not record; undefined for any other error. */
 export function unrecordedResult(error: unknown): CheckResult | undefined {
   if (!(error instanceof WeirClientError) || error.problem?.type !== unrecordedType) return undefined
   const retryAfterMs = error.retryAfterMs ?? unavailableRetryMs
@@ -109,10 +109,10 @@ export function unrecordedResult(error: unknown): CheckResult | undefined {
   return { ...unaskedResult(false), reason: 'journal_full', retryAfterMs, headers }
 }
 
-/** An outage may be over in a second; a shorter wait would have everybody ask again at once. */
+/** An outage may be over in a second; a shorter wait would have every client retry together. */
 const unavailableRetryMs = 1_000
 
-/** What stands for an answer while Weir cannot be asked. */
+/** Builds the result of a check while Weir is unavailable. */
 export const unaskedResult = (allowed: boolean): CheckResult => ({
   allowed,
   reason: 'unavailable',

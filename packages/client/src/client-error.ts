@@ -35,11 +35,11 @@ interface Details {
 export class WeirClientError extends Error {
   override readonly name = 'WeirClientError'
   readonly code: WeirClientErrorCode
-  /** Weir's own words, where it said any. */
+  /** The problem that Weir answered with, if it did. */
   readonly problem: Problem | undefined
-  /** Before that it is no use to try again; undefined where nobody knows. */
+  /** An earlier retry would fail; undefined if that is unknown. */
   readonly retryAfterMs: number | undefined
-  /** What a web framework answers for an error that nobody catches: the fault is not the caller's. */
+  /** The status that a web framework answers with for an uncaught error: the fault is not the caller's. */
   readonly statusCode: 500 | 503
 
   constructor(code: WeirClientErrorCode, message: string, { problem, retryAfterMs, cause }: Details = {}) {

@@ -1,40 +1,41 @@
 import { Pool } from 'undici'
 import { type Problem, WeirClientError, type WeirClientErrorCode } from './client-error.ts'
 
-/** A question to Weir's api listener. */
+/** A request to Weir's api listener. */
 export interface Question {
   readonly path: string
   readonly body: string
   /** How long to wait for an answer, a second attempt included. */
   readonly timeoutMs: number
-  /** Whether asking twice does the same as asking once. */
+  /** Whether sending it twice has the effect of sending it once. */
   readonly isRepeatable: boolean
-  /** Whether its answer may be held back for as long as a check waits. */
+  /** Whether Weir may hold its answer back for as long as a check waits. */
   readonly isHeld: boolean
   readonly signal?: AbortSignal | undefined
 }
 
+/** An answer with status 200. */
 export interface Answer {
   readonly value: unknown
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
 }
 
 /**
- * Questions that are answered at once need few connections. More at once than this queue for one, within their time.
+ * Checks that do not wait need few connections. More concurrent ones than this queue for one, within their timeout.
  */
 const connectionsMax = 256
-/** Checks that wait hold a connection each; one process that had more would fill Weir's queues alone. */
+/** Checks that wait hold a connection each; a process with more would fill Weir's queues alone. */
 export const heldMax = 256
 
-/** Kept connections to one Weir. */
+/** Keep-alive connections to one Weir. */
 export class Connection {
   readonly #pool: Pool
-  /** Of its own, so that checks that wait never stand before those that do not. */
+  /** A pool of its own, so that checks that wait never delay the others. */
   readonly #heldPool: Pool
   readonly #base: string
   readonly #headers: Readonly<Record<string, string>>
 
-  /** Within `connectMs` a connection is made or given up. */
+  /** A connection attempt ends within `connectMs`. */
   constructor(url: string, key: string, connectMs: number) {
     const { origin, pathname } = new URL(url)
     this.#pool = new Pool(origin, { connections: connectionsMax, connect: { timeout: connectMs } })
@@ -43,7 +44,7 @@ export class Connection {
     this.#headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   }
 
-  /** The answer to it. Throws the signal's reason, or a WeirClientError: `unavailable` for what is known to pass. */
+  /** Returns the answer. Throws the signal's reason, or a WeirClientError: `unavailable` for what is known to pass. */
   async ask(question: Question): Promise<Answer> {
     question.signal?.throwIfAborted()
     const controller = new AbortController()
@@ -71,8 +72,8 @@ export class Connection {
     try {
       return await this.#once(question, signal)
     } catch (error) {
-      // The server may close a kept connection just when it is used. What is charged by a check without a key of its
-      // own, nobody knows.
+      // The server may close a keep-alive connection just when it is used. Whether a check without an idempotency key
+      // was charged is then unknown.
       if (!question.isRepeatable || !isLost(error) || signal.aborted) throw error
       return this.#once(question, signal)
     }
@@ -94,7 +95,7 @@ export class Connection {
     return { value, headers: answer.headers }
   }
 
-  /** Waits for what is under way. */
+  /** Resolves when the requests in flight are answered. */
   async close(): Promise<void> {
     await Promise.all([this.#pool.close(), this.#heldPool.close()])
   }
@@ -106,7 +107,7 @@ const lostCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET',
 
 const isLost = (error: unknown) => error instanceof Error && 'code' in error && lostCodes.has(error.code)
 
-/** What the network says while the other side is away, or this machine has no more sockets. */
+/** Codes of network errors while the server is unreachable, or this machine has no more sockets. */
 const awayCodes: ReadonlySet<unknown> = new Set([
   ...['UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'],
   ...['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
@@ -122,12 +123,12 @@ const awayCodes: ReadonlySet<unknown> = new Set([
     'ENFILE',
   ],
 ])
-/** What speaks no TLS, or has no certificate that is trusted here. */
+/** Codes of a server that speaks no TLS, or has no certificate that is trusted here. */
 const strangerCodes = /^EPROTO$|^ERR_(?:SSL|TLS)_|CERT|SIGNATURE/
 
 /**
- * What it comes to. Frameworks show messages to callers: where Weir is stands in `cause` only. An error that is not
- * known is a fault, and must not look like an outage, which `allow` lets pass.
+ * Returns the error to throw. Frameworks show messages to callers: Weir's address is in `cause` only. An unknown error
+ * is a fault, and must not look like an outage, which `allow` lets pass.
  */
 function failed({ path, timeoutMs }: Question, error: unknown): unknown {
   const fail = (code: WeirClientErrorCode, why: string) =>

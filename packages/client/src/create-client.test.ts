@@ -36,7 +36,7 @@ describe('a check', () => {
     expect(weir.asked[0]?.headers.authorization).toBe('Bearer secret')
   })
 
-  it('that is refused is a result, with what its own answer should carry', async () => {
+  it('that is denied is a result, with the headers for the own answer', async () => {
     weir.answerWith((_, response) =>
       sendJson(response, refusal(1_200, { on_exceed: 'challenge', challenge: 'https://c' })),
     )
@@ -69,7 +69,7 @@ describe('a check', () => {
     await expect(found).rejects.toThrow('words of Weir')
   })
 
-  it('that Weir decided and could not record is a refusal, also where requests pass while Weir is away', async () => {
+  it('that Weir decided and could not record is a denial, even if requests pass while Weir is unavailable', async () => {
     const type = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity'
     weir.answerWith((_, response) => sendJson(response, { ...problem(503), type }, 503))
     expect(await open({ onUnavailable: 'allow' }).check()).toMatchObject({
@@ -83,7 +83,7 @@ describe('a check', () => {
     await expect(open({ onUnavailable: 'allow' }).check()).rejects.toMatchObject({ code: 'unexpected_answer' })
   })
 
-  it('ends with the reason of its signal, and takes its question back', async () => {
+  it('ends with the reason of its signal, and closes its connection', async () => {
     weir.answerWith(never)
     const controller = new AbortController()
     const found = open({ onUnavailable: 'allow' }).check({}, { signal: controller.signal })
@@ -101,7 +101,7 @@ describe('a check', () => {
   })
 })
 
-describe('while Weir is away', () => {
+describe('while Weir is unavailable', () => {
   const outages = [
     ['answers nothing', never],
     ['breaks off', ({ socket }: { socket: { destroy(): unknown } }) => void socket.destroy()],
@@ -119,7 +119,7 @@ describe('while Weir is away', () => {
     },
   )
 
-  it('or nobody listens, it is an error unless told otherwise', async () => {
+  it('or its port is closed, a check is an error unless onUnavailable says otherwise', async () => {
     const { url } = weir
     await weir[Symbol.asyncDispose]()
     const client = createClient({ url, key: 'secret' })

@@ -4,65 +4,66 @@ import { WeirClientError } from './client-error.ts'
 import { type Answer, Connection, heldMax } from './connection.ts'
 import { boundedMs, type Duration, durationMs, durationText, timerMs } from './duration.ts'
 
-/** Where Weir is, who asks, and what counts while it does not answer. */
+/** Weir's address, the client's credential, and what a check results in while Weir does not answer. */
 export interface ClientOptions {
-  /** Of the api listener: `http://weir:8081`. */
+  /** The URL of the api listener: `http://weir:8081`. */
   readonly url: string
-  /** A token with the scope `check`, which may ask about anybody, or a subject's own API key. */
+  /** A token with the scope `check`, which may check any subject, or a subject's own API key. */
   readonly key: string
-  /** How long an answer is waited for, beside the `wait` of a check. 1,000 unless given. */
+  /** How long the client waits for an answer, in addition to the `wait` of a check. 1,000 unless given. */
   readonly timeoutMs?: number | undefined
   /**
-   * What a check comes to when Weir is away, answers 5xx or not in time: an error (`throw`, the default) or a result.
+   * What a check results in when Weir is unreachable, answers 5xx or not in time: an error (`throw`, the default) or a
+   * result.
    */
   readonly onUnavailable?: 'allow' | 'deny' | 'throw' | undefined
 }
 
-/** Of one call. */
+/** The options of one call. */
 export interface CallOptions {
-  /** Ends the call; its reason is thrown. A check that waits leaves its queue. */
+  /** Aborts the call, which throws the signal's reason. A check that waits leaves its queue. */
   readonly signal?: AbortSignal | undefined
-  /** In place of the client's. */
+  /** Overrides the client's. */
   readonly timeoutMs?: number | undefined
 }
 
 /** Stops a limit for one subject. */
 export interface PauseRequest {
-  /** This, or `key`; neither with a subject's own key. */
+  /** The subject: give this, or `key`; neither with a subject's own key. */
   readonly subject?: string | undefined
-  /** An API key of whom it is; of a limit by key, that key. */
+  /** An API key of the subject; for a limit by key, that key. */
   readonly key?: string | undefined
   /** The limit's name. Its `onExceed` must be `delay`. */
   readonly limit: string
   readonly for: Duration
 }
 
-/** Says what a decision really cost. */
+/** The real cost of a decision. */
 export interface SettleRequest {
-  /** Of the check's result. */
+  /** The id of the check's result. */
   readonly id: string
   readonly cost: number
-  /** Whose decision it is; left out with a subject's own key. */
+  /** The subject of the decision; left out with a subject's own key. */
   readonly subject?: string | undefined
 }
 
-/** Asks Weir over kept connections. Make one per process and share it. */
+/** Asks Weir over keep-alive connections. Make one per process and share it. */
 export interface WeirClient {
-  /** How long an answer is waited for, where a call does not say otherwise. */
+  /** How long a call waits for its answer unless it has a time-out of its own. */
   readonly timeoutMs: number
-  /** Whether it is allowed. A refusal is a result; errors are WeirClientErrors. */
+  /** Returns the decision. A denial is a result; errors are WeirClientErrors. */
   check(request?: CheckRequest, options?: CallOptions): Promise<CheckResult>
-  /** Until then the limit refuses the subject in every process. Never shortens a pause. */
+  /** Makes the limit deny the subject in every process for that time. Never shortens a pause. */
   pause(request: PauseRequest, options?: CallOptions): Promise<{ readonly retryAfterMs: number }>
-  /** Puts what a check with `settle` really cost in place of what it was charged, once; safe to repeat. */
+  /** Replaces what a check with `settle` was charged by its real cost, once; safe to repeat. */
   settle(request: SettleRequest, options?: CallOptions): Promise<{ readonly adjustment: number }>
-  /** Waits for what is under way; later calls throw `closed`. */
+  /** Resolves when the calls in flight are answered; later calls throw `closed`. */
   close(): Promise<void>
 }
 
 const timeoutMsDefault = 1_000
 
-/** A client. Opens connections when they are needed. A TypeError for a key or a time that cannot be meant. */
+/** Creates a client. It connects when needed. Throws a TypeError for a key or a time that cannot be meant. */
 export function createClient(options: ClientOptions): WeirClient {
   const { url, key, timeoutMs = timeoutMsDefault, onUnavailable = 'throw' } = options
   checkKey(key)
@@ -78,7 +79,7 @@ export function createClient(options: ClientOptions): WeirClient {
 
   async function askHeld(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
     const waitMs = durationMs(request.wait ?? 0)
-    // One more would wait for a connection instead of in Weir's queue, where it has a turn.
+    // One more would wait for a connection, instead of for its turn in Weir's queue.
     const isHeld = waitMs > 0 && held < heldMax
     held += isHeld ? 1 : 0
     try {
@@ -120,7 +121,7 @@ export function createClient(options: ClientOptions): WeirClient {
   }
 }
 
-/** As a header carries it. A line break at its end, as files have it, would make every question fail. */
+/** Throws unless a header can carry the key. A line break at its end, as in files, would make every call fail. */
 function checkKey(key: string): void {
   if (typeof key === 'string' && /^[\x21-\x7e]+$/.test(key)) return
   const isEmpty = key === undefined || key === ''

@@ -9,7 +9,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ])
 
-/** A duration in milliseconds; a TypeError for what is none. */
+/** Returns a duration in milliseconds. Throws a TypeError for any other text or number. */
 export function durationMs(duration: Duration): number {
   const [, digits, unit = ''] = /^(\d+)(ms|s|m|h|d)$/.exec(String(duration)) ?? []
   const ms = typeof duration === 'number' ? duration : Number(digits) * (unitsMs.get(unit) ?? Number.NaN)
@@ -17,17 +17,17 @@ export function durationMs(duration: Duration): number {
   return ms
 }
 
-/** As Weir reads it: whole milliseconds, so that it never waits for longer than it was told. */
+/** Returns a duration as Weir reads it: whole milliseconds, rounded down so that Weir never waits longer. */
 export const durationText = (duration: Duration): string => `${Math.floor(durationMs(duration))}ms`
 
-/** Longer ones a timer of Node takes for no time at all. */
+/** The longest time of a timer: Node runs a longer one immediately. */
 const timerMsMax = 2 ** 31 - 1
 
-/** A time that a timer can keep, in milliseconds; a TypeError, which names it, for what is none. */
+/** Returns a time that a timer can keep, in milliseconds. Throws a TypeError that names any other. */
 export function timerMs(ms: number, name: string): number {
   if (typeof ms === 'number' && ms > 0 && ms <= timerMsMax) return ms
   throw new TypeError(`${name} is ${ms}; it must be a number of milliseconds above 0, ${timerMsMax} at most`)
 }
 
-/** The same, or the longest that can be kept. */
+/** Returns the time, or the longest that a timer can keep. */
 export const boundedMs = (ms: number): number => Math.min(ms, timerMsMax)

@@ -71,7 +71,7 @@ describe('a call', () => {
   })
 })
 
-describe('without room, a call that does not wait', () => {
+describe('without capacity, a call that does not wait', () => {
   it('throws, with the time after which it is worth trying', async () => {
     refuseAll(1_234)
     await expect(open({ mode: 'throw' })(api.url)).rejects.toMatchObject({ code: 'refused', retryAfterMs: 1_234 })
@@ -80,8 +80,8 @@ describe('without room, a call that does not wait', () => {
   })
 })
 
-describe('without room, calls that wait', () => {
-  it('go one after the other, in order, of whom only the first asks and leaves the waiting to Weir', async () => {
+describe('without capacity, calls that wait', () => {
+  it('go one after the other, in order, and only the first asks and waits in Weir', async () => {
     let underWay = 0
     let most = 0
     weir.answerWith(async (_, response) => {
@@ -101,7 +101,7 @@ describe('without room, calls that wait', () => {
     expect(checks().every(({ wait }) => wait !== undefined)).toBe(true)
   })
 
-  it('ask several at once while there is plenty of room, and stay in order when there is none any more', async () => {
+  it('ask concurrently while there is plenty of capacity, and stay in order when it is used up', async () => {
     let left = 30
     let underWay = 0
     let most = 0
@@ -124,7 +124,7 @@ describe('without room, calls that wait', () => {
     expect(sent.paths.slice(25)).toEqual(Array.from({ length: 15 }, (_, at) => `/${at + 25}`))
   })
 
-  it('throw queue_full when too many do', async () => {
+  it('throw queue_full when too many calls wait', async () => {
     weir.answerWith(never)
     const limitedFetch = open({ queueMax: 2 })
     const left = new AbortController()
@@ -159,7 +159,7 @@ describe('without room, calls that wait', () => {
     },
   )
 
-  it('throw timeout at once when there will be no room in their time', async () => {
+  it('throw timeout immediately when no capacity will come in their time', async () => {
     refuseAll(3_600_000)
     await expect(open()(api.url)).rejects.toMatchObject({ code: 'timeout', retryAfterMs: 3_600_000 })
   })
@@ -169,7 +169,7 @@ describe('without room, calls that wait', () => {
     await expect(open()(api.url)).rejects.toMatchObject({ code: 'refused' })
   })
 
-  it('leave the line when they are aborted, and let the next go on', async () => {
+  it('leave the queue when they are aborted, and let the next go on', async () => {
     weir.answerWith(never)
     const limitedFetch = open()
     const controller = new AbortController()
@@ -186,7 +186,7 @@ describe('without room, calls that wait', () => {
     await expect.poll(() => weir.asked[0]?.socket.destroyed).toBe(true)
   })
 
-  it('wait here where Weir does not know how to wait', async () => {
+  it('wait in the client if Weir does not know how to wait', async () => {
     let refusals = 3
     weir.answerWith(({ body }, response) => {
       if ('wait' in body) return sendJson(response, { type: 'urn:weir:problem:bad-request', detail: 'unknown' }, 400)
@@ -232,7 +232,7 @@ describe('a 429 of the other side', () => {
     expect((after?.atMs ?? 0) - (before?.atMs ?? 0)).toBeGreaterThanOrEqual(999)
   })
 
-  it('is waited for however long the answer took, which is no waiting', async () => {
+  it('is waited for however long the answer took, which does not count as waiting', async () => {
     let clockMs = 0
     const busyThenDone = [new Response('', { status: 429, headers: { 'retry-after': '0.05' } }), new Response('done')]
     const limitedFetch = open({
@@ -310,7 +310,7 @@ describe('a 429 of the other side', () => {
     expect(pauses()).toEqual([{ limit: 'hour', for: '90000ms' }])
   })
 
-  it('is not one when a 503 says no time', async () => {
+  it('is not followed by a pause when a 503 names no time', async () => {
     busy(1, () => ({}), 503)
     expect((await open()(api.url)).status).toBe(503)
     expect(pauses()).toHaveLength(0)

@@ -6,17 +6,17 @@ import { refused, type Turn, Turns } from './turns.ts'
 
 type FetchInput = string | URL | Request
 
-/** How calls keep to a limit. Make one such fetch per limit: calls of one line, and its pauses stop all of them. */
+/** How calls keep to a limit. Make one such fetch per limit: its calls share a queue, and a pause stops all of them. */
 export interface LimitedFetchOptions {
   readonly client: WeirClient
   /**
-   * What is asked before each call, such as `{ subject: 'github-api' }`. With a subject's own key nothing need be said.
+   * The check before each call, such as `{ subject: 'github-api' }`. With a subject's own key it can be left out.
    */
   readonly ask?: Omit<CheckRequest, 'cost' | 'wait' | 'peek' | 'idempotencyKey'> | undefined
-  /** Units of a call; what `ask`'s route costs unless given. */
+  /** Units that a call charges; the cost of `ask`'s route unless given. */
   readonly cost?: number | ((input: FetchInput, init: RequestInit | undefined) => number) | undefined
   /**
-   * What a call does when there is no room: `wait` for its turn, the default, or `throw` an error with `retryAfterMs`.
+   * What a call does without capacity: `wait` for its turn, the default, or `throw` an error with `retryAfterMs`.
    */
   readonly mode?: 'wait' | 'throw' | undefined
   /** Calls that wait in this process at most; the next throws `queue_full`. 1,000 unless given. */
@@ -24,7 +24,7 @@ export interface LimitedFetchOptions {
   /** How long a call waits in all, repeats included; then it throws `timeout`. 60,000 unless given. */
   readonly timeoutMs?: number | undefined
   /**
-   * The limit that is paused in every process when the other side says 429. The first of the subject's limits unless
+   * The limit that is paused in every process when the other side answers 429. The first of the subject's limits unless
    * given.
    */
   readonly limit?: string | undefined
@@ -42,9 +42,9 @@ export interface LimitedFetchOptions {
 const unsaidPauseMs = 1_000
 
 /**
- * A fetch for somebody else's API, which asks Weir before every call: all processes that ask for the same subject share
- * its limits. A 429 of the other side (and a 503 with Retry-After) pauses all of them, and the call is sent again if
- * its body can be. Otherwise it behaves as fetch does; a call that redirects is one call.
+ * Creates a fetch for another party's API, which asks Weir before every call: all processes that ask for the same
+ * subject share its limits. A 429 of the other side (and a 503 with Retry-After) pauses all of them, and the call is
+ * sent again if its body can be. Otherwise it behaves as fetch does; a call that redirects is one call.
  */
 export function createLimitedFetch(options: LimitedFetchOptions) {
   const { client, ask = {}, cost, mode = 'wait', onPauseFailed = warn, fetch: send = loadedFetch() } = options
@@ -78,7 +78,7 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
       const admitted = await admit(turn, attempt > 1)
       const sentAtMs = performance.now()
       const response = await send(input, init)
-      // What the other side takes is no waiting.
+      // The time that the other side takes does not count as waiting.
       turn = { ...turn, endsAtMs: turn.endsAtMs + performance.now() - sentAtMs }
       const askedMs = pauseAskedBy(response, attempt)
       if (askedMs === undefined) return response
@@ -92,8 +92,8 @@ export function createLimitedFetch(options: LimitedFetchOptions) {
 }
 
 /**
- * The global fetch, loaded now: Node would do it at the first call, and send that tens of milliseconds after it was
- * admitted.
+ * Returns the global fetch, loaded now: Node would load it at the first call, and send that tens of milliseconds after
+ * it was admitted.
  */
 function loadedFetch(): typeof fetch {
   new Request('http://127.0.0.1')
@@ -109,8 +109,8 @@ async function passNow(client: WeirClient, turns: Turns, { request, signal }: Tu
 }
 
 /**
- * Milliseconds from `nowMs` that a Retry-After header asks for: seconds, or a date of HTTP in any of its three forms,
- * which are all GMT. Undefined for what is neither. A time that has passed is 0.
+ * Returns the milliseconds from `nowMs` that a Retry-After header asks for, in seconds or as a date of HTTP in any of
+ * its three forms, which are all GMT. Undefined if it is neither. A time that has passed is 0.
  */
 export function retryAfterMs(header: string | null, nowMs: number): number | undefined {
   const text = header?.trim() ?? ''
@@ -130,18 +130,18 @@ function pauseAskedBy({ status, headers }: Response, attempt: number): number | 
   return said === undefined || said === 0 ? (unsaid ?? said) : said
 }
 
-/** When the answer was made, by the other side's clock where it says so. */
+/** Returns when the answer was made, by the other side's clock if it has a `Date`. */
 function madeAtMs(headers: Headers): number {
   const atMs = Date.parse(headers.get('date') ?? '')
   return Number.isNaN(atMs) ? Date.now() : atMs
 }
 
 const warn = (error: unknown) =>
-  process.emitWarning(`other processes were not told of a pause: ${error instanceof Error ? error.message : error}`, {
+  process.emitWarning(`other processes did not learn of a pause: ${error instanceof Error ? error.message : error}`, {
     type: 'WeirWarning',
   })
 
-/** Whether fetch can be called with the same arguments once more: a stream is gone when it was read. */
+/** Whether fetch can be called with the same arguments again: a stream is used up once it was read. */
 function canResend(input: FetchInput, init: RequestInit | undefined): boolean {
   const body: unknown = init?.body ?? (input instanceof Request ? input.body : null)
   return (

@@ -1,7 +1,7 @@
 import type { CheckResult } from './check-result.ts'
 import type { Problem } from './client-error.ts'
 
-/** What a refused request is answered with: the same as behind Weir's own proxy. */
+/** The answer to a denied request, as Weir's own proxy would give it. */
 export interface Refusal {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -10,7 +10,7 @@ export interface Refusal {
 
 const registered = (word: string) => `https://iana.org/assignments/http-problem-types#${word}`
 
-/** The answer for a refusal, as problem+json by RFC 9457. */
+/** Returns the answer to a denied request, as problem+json by RFC 9457. */
 export function refusalOf(result: CheckResult): Refusal {
   const problem = problemOf(result)
   const headers: Record<string, string> = { ...result.headers, ...noStore }
@@ -21,7 +21,7 @@ export function refusalOf(result: CheckResult): Refusal {
 
 const noStore = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' }
 
-/** The answer for a request that Weir cannot be asked about, because of what its caller sent. */
+/** The answer to a request that Weir refuses to check because of what its caller sent. */
 export const unreadable: Refusal = {
   status: 400,
   headers: noStore,

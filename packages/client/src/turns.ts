@@ -3,12 +3,12 @@ import type { CheckResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
 import type { WeirClient } from './create-client.ts'
 
-/** One call that wants its turn. */
+/** One call that waits for its turn. */
 export interface Turn {
-  /** Calls go in the order of their numbers; one that comes a second time has its old one. */
+  /** Calls go in the order of their numbers; a call that is sent again keeps its number. */
   readonly number: number
   readonly request: CheckRequest
-  /** By `performance.now()`; after it the turn is lost. */
+  /** By `performance.now()`; after it the call fails with `timeout`. */
   readonly endsAtMs: number
   readonly signal: AbortSignal | undefined
 }
@@ -21,38 +21,37 @@ interface Waiter extends Turn {
   fail(error: unknown): void
 }
 
-/** Checks under way while there is plenty of room: at a millisecond each, thousands of calls a second. */
+/** Concurrent checks while there is plenty of capacity: at a millisecond each, thousands of calls a second. */
 const checksAtOnceMax = 8
 /**
- * Units left that are plenty. With fewer, several checks of one process would go before those of others that wait for
- * room.
+ * Units left that are plenty. With fewer, several checks of one process would overtake those of others that wait for
+ * capacity.
  */
 const plenty = 2 * checksAtOnceMax
-/** The longest `wait` that Weir takes. */
+/** The longest `wait` that Weir accepts. */
 const waitMsMax = 60_000
 /**
- * So much before its end a call hears that Weir did not answer: what `onUnavailable` says of that must still come to
- * bear.
+ * A check ends this long before its call, so that `onUnavailable` still applies if Weir does not answer.
  */
 const lastMs = 10
-/** A refusal that says 0 was over when it arrived; without a pause the next would follow at once. */
+/** A denial with 0 was over when it arrived; without a pause the next check would follow immediately. */
 const restMsMin = 5
 
 /**
- * A line of calls that Weir admits one after the other. Of a process that waits only the first in line asks, and leaves
- * the waiting to Weir, whose queue is fair: so processes take turns, however many calls each has in line.
+ * A queue of calls that Weir admits one after the other. Only the first call of a process's queue asks, and waits in
+ * Weir's queue, which is fair: so processes take turns, however many calls each has queued.
  */
 export class Turns {
   readonly #client: WeirClient
   readonly #lengthMax: number
   readonly #line: Waiter[] = []
-  /** How many in line may ask at once: the first alone, but where the last answer left plenty of room. */
+  /** How many queued calls may ask concurrently: the first alone, unless the last answer left plenty of capacity. */
   #atOnce = 1
   #asking = 0
   #restsUntilMs = 0
   #pausedUntilMs = 0
   #timer: NodeJS.Timeout | undefined
-  /** Older servers do not know `wait`; then it is waited here. */
+  /** Older servers do not know `wait`; the call then waits here. */
   #serverWaits = true
 
   constructor(client: WeirClient, lengthMax: number) {
@@ -60,18 +59,18 @@ export class Turns {
     this.#lengthMax = lengthMax
   }
 
-  /** No call is admitted for this time. Never shortens a pause. */
+  /** Admits no call for this time. Never shortens a pause. */
   pause(forMs: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, performance.now() + forMs)
   }
 
-  /** What is left of a pause. */
+  /** Returns what is left of a pause. */
   pausedMs(): number {
     return Math.max(0, this.#pausedUntilMs - performance.now())
   }
 
   /**
-   * Waits for the turn. Throws `queue_full`, `timeout`, `refused` where waiting does not help, or the signal's reason.
+   * Waits for the turn. Throws `queue_full`, `timeout`, `refused` if waiting does not help, or the signal's reason.
    */
   async take(turn: Turn, isSecond: boolean): Promise<CheckResult> {
     turn.signal?.throwIfAborted()
@@ -112,7 +111,7 @@ export class Turns {
     this.#serve()
   }
 
-  /** Lets ask who may. Called whenever that may have changed. */
+  /** Starts the checks of all calls that may ask. Called whenever that may have changed. */
   #serve(): void {
     clearTimeout(this.#timer)
     if (this.#line.length === 0) return
@@ -171,10 +170,10 @@ export class Turns {
   }
 }
 
-/** Whether an admission leaves so much room that nobody can be waiting for it. */
+/** Whether an admission leaves so much capacity that no call can be waiting for it. */
 const hasPlenty = ({ limits }: CheckResult) => limits.every(({ remaining }) => remaining >= plenty)
 
-/** A refusal as an error, for callers that do not wait. */
+/** Returns a denial as an error, for callers that do not wait. */
 export const refused = ({
   reason,
   deniedBy,

@@ -120,7 +120,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     await expect(get()).rejects.toThrow('fetch failed')
   })
 
-  it('tells the application of a degraded request, and believes no caller who says so', async () => {
+  it('names a degraded request to the application, and trusts no caller that claims one', async () => {
     expect(JSON.parse((await get({}, { 'weir-degraded': 'minute' })).text)).toEqual({ allowed: true })
     const degraded = { reason: 'limit', denied_by: 'minute', on_exceed: 'degrade' }
     weir.answerWith((_, response) => sendJson(response, decision(degraded)))
@@ -176,7 +176,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     expect(await get({ ask: broken })).toMatchObject({ status: 500, text: expect.stringContaining('ask is broken') })
   })
 
-  it('keeps what another check of the same request has noted', async () => {
+  it('keeps what another check of the same request has stored', async () => {
     const degraded = { reason: 'limit', denied_by: 'minute', on_exceed: 'degrade' }
     weir.answerWith((_, response) => sendJson(response, decision(weir.asked.length === 1 ? degraded : {})))
     const client = createClient({ url: weir.url, key: 'secret' })
@@ -186,7 +186,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     expect([weir.asked.length, await answer.json()]).toEqual([2, { allowed: true, degraded: 'minute' }])
   })
 
-  it('asks nothing for a caller who left while `ask` was busy', async () => {
+  it('checks nothing for a client that left while `ask` was busy', async () => {
     const asking = Promise.withResolvers<Asked>()
     let isAsked = false
     const ask = () => {
@@ -210,7 +210,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
     expect(weir.asked.map(({ body }) => body)).toEqual([{ subject: 'last' }])
   })
 
-  it('takes a waiting check back when its caller leaves', async () => {
+  it('cancels a waiting check when its client leaves', async () => {
     weir.answerWith(() => {})
     const client = createClient({ url: weir.url, key: 'secret' })
     onTestFinished(() => client.close())

@@ -1,4 +1,4 @@
-/* What is imported from @weir/client. */
+/* The public names of @weir/client. */
 
 export { type Asked, callerKey, type WithWeir } from './check-arrival.ts'
 export type { CheckRequest } from './check-request.ts'

@@ -1,13 +1,13 @@
 import { type Arrival, type Asked, checkArrival, type Leaving, note, routeOf, type WithWeir } from './check-arrival.ts'
 import type { WeirClient } from './create-client.ts'
 
-/** What is needed of Express's request. */
+/** The parts of Express's request that the middleware reads. */
 export interface ExpressRequest extends Arrival, WithWeir {
   readonly originalUrl?: string | undefined
   readonly url?: string | undefined
 }
 
-/** What is needed of Express's response, which is Node's own. */
+/** The parts of Express's response, which is Node's own, that the middleware uses. */
 export interface ExpressResponse extends Leaving {
   statusCode: number
   readonly headersSent: boolean
@@ -17,10 +17,10 @@ export interface ExpressResponse extends Leaving {
   destroy(): unknown
 }
 
-/** What the middleware asks, and whom. */
+/** The client of the middleware, and the check that it makes. */
 export interface WeirExpressOptions {
   readonly client: WeirClient
-  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
+  /** Returns the check of a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
   ask?(request: ExpressRequest): Asked | Promise<Asked>
 }
 
@@ -29,8 +29,8 @@ const askDefault = (request: ExpressRequest): Asked => ({
 })
 
 /**
- * Middleware for Express 4 and 5. What is allowed goes on with the limits in its answer's headers and the result as
- * `request.weir`; what is not is answered as Weir's proxy would; errors go to `next`.
+ * Returns middleware for Express 4 and 5. An allowed request continues with the limits in its answer's headers and the
+ * result as `request.weir`; a denied one is answered as Weir's proxy would; errors go to `next`.
  */
 export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
   return function checkWithWeir(
@@ -54,7 +54,7 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
         for (const [name, value] of Object.entries(fate.result?.headers ?? {})) response.setHeader(name, value)
         return true
       case 'refuse':
-        // Somebody has answered meanwhile, such as a middleware that keeps a time.
+        // Another middleware has answered meanwhile, such as one with a time-out.
         if (response.headersSent) {
           if (!response.writableEnded) response.destroy()
           return false

@@ -1,12 +1,12 @@
 import { type Arrival, type Asked, checkArrival, type Leaving, note, routeOf, type WithWeir } from './check-arrival.ts'
 import type { WeirClient } from './create-client.ts'
 
-/** What is needed of Fastify's request. */
+/** The parts of Fastify's request that the plugin reads. */
 export interface FastifyRequestLike extends Arrival, WithWeir {
   readonly url: string
 }
 
-/** What is needed of Fastify's reply. */
+/** The parts of Fastify's reply that the plugin uses. */
 export interface FastifyReplyLike {
   readonly sent: boolean
   readonly raw: Leaving & { destroy(): unknown }
@@ -18,38 +18,39 @@ export interface FastifyReplyLike {
 
 type Hook = (request: FastifyRequestLike, reply: FastifyReplyLike) => Promise<unknown>
 
-/** Where in a request's life it is checked. */
+/** The hook in which a request is checked. */
 export type WeirFastifyHook = 'onRequest' | 'preValidation' | 'preHandler'
 
-/** What is needed of a Fastify instance. */
+/** The parts of a Fastify instance that the plugin uses. */
 export interface FastifyLike {
   hasRequestDecorator(name: string): boolean
   decorateRequest(name: string, value: null): unknown
   addHook(name: WeirFastifyHook, hook: Hook): unknown
 }
 
-/** What the plugin asks, whom, and when. */
+/** The client of the plugin, the check that it makes, and when. */
 export interface WeirFastifyOptions {
   readonly client: WeirClient
-  /** What is asked for a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
+  /** Returns the check of a request; undefined lets it pass. `{ route: 'METHOD /path' }` unless given. */
   ask?(request: FastifyRequestLike): Asked | Promise<Asked>
-  /** `onRequest` unless given: before the body is read. What `ask` needs must be there by then. */
+  /** `onRequest` unless given: before the body is read. What `ask` reads must be available by then. */
   readonly hook?: WeirFastifyHook | undefined
 }
 
 const askDefault = ({ method, url }: FastifyRequestLike): Asked => ({ route: routeOf(method, url) })
 
 /**
- * A plugin for Fastify 5. It holds for the instance it is registered on and those below. What is allowed goes on with
- * the limits in its answer's headers and the result as `request.weir`; what is not is answered as Weir's proxy would.
+ * A plugin for Fastify 5. It applies to the instance it is registered on and those below. An allowed request continues
+ * with the limits in its answer's headers and the result as `request.weir`; a denied one is answered as Weir's proxy
+ * would.
  */
 export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done: (error?: Error) => void): void {
   const { client, ask = askDefault, hook = 'onRequest' } = options
-  // A second one, for some routes below, asks again.
+  // A second plugin, for some routes below, checks again.
   if (!app.hasRequestDecorator('weir')) app.decorateRequest('weir', null)
   app.addHook(hook, async (request, reply) => {
     const fate = await checkArrival(client, await ask(request), reply.raw)
-    // Somebody has answered meanwhile, such as a hook that keeps a time.
+    // Another hook has answered meanwhile, such as one with a time-out.
     if (reply.sent) return reply
     switch (fate.kind) {
       case 'pass':

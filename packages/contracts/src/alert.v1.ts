@@ -48,13 +48,14 @@ export interface AlertOf<T extends AlertType> {
   /** UUID version 5 of the claim: the same alert raised again has the same id. */
   readonly id: string
   readonly type: T
-  /** Whom it is about; of an endpoint's, the endpoint. */
+  /** The subject, or the endpoint if the alert is about one. */
   readonly subject: string
   /** RFC 3339, UTC: when it was raised. */
   readonly time: string
   readonly data: AlertDataByType[T]
 }
 
+/** An alert of any type. */
 export type AlertV1 = { [T in AlertType]: AlertOf<T> }[AlertType]
 
 /** An alert as it goes to Kafka. */
@@ -120,6 +121,7 @@ export function encodeAlert({ id, type, subject, time, data }: AlertV1): AlertRe
   }
 }
 
+/** The result of reading a record. */
 export type ParsedAlert =
   | { readonly kind: 'alert'; readonly alert: AlertV1 }
   | { readonly kind: 'unreadable'; readonly reason: string }

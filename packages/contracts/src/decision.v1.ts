@@ -12,7 +12,7 @@ export interface LimitRecordV1 {
   readonly reset_ms: number
 }
 
-/** The decision record as it stands in `weir.decisions.v1` and, column by column, in ClickHouse. Key = subject. */
+/** The decision record of `weir.decisions.v1` and, column by column, of ClickHouse. Key = subject. */
 export interface DecisionRecordV1 {
   readonly v: 1
   /** UUID version 7. */
@@ -22,29 +22,29 @@ export interface DecisionRecordV1 {
   readonly subject: string
   readonly key_id: string
   readonly plan: string
-  /** The template, never the path that was asked for. */
+  /** The template, never the path of the request. */
   readonly route: string
   readonly method: string
   readonly cost: number
-  /** 1 unless records were summed. */
+  /** 1 unless denials were coalesced. */
   readonly count: number
-  /** What the request really got. */
+  /** The outcome that the request really got. */
   readonly outcome: 'allow' | 'deny'
   readonly reason: Reason
   /** `shadow`: it was allowed, and `reason` and `denied_by` name a shadow limit that would have denied it. */
   readonly mode: 'enforce' | 'shadow'
   readonly charged: Charged
   /**
-   * Name of the limit that refused; of an admission, of the one that degraded it or else of the one in shadow; else
-   * empty.
+   * Name of the limit that denied; of an allowed request, of the limit that degraded it or else of the one in shadow;
+   * else empty.
    */
   readonly denied_by: string
   /**
-   * Of an admission: name of the first limit in shadow that would have refused it. Absent for none, and in older
+   * Of an allowed request: name of the first limit in shadow that would have denied it. Absent for none, and in older
    * records.
    */
   readonly shadowed_by?: string
-  /** Those in shadow too. */
+  /** The limits of the decision, those in shadow too. */
   readonly limits: readonly LimitRecordV1[]
   /**
    * Only in a correction, see `Correction`: the id of the decision that it corrects. Always together with `adjustment`.
@@ -63,7 +63,7 @@ export interface DecisionRecordV1 {
 /**
  * What makes a decision record a correction of an earlier one. Caller, route and `ts` of such a record are the
  * corrected decision's, so that usage is corrected where it was counted; its `count` and `cost` are 0, its outcome is
- * allow, and `charged` says whether the corrected decision's units stand in Redis now. `limits` are those whose counts
+ * allow, and `charged` says whether Redis counts the corrected decision's units now. `limits` are those whose counts
  * were changed, with `reset_ms` from `ts` on.
  */
 export interface Correction {
@@ -119,7 +119,7 @@ export function encodeDecisionOpen(d: DecisionInput): string {
   return `${beforeCount(d)}${d.count}${afterCount(d)}${encodeCorrection(d.correction)}`
 }
 
-/** What stands around the count of such a record while it is still being counted. */
+/** Returns the text before and after the count of such a record while denials are still coalesced into it. */
 export function encodeSumOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
   readonly beforeCount: string
   readonly afterCount: string

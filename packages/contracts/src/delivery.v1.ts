@@ -1,20 +1,21 @@
 import { type Checks, isCount, isOneOf, isText, isTs, isUuid, parseJson, wrongField } from './fields.ts'
 
-/** What happened to a delivery. */
+/** The outcomes of a step of a delivery. */
 const deliveryOutcomes = [
   /** It waits in the queue for its first attempt. */
   'queued',
-  /** Somebody asked that it be delivered once more; the first attempt follows. */
+  /** A person requested it again; the first attempt follows. */
   'requested',
-  /** The endpoint took it. */
+  /** The endpoint accepted it. */
   'delivered',
-  /** It did not, and there will be another attempt at `next_try`. */
+  /** The endpoint did not accept it, and another attempt follows at `next_try`. */
   'failed',
-  /** It did not, and there will be none: the alert is a dead letter until somebody redelivers it. */
+  /** The last attempt failed: the alert is a dead letter until a person redelivers it. */
   'given_up',
-  /** Not sent: the endpoint is disabled, or the policy has it no more. */
+  /** Nothing was sent: the endpoint is disabled, or no longer in the policy. */
   'dropped',
 ] as const
+/** The outcome of a step of a delivery. */
 export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 
 /**
@@ -43,6 +44,7 @@ export interface DeliveryV1 {
   readonly answer: string
 }
 
+/** The result of reading a record. */
 export type ParsedDelivery =
   | { readonly kind: 'delivery'; readonly delivery: DeliveryV1 }
   | { readonly kind: 'unreadable'; readonly reason: string }

@@ -9,8 +9,8 @@ import { formatTs } from './timestamp.ts'
 export type RecordKind = 'record' | 'mark' | 'gap'
 
 /**
- * "Of this journal, all that belongs before `mark` in time stands before this record in this partition, and it was
- * numbered up to, but not including, `seq`." Written about once a second per partition. Not numbered itself.
+ * "Every record of this journal from before `mark` precedes this record in this partition, and has a number below
+ * `seq`." Written about once a second per partition. Not numbered itself.
  */
 export interface MarkV1 {
   readonly v: 1
@@ -28,11 +28,11 @@ export interface MarkV1 {
  */
 export type GapCause = 'journal_full' | 'refused'
 
-/** Takes the place of records that will never come, under a number of its own. */
+/** Replaces records that will never come, under a number of its own. */
 export interface GapV1 {
   readonly v: 1
   readonly gap: GapCause
-  /** Decisions that it stands for. */
+  /** Decisions that it replaces. */
   readonly count: number
   /** First and last of them, as `mark`. */
   readonly from: string
@@ -43,6 +43,7 @@ export interface GapV1 {
   readonly seq: number
 }
 
+/** Encodes a watermark. */
 export function encodeMark(tsMs: number, journal: string, seq: number, end: boolean): string {
   return `{"v":1,"mark":"${formatTs(tsMs)}","journal":"${journal}","seq":${seq},"end":${end}}`
 }
@@ -81,7 +82,7 @@ export interface Numbered {
 }
 
 const tail = /,"journal":"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})","seq":(\d{1,15})\}$/
-/** The pattern above is at most so long. */
+/** The longest text that the pattern above matches. */
 const tailBytesMax = 80
 
 /**

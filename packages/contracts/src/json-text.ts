@@ -1,8 +1,8 @@
-/** What JSON.stringify would not leave as it is: quotes, backslashes, control characters, halves of surrogate pairs. */
+/** Characters that JSON.stringify escapes: quotes, backslashes, control characters, halves of surrogate pairs. */
 const needsEscape = /[^ !#-[\]-\ud7ff\ue000-\uffff]/
 
 /**
- * A string as JSON. Nearly all that occur need no escaping, and then this is several times as fast as JSON.stringify.
+ * Encodes a string as JSON. Nearly all need no escaping; for them it is several times as fast as JSON.stringify.
  */
 export function jsonText(text: string): string {
   return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`

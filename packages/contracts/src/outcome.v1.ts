@@ -1,7 +1,7 @@
 import { jsonText } from './json-text.ts'
 import { formatTs } from './timestamp.ts'
 
-/** How a passed-on request ended, where it did not end well. Empty: the upstream's answer went out whole. */
+/** Why a proxied request failed. Empty: the upstream's whole answer reached the client. */
 export type OutcomeError = '' | 'client_gone' | 'timeout' | 'unreachable' | 'broken_off' | 'busy'
 
 /**
@@ -9,21 +9,21 @@ export type OutcomeError = '' | 'client_gone' | 'timeout' | 'unreachable' | 'bro
  * subject. Denied requests have none, because no upstream saw them.
  */
 export interface OutcomeInput {
-  /** The decision's. */
+  /** The decision's id. */
   readonly id: string
   readonly tsMs: number
   readonly subject: string
-  /** The template, never the path that was asked for. */
+  /** The template, never the path of the request. */
   readonly route: string
   readonly method: string
-  /** As the client got it; 499 when it was gone before there was one, 101 for a tunnel. */
+  /** The status that the client got; 499 if it left before, 101 for a tunnel. */
   readonly status: number
-  /** From the request's head to the answer's end; of a tunnel, how long it stood. */
+  /** From the request's head to the answer's end; of a tunnel, how long it was open. */
   readonly durationMs: number
-  /** Of the bodies as they went over the wire, without framing. */
+  /** Bytes of the bodies as they went over the wire, without framing. */
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Its name in the policy. */
+  /** The upstream's name in the policy. */
   readonly upstream: string
   readonly error: OutcomeError
 }

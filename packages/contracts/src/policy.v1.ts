@@ -18,7 +18,7 @@ export interface EntityRecordV1 {
   readonly body: JsonObject
 }
 
-/** What one line of the audit says of one entity, or of a subject's counts. */
+/** One line of the audit: what happened to an entity, or to a subject's counts. */
 export interface ChangeLineV1 {
   readonly what: 'put' | 'delete' | 'create' | 'rotate' | 'revoke' | 'reset' | 'unblock'
   readonly kind: string
@@ -26,8 +26,8 @@ export interface ChangeLineV1 {
 }
 
 /**
- * The last record of every change, key = `change/` and a UUID version 7. What stands before it, from the change before,
- * is taken over with it and all at once: without it, it is not there.
+ * The last record of every change, key = `change/` and a UUID version 7. The records between it and the change before
+ * come into force with it, as one transaction; without it, they do not.
  */
 export interface ChangeRecordV1 {
   readonly v: 1
@@ -35,12 +35,12 @@ export interface ChangeRecordV1 {
   readonly at: string
   /** Name of the token; `root` for the one of the environment. */
   readonly by: string
-  /** The first ones of a long change. */
+  /** The first lines of a long change. */
   readonly summary: readonly ChangeLineV1[]
-  /** How many lines there would be. */
+  /** Number of all lines. */
   readonly total: number
   /**
-   * The change that its writer took for the last one. If another stands between the two, no reader takes this one over.
+   * The change that its writer took for the last one. If there is another between the two, no reader applies this one.
    */
   readonly after?: PlaceOfChangeV1
 }
@@ -57,18 +57,20 @@ export interface PolicyMessage {
   readonly value: string | null
 }
 
+/** The result of reading a record. */
 export type ParsedPolicyRecord =
   | { readonly kind: 'entity'; readonly change: EntityChange }
   | { readonly kind: 'change'; readonly id: string; readonly change: ChangeRecordV1 }
-  /** Processes forget what they remember of the subject's refusals. */
+  /** Processes forget the cached denials of the subject. */
   | { readonly kind: 'reset'; readonly subject: string }
   /** Nothing to do: a deleted audit record, or the tombstone after a reset. */
   | { readonly kind: 'nothing' }
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-/** Lines of a change record: who reads the audit wants the whole of a usual change and the gist of a huge one. */
+/** Lines of a change record: the audit shows all of a usual change and the beginning of a huge one. */
 export const changeLinesMax = 100
 
+/** Encodes an entity that was put or deleted. */
 export function encodeEntityChange({ kind, name, entity }: EntityChange): PolicyMessage {
   return { key: `${kind}/${name}`, value: entity === undefined ? null : encodeEntity(entity) }
 }
@@ -95,10 +97,10 @@ export function encodeChange(
   return { key: `change/${id}`, value: JSON.stringify(record) }
 }
 
-/** The audit record is not wanted any longer. */
+/** Encodes the tombstone of an audit record. */
 export const encodeChangeDeletion = (id: string): PolicyMessage => ({ key: `change/${id}`, value: null })
 
-/** The reset and its tombstone, both for the same change: it is news, not state. */
+/** Encodes the reset and its tombstone, both for the same change: a reset is an event, not state. */
 export function encodeReset(subject: string): readonly [PolicyMessage, PolicyMessage] {
   return [
     { key: `reset/${subject}`, value: '{"v":1}' },

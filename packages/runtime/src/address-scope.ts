@@ -1,9 +1,9 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * The address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64, because a
- * single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is IPv4.
- * Empty for what is no address.
+ * Returns the address that a caller is limited and metered by: an IPv4 address as it is, of an IPv6 address the /64,
+ * because a single customer holds 2^64 of them. IPv4 inside IPv6 (`::ffff:1.2.3.4`, and `64:ff9b::1.2.3.4` of NAT64) is
+ * IPv4. Empty for any other text.
  */
 export function addressScope(text: string): string {
   if (isIPv4(text)) return text
@@ -19,7 +19,8 @@ export function addressScope(text: string): string {
 }
 
 /**
- * An address without its zone, and IPv4 inside IPv6 as IPv4; empty for what is no address. For comparing with networks.
+ * Returns an address without its zone, and IPv4 inside IPv6 as IPv4; empty for any other text. For comparing with
+ * networks.
  */
 export function plainAddress(text: string): string {
   if (isIPv4(text)) return text
@@ -33,7 +34,8 @@ function withoutZone(text: string): string {
 }
 
 /**
- * The eight groups of a text that `isIPv6` takes. Written out because a library takes ten times as long, on every hop.
+ * Returns the eight groups of a text that `isIPv6` accepts. Written out because a library needs ten times as long, on
+ * every hop.
  */
 function groupsOf(text: string): readonly number[] {
   const [head = '', tail] = withoutZone(text).split('::')
@@ -62,7 +64,7 @@ function mappedIpv4(groups: readonly number[]): string | undefined {
   return f === 0xffff && a === 0 && b === 0 && c === 0 && d === 0 && e === 0 ? lastAsIpv4(groups) : undefined
 }
 
-/** By RFC 6052: all callers behind NAT64 come from one /96, and would be one address. */
+/** Returns the address that NAT64 translated, by RFC 6052: its callers share one /96, and would be one address. */
 function translatedIpv4(groups: readonly number[]): string | undefined {
   const [a, b, c, d, e, f] = groups
   return a === 0x64 && b === 0xff9b && c === 0 && d === 0 && e === 0 && f === 0 ? lastAsIpv4(groups) : undefined

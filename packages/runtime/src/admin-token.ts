@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { secret, sha256 } from './read-config.ts'
 
-/** The hash of the one token that may do everything; the token itself is nowhere. */
+/** The hash of the one token that may do everything; the token itself is stored nowhere. */
 export const adminTokenVariable = secret(
   sha256({
     name: 'WEIR_ADMIN_TOKEN_SHA256',
@@ -10,15 +10,15 @@ export const adminTokenVariable = secret(
   }),
 )
 
-/** No key or token is longer; a longer text is not hashed at all. */
+/** No key or token is longer; a longer text is not hashed. */
 const keyLengthMax = 256
 
-/** What a key or token is known by: its SHA-256 in hex. Empty for a text that can be neither. */
+/** Returns the fingerprint of a key or token: its SHA-256 in hex. Empty for a text that can be neither. */
 export function fingerprint(key: string): string {
   return key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
 }
 
-/** What each connection carried last. Nothing is kept of one that has ended. */
+/** The last credential of each open connection. */
 const lastCarried = new WeakMap<object, Carried>()
 
 type Make = (text: string) => string
@@ -30,7 +30,8 @@ interface Carried {
 }
 
 /**
- * `make` of a text, once for as long as a connection carries the same: clients send one credential with every request.
+ * Returns `make` of a text, called once for as long as a connection carries the same: clients send one credential with
+ * every request.
  */
 export function onceWhileCarried(connection: object, text: string, make: Make): string {
   const last = lastCarried.get(connection)
@@ -40,7 +41,7 @@ export function onceWhileCarried(connection: object, text: string, make: Make): 
   return made
 }
 
-/** Tells the admin token of now by its fingerprint, in constant time; nobody has it where none is configured. */
+/** Returns a check for the current admin token's fingerprint, in constant time. Without a token it always fails. */
 export function createAdminCheck(tokenSha256: () => string): (keyFingerprint: string) => boolean {
   return (given) => {
     const expected = tokenSha256()

@@ -1,4 +1,4 @@
-/** How long a loop that tries again pauses: first, and at most. */
+/** The first and the longest pause of a loop that retries. */
 export interface BackoffBounds {
   readonly firstMs: number
   readonly maxMs: number

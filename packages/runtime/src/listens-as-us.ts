@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 const listening = '0A'
 
 /**
- * Whether a process of our own user listens on this port: another one's, which took the port before our server did,
- * would get the password. Linux says whose a socket is; elsewhere every listener counts as ours.
+ * Whether a process of our own user listens on this port: one of another user, which took the port before our server
+ * did, would get the password. Linux has the owner of each socket; elsewhere every listener counts as ours.
  */
 export function listensAsUs(port: number): boolean {
   if (process.platform !== 'linux') return true

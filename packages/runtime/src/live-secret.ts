@@ -5,8 +5,8 @@ import type { Secret } from './secret.ts'
 import type { Service } from './start-service.ts'
 
 /**
- * A secret for what needs it too often to read its file: what that held a second ago at most. While the file cannot be
- * used, the last good text stays in use, with a warning in /readyz and the log. For as long as the service runs.
+ * Returns a function that returns the current secret, at most a second old, without reading its file each time. While
+ * the file cannot be used, the last good text stays in use, with a warning in /readyz and the log.
  */
 export async function ownSecret(
   secret: Secret,

@@ -2,12 +2,14 @@ import { type Logger, pino } from 'pino'
 
 export type { Logger }
 
+/** The levels of the log, least severe first. */
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
+/** The least severe level that is written. */
 export type LogLevel = (typeof logLevels)[number]
 
 /**
- * Fields that never reach a log, wherever they stand in what is logged. `data` of an error is what an upstream had
- * sent, `command` what Redis was asked: with the password, where it refused that.
+ * Fields that are never logged, at the top or one level below. `data` of an error is what an upstream had sent,
+ * `command` is the command to Redis: with the password, if Redis refused that.
  */
 const secretFields = [
   'authorization',
@@ -22,8 +24,8 @@ const secretFields = [
 ].flatMap((name) => [name, `*.${name}`])
 
 /**
- * JSON lines on stdout: an event name first, then fields. Ids always; secrets, payloads and URLs with credentials
- * never.
+ * Creates a logger of JSON lines on stdout: an event name first, then fields. Ids always; secrets, payloads and URLs
+ * with credentials never.
  */
 export function createLogger(service: string, level: LogLevel): Logger {
   return pino({

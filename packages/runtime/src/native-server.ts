@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** A program that must be on the PATH, and how a person gets it. */
+/** A program that must be on the PATH, and how to install it. */
 export interface NeededProgram {
   readonly program: string
   /** The command that installs it on Debian, shown as it is. */
@@ -14,16 +14,17 @@ export interface ServerPlan {
   readonly env: Readonly<Record<string, string>>
   /** Where the program is started. */
   readonly cwd: string
-  /** What clients are given: a URL for Redis and ClickHouse, host:port for Kafka. */
+  /** The address for clients: a URL for Redis and ClickHouse, host:port for Kafka. */
   readonly address: string
-  /** Kafka's: the user who may do everything, and an address where no other caller is served. */
+  /** Only Kafka: the user with all rights, and the address that serves that user alone. */
   readonly login?: { readonly address: string; readonly username: string; readonly password: string }
-  /** Where it is given, the launcher itself listens at `address` while the server runs, and passes connections on. */
+  /** If given, the launcher itself listens at `address` while the server runs, and forwards connections. */
   readonly openRelay?: () => Promise<{ close(): unknown }>
-  /** One attempt, 3 s at most, never throws: does it answer as a client would need it to? */
+  /** Whether the server answers as a client needs it. One attempt, 3 s at most; it never throws. */
   ready(): Promise<boolean>
 }
 
+/** The inputs of a server's plan. */
 export interface PlanOptions {
   readonly dir: string
   readonly ports: readonly number[]
@@ -36,10 +37,10 @@ export interface NativeServer {
   readonly needs: readonly NeededProgram[]
   /** The `docker run` line that gives the same server, and the variable that then points Weir at it. */
   readonly docker: { readonly command: string; readonly env: string }
-  /** How many ports `plan` wants. */
+  /** Number of ports that `plan` needs. */
   readonly portCount: number
   /**
-   * Prepares the data directory (formatting, downloads, config files) and says how to start. Running it again on the
+   * Prepares the data directory (formatting, downloads, config files) and returns how to start. Running it again on the
    * same directory continues the data. `progress` gets one line per slow step.
    */
   plan(options: PlanOptions): Promise<ServerPlan>

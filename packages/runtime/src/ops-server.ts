@@ -1,19 +1,19 @@
 import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 
-/** What is missing, in a sentence; or what will go wrong although it serves; or nothing when all is well. */
+/** A sentence that says what is missing; or a warning, while the part still serves; or nothing. */
 export type Readiness = string | { readonly warning: string } | undefined
 
-/** What a part of the process says of itself. */
+/** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
+/** The address of the ops port, and what it shows. */
 export interface OpsOptions {
   readonly host: string
   readonly port: number
   readonly metrics: Registry
   /**
-   * By the name of the part. Any that answers with a sentence makes /readyz say 503 and name it; a warning is only
-   * told.
+   * The checks by the name of their part. A sentence makes /readyz answer 503 and name the part; a warning is shown.
    */
   readonly readiness: Readonly<Record<string, ReadinessCheck>>
 }

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** Binds a loopback port for a moment; undefined if somebody holds it. Port 0 asks the system for a free one. */
+/** Binds a loopback port for a moment; undefined if it is in use. Port 0 asks the system for a free one. */
 async function tryPort(port: number): Promise<{ port: number; release: () => Promise<void> } | undefined> {
   const server = createServer()
   const bound = await new Promise<boolean>((resolve) => {
@@ -12,7 +12,7 @@ async function tryPort(port: number): Promise<{ port: number; release: () => Pro
   return { port: address.port, release: () => new Promise((resolve) => server.close(() => resolve())) }
 }
 
-/** So many different free ports, all held until all are found. Another program may still take one before it is used. */
+/** Returns different free ports, all held until all are found. Another program may still take one before its use. */
 export async function freePorts(count: number): Promise<number[]> {
   const held = await Promise.all(Array.from({ length: count }, () => tryPort(0)))
   const found = held.filter((one) => one !== undefined)

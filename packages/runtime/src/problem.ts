@@ -3,20 +3,20 @@ import type { Duplex } from 'node:stream'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import type { ListenerTls } from './tls-listener.ts'
 
-/** An error as HTTP clients get it, by RFC 9457. Every `type` of ours has a row in docs/errors.md. */
+/** An error as HTTP clients get it, by RFC 9457. Every `type` of Weir's own has a row in docs/errors.md. */
 export interface Problem {
   readonly type: string
   readonly title: string
   readonly status: number
-  /** What was wrong with this very request and what to do. */
+  /** What was wrong with this request, and what to do. */
   readonly detail: string
   readonly [extension: string]: unknown
 }
 
-/** Problem types of our own, by the last word of their URN. */
+/** Returns a problem type of Weir's own, by the last word of its URN. */
 export const problemType = (word: string): string => `urn:weir:problem:${word}`
 
-/** A problem of our own, by the last word of its URN. */
+/** Returns a problem of Weir's own, by the last word of its URN. */
 export const problem = (word: string, title: string, status: number, detail: string): Problem => ({
   type: problemType(word),
   title,
@@ -24,10 +24,11 @@ export const problem = (word: string, title: string, status: number, detail: str
   detail,
 })
 
-/** The problem of a request that is wrong in itself. */
+/** Returns the problem of a malformed request. */
 export const badRequest = (detail: string, status = 400): Problem =>
   problem('bad-request', 'Bad request', status, detail)
 
+/** Answers with a problem, which is never cached. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   return (
     reply
@@ -42,17 +43,17 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 /** Headers of a request. Browsers send 20, chains of proxies add as many. */
 const headersMax = 200
 
-/** The refusal of a request with more headers or bytes of them than a listener takes. */
+/** Returns the problem of a request with more headers, or more bytes of them, than a listener accepts. */
 export const headersTooLarge = (bytesMax: number): Problem => {
   const detail = `There must be no more than ${headersMax} headers, of ${bytesMax} bytes together.`
   return problem('headers-too-large', 'Headers too large', 431, detail)
 }
 
-/** Whether a request has more than `headersMax`. Node drops what comes after the 1,000th without a word. */
+/** Whether a request has more than `headersMax`. Node drops headers after the 1,000th silently. */
 export const hasTooManyHeaders = ({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean =>
   rawHeaders.length > 2 * headersMax
 
-/** Refuses requests with too many headers, before any header is believed. `bytesMax` is the listener's own. */
+/** Refuses requests with too many headers, before any header is used. `bytesMax` is the listener's own. */
 export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
   const problem = headersTooLarge(bytesMax)
   app.addHook('onRequest', (request, reply, done) => {
@@ -62,8 +63,8 @@ export function boundHeaders(app: FastifyInstance, bytesMax: number): void {
 }
 
 /**
- * A header that came twice is one value with a comma, which is no credential; Node would keep the first of some and say
- * nothing.
+ * A repeated header becomes one value with a comma, which is no credential; Node would silently keep the first of
+ * some.
  */
 export const joinDuplicateHeaders = true
 
@@ -74,7 +75,7 @@ function headProblem(code: string | undefined, headerBytesMax: number): Problem 
   return badRequest('This is no HTTP/1.1 request that can be read in one way only.')
 }
 
-/** The answer, head and body, to what Node's parser refuses: there is no response object then. */
+/** Returns the answer, head and body, to bytes that Node's parser refuses: there is no response object then. */
 export function answerToNoRequest({ code }: { readonly code?: string }, headerBytesMax: number): string {
   const problem = headProblem(code, headerBytesMax)
   const body = JSON.stringify(problem)
@@ -83,9 +84,9 @@ export function answerToNoRequest({ code }: { readonly code?: string }, headerBy
   return `HTTP/1.1 ${problem.status} ${reason}\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }
 
-/** What every listener is made with: our own logger, no line per request, and no logger made for each. */
+/** Returns the options of every listener: our own logger, no line per request, and no logger for each request. */
 export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, http: ServerOptions = {}) => ({
-  // Fastify takes one of them, and its types a server of one kind.
+  // Fastify accepts either, and its types only one kind of server.
   ...({ [tls === undefined ? 'http' : 'https']: { joinDuplicateHeaders, ...http, ...tls?.options } } as object),
   clientErrorHandler: (error: Error & { code?: string }, socket: Duplex) => {
     if (socket.writable && error.code !== 'ECONNRESET') {
@@ -100,7 +101,7 @@ export const listenerOptions = (logger: FastifyBaseLogger, tls?: ListenerTls, ht
   pluginTimeout: 0,
 })
 
-/** Every error that Fastify itself finds (bad JSON, a body too large) as a problem; what is our fault is logged. */
+/** Answers every error that Fastify itself finds (bad JSON, a body too large) as a problem; it logs internal errors. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error.statusCode ?? 500
@@ -111,7 +112,7 @@ export function answerErrors(app: FastifyInstance): void {
   })
 }
 
-/** An unknown path as a problem that says which paths there are. */
+/** Answers an unknown path with a problem that lists the paths. */
 export function answerUnknownPaths(app: FastifyInstance, paths: string): void {
   app.setNotFoundHandler((request, reply) => {
     const detail = `There is no ${request.method} ${request.url.split('?')[0]} here. There is: ${paths}`

@@ -2,36 +2,39 @@ import { WeirError } from '@weir/core/errors.ts'
 import { readSmallFile } from './read-small-file.ts'
 import { readSecretFile, type Secret } from './secret.ts'
 
-/** The environment as it is handed in; only main.ts files read the real one. */
+/** The environment as main.ts passes it; only main.ts files read the real one. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** One variable: how its text becomes a value, and what a person reads about it in docs/configuration.md. */
+/** One variable: how its text becomes a value, and what docs/configuration.md says about it. */
 export interface Variable<T> {
   readonly name: `WEIR_${string}`
   readonly about: string
-  /** Shown in the docs; the text that stands in when the variable is unset. Without one the variable must be set. */
+  /** The text if the variable is unset, shown in the docs. Without one the variable must be set. */
   readonly fallback?: string
-  /** The value, or a sentence that says what the text should have been. */
+  /** Returns the value, or a sentence that says what the text should have been. */
   readonly parse: (text: string) => { readonly value: T } | { readonly problem: string }
   /** The variable that must be set where this one is: a certificate's key. */
   readonly needs?: `WEIR_${string}`
   /**
-   * Asked once every variable is right: problems of this one and others together, each a sentence that begins with a
-   * variable.
+   * Called when every variable is valid: returns problems of several variables together, each a sentence that begins
+   * with a variable.
    */
   readonly check?: (config: Readonly<Record<string, unknown>>) => readonly string[]
-  /** Set by `secret`: the text may also stand in the file that NAME_FILE names. */
+  /** Set by `secret`: the text may also be in the file that NAME_FILE names. */
   readonly isSecret?: true
 }
 
+/** The variables of a program, by the names of their values. */
 export type Variables = Readonly<Record<string, Variable<unknown>>>
+/** The values of variables. */
 export type Config<V extends Variables> = { readonly [K in keyof V]: V[K] extends Variable<infer T> ? T : never }
 
 type Named = Pick<Variable<unknown>, 'name' | 'about' | 'fallback' | 'needs'>
 
+/** Declares a variable of any text. */
 export const text = (named: Named): Variable<string> => ({ ...named, parse: (value) => ({ value }) })
 
-/** The path of a file that can be read; empty for none. */
+/** Declares the path of a readable file; empty for none. */
 export const filePath = (named: Named): Variable<string> => ({
   ...named,
   fallback: '',
@@ -45,7 +48,7 @@ export const filePath = (named: Named): Variable<string> => ({
   },
 })
 
-/** A whole number between two bounds, both allowed. */
+/** Declares a whole number between two bounds, both allowed. */
 export const wholeNumber = (named: Named & { readonly min: number; readonly max: number }): Variable<number> => ({
   ...named,
   parse: (value) => {
@@ -55,8 +58,10 @@ export const wholeNumber = (named: Named & { readonly min: number; readonly max:
   },
 })
 
+/** Declares a port. */
 export const port = (named: Named): Variable<number> => wholeNumber({ ...named, min: 1, max: 65_535 })
 
+/** Declares one of several words. */
 export const choice = <T extends string>(named: Named & { readonly of: readonly T[] }): Variable<T> => ({
   ...named,
   parse: (value) => {
@@ -65,7 +70,7 @@ export const choice = <T extends string>(named: Named & { readonly of: readonly 
   },
 })
 
-/** A URL with one of these protocols (`redis:`), returned as it was written. */
+/** Declares a URL with one of these protocols (`redis:`), returned as it was written. */
 export const url = (
   named: Named & { readonly protocols: readonly string[]; readonly emptyAllowed?: boolean },
 ): Variable<string> => ({
@@ -78,7 +83,7 @@ export const url = (
   },
 })
 
-/** `host:port[,host:port…]`. */
+/** Declares `host:port[,host:port…]`. */
 export const addresses = (named: Named): Variable<readonly string[]> => ({
   ...named,
   parse: (value) => {
@@ -88,7 +93,7 @@ export const addresses = (named: Named): Variable<readonly string[]> => ({
   },
 })
 
-/** A lower-case hex SHA-256, or nothing. */
+/** Declares a lower-case hex SHA-256, or an empty text. */
 export const sha256 = (named: Named): Variable<string> => ({
   ...named,
   parse: (value) => {
@@ -97,8 +102,8 @@ export const sha256 = (named: Named): Variable<string> => ({
 })
 
 /**
- * A text that is a secret: it may also stand in the file that NAME_FILE names. Checked at the start; `readSecret` says
- * what it is now.
+ * Makes a variable a secret: its text may also be in the file that NAME_FILE names. It is checked at the start;
+ * `readSecret` returns the current one.
  */
 export const secret = (of: Variable<string>): Variable<Secret> => ({
   ...of,
@@ -109,13 +114,14 @@ export const secret = (of: Variable<string>): Variable<Secret> => ({
   },
 })
 
+/** The values, or all problems of the environment. */
 export type ConfigResult<V extends Variables> =
   | { readonly kind: 'config'; readonly config: Config<V> }
   | { readonly kind: 'problems'; readonly problems: readonly string[] }
 
 /**
- * Reads every variable and reports all problems at once. Secrets, and values of variables whose name says so, are never
- * repeated.
+ * Reads every variable and reports all problems together. Secrets, and values of variables whose name says so, are
+ * never repeated.
  */
 export function checkConfig<V extends Variables>(variables: V, environment: Environment): ConfigResult<V> {
   const problems: string[] = []
@@ -144,7 +150,7 @@ function readVariable(variable: Variable<unknown>, environment: Environment): { 
   return { problem: `${name} ${parsed.problem}, but is ${isSecret === true ? 'something else' : shown(name, given)}` }
 }
 
-/** What the file of a secret's variable holds now, or a sentence that names the variable. */
+/** Reads the file of a secret's variable; if that fails, returns a sentence that names the variable. */
 export function readSecretOf(
   file: string,
   { name, parse }: Variable<unknown>,
@@ -160,11 +166,11 @@ export function readSecretOf(
   }
 }
 
-/** What has an `@` may be an address with a password before it, whatever is wrong with it. */
+/** A value with an `@` may be an address with a password in it, and is not shown. */
 const shown = (name: string, value: string) =>
   /SECRET|TOKEN|PASSWORD/.test(name) || value.includes('@') ? 'something else' : JSON.stringify(value)
 
-/** As `checkConfig`, for a main.ts: throws one CONFIG_INVALID that lists every problem. */
+/** Does the same as `checkConfig` for a main.ts: throws one CONFIG_INVALID that lists every problem. */
 export function readConfig<V extends Variables>(variables: V, environment: Environment): Config<V> {
   const result = checkConfig(variables, environment)
   if (result.kind === 'config') return result.config

@@ -4,9 +4,8 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 const bytesMax = 1024 * 1024
 
 /**
- * The text of a secret's or a certificate's file, which is read again while the process runs. Throws a sentence for a
- * file that is no regular one or has more than 1 MiB: a pipe would hold up the whole process until somebody writes to
- * it.
+ * Reads the file of a secret or a certificate, also while the process runs. Throws a sentence if it is no regular file
+ * or has more than 1 MiB: a pipe would block the whole process until another one writes to it.
  */
 export function readSmallFile(file: string): string {
   const open = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)

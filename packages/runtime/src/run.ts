@@ -18,7 +18,7 @@ export function createRun(log: Logger) {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop({ exitCode: 0, why: signal }))
 
   const fail = (error: unknown) => {
-    // What breaks because of the stop is no failure of its own.
+    // An error that the stop caused is no failure of its own.
     if (stopping.signal.aborted) return log.debug({ err: error }, 'broke off')
     log.fatal({ err: error }, 'failed')
     stop({ exitCode: 1, why: 'failure' })

@@ -1,12 +1,12 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** A number that a part counts by itself, and what a person reads about it. */
+/** A number that a part counts itself, with its description. */
 export interface Scraped {
   readonly help: string
   readonly read: () => number
 }
 
-/** Numbers of one kind apart, by the value of a label, of which there are few. */
+/** Numbers by the value of a label, of which there are few. */
 export interface ScrapedBy {
   readonly help: string
   readonly label: string

@@ -2,17 +2,17 @@ import { readSmallFile } from './read-small-file.ts'
 
 /** A secret of the configuration. Plain data, so that a thread can be started with it. */
 export interface Secret {
-  /** Of the variable, for messages; ends in `_FILE` where a file is named. */
+  /** Name of the variable, for messages; it ends in `_FILE` if that names a file. */
   readonly variable: string
-  /** The file that holds it; undefined where the variable itself does. */
+  /** The file that holds the secret; undefined if the variable itself does. */
   readonly file: string | undefined
-  /** As it was at the start; empty for none. Use `readSecret` for what it is now. */
+  /** The secret at the start; empty for none. `readSecret` returns the current one. */
   readonly text: string
 }
 
 /**
- * The text of a secret's file; tools that write one end it with a line feed. An empty one is about to be written, and
- * no secret.
+ * Returns the text of a secret's file; tools end it with a line feed. Throws if it is empty: a tool is about to write
+ * it.
  */
 export function readSecretFile(file: string): string {
   const text = readSmallFile(file).replace(/\r?\n$/, '')
@@ -21,8 +21,8 @@ export function readSecretFile(file: string): string {
 }
 
 /**
- * A secret as it is now: for every new connection, so that one that was replaced is used without a restart. Throws a
- * sentence that names the variable when its file cannot be read.
+ * Returns the current secret, for every new connection: a replaced one is used without a restart. Throws a sentence
+ * that names the variable if its file cannot be read.
  */
 export function readSecret({ file, text, variable }: Secret): string {
   if (file === undefined) return text

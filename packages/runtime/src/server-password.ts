@@ -9,7 +9,7 @@ export interface ServerPassword {
   readonly text: string
 }
 
-/** The password of the server whose data lies in `dir`: made once, readable by its owner only. */
+/** Returns the password of the server whose data is in `dir`: created once, readable by its owner only. */
 export function serverPassword(dir: string): ServerPassword {
   const file = join(dir, 'password')
   try {

@@ -1,16 +1,16 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 
-/** Both halves of the space for new objects: as small as it can be without costing processor time. */
+/** The size of V8's space for new objects, both halves: as small as possible without costing CPU time. */
 const newSpaceBytes = 4 * 1_024 * 1_024
 const lookEveryMs = 50
 
 /**
- * Keeps what is garbage from piling up: without it V8 lets the heap of a process whose live part is 80 MB grow to 600
- * before it collects, on a machine with memory to spare. To be called first. The size of the new space can be bounded
- * by a flag only where Node is started; here its growth is stopped in time.
+ * Makes V8 collect garbage earlier: otherwise the heap of a process with 80 MB of live objects grows to 600 MB on a
+ * machine with free memory. Call it first. Only a flag at Node's start can bound the size of the new space; this stops
+ * its growth in time.
  */
 export function keepHeapSmall(): void {
-  // Old objects are collected when they have grown by so much since the last time.
+  // Old objects are collected when they have grown by this share since the last collection.
   setFlagsFromString('--heap-growing-percent=20')
   const look = setInterval(() => {
     const newSpace = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')

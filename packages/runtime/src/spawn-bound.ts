@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 /** setpriv is part of util-linux, which every Linux distribution ships as essential. */
 const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path))
 
-/** Ends at once if the parent died before the kernel was asked to watch it. */
+/** Exits if the parent died before the kernel was asked to watch it. */
 const unlessOrphaned = 'test "$PPID" = "$0" || exit 137; exec "$@"'
 
 /**

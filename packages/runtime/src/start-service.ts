@@ -7,7 +7,7 @@ import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-serv
 import { type Config, choice, port, text } from './read-config.ts'
 import { createRun, type Run } from './run.ts'
 
-/** The variables that every service has, the ops port's default apart. */
+/** Returns the variables that every service has. */
 export const serviceVariables = (opsPort: number) => ({
   logLevel: choice({ name: 'WEIR_LOG_LEVEL', about: 'least severe log line written', fallback: 'info', of: logLevels }),
   opsHost: text({ name: 'WEIR_OPS_HOST', about: 'address of /livez, /readyz and /metrics', fallback: '127.0.0.1' }),
@@ -18,7 +18,7 @@ export const serviceVariables = (opsPort: number) => ({
 /** The values of these variables. */
 type ServiceConfig = Config<ReturnType<typeof serviceVariables>>
 
-/** What a service's wiring works with. */
+/** The inputs of a service's wiring. */
 export interface Service {
   readonly run: Run
   readonly log: Logger
@@ -30,8 +30,8 @@ export interface Service {
 }
 
 /**
- * The frame of every main.ts: configuration first and whole, then the wiring, then waiting, then the exit code. The ops
- * port opens before the wiring, so that a service which waits for its servers can say what it waits for.
+ * Runs a service, for every main.ts: all of the configuration, then the wiring, then the wait, then the exit code. The
+ * ops port opens before the wiring, so that a service which waits for its servers can say what it waits for.
  */
 export async function startService<C extends ServiceConfig>(
   name: string,

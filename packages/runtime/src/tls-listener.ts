@@ -73,7 +73,7 @@ function problemsOf(config: Config, prefix: Prefix): string[] {
   const own = [cert, key, clientCa].filter(({ variable }) => variable.startsWith(nameOf(prefix)))
   if (own.length === 0) return []
   if (cert.path === '') {
-    // What the listener inherits may stay unused; what was said of this very one must not be.
+    // Inherited variables may stay unused; the listener's own must not.
     const unused = own.filter(({ path }) => path !== '')
     return unused.map(({ variable }) => `${variable} is set without ${nameOf(prefix)}_CERT`)
   }
@@ -86,7 +86,7 @@ function problemsOf(config: Config, prefix: Prefix): string[] {
   }
 }
 
-/** The TLS of a listener by its configuration; undefined for plain connections. Throws what `readPair` throws. */
+/** Returns the TLS of a listener by its configuration; undefined for plain connections. Throws as `readPair` does. */
 export function listenerTls(config: Config, prefix: Prefix): ListenerTls | undefined {
   const files = filesOf(config, prefix)
   return files.cert.path === '' ? undefined : { files, options: readPair(files) }

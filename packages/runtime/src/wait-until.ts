@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
+/** The bounds of a wait. */
 export interface WaitOptions {
   /** How long to keep asking. */
   readonly deadlineMs: number
-  /** Pause between two attempts; 50 ms unless told, short against any start of a server. */
+  /** Pause between two attempts; 50 ms unless given, short against any start of a server. */
   readonly everyMs?: number
   /** Ends the wait early, with the signal's reason as error. */
   readonly signal?: AbortSignal

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 
-/** A call that somebody else's API got. */
+/** A call that the stub got. */
 export interface Arrived {
   readonly atMs: number
   readonly path: string
@@ -10,15 +10,15 @@ export interface Arrived {
 
 type Answer = (arrived: Arrived, response: ServerResponse) => void
 
-/** Somebody else's API. */
+/** A stub of an API that is called through the limited fetch. */
 export interface StubApi extends AsyncDisposable {
   readonly url: string
   readonly arrived: readonly Arrived[]
-  /** From now on. */
+  /** Changes the answer from now on. */
   answerWith(answer: Answer): void
 }
 
-/** A stub on a port of its own; answers 200 until told otherwise. */
+/** Starts a stub on a port of its own; it answers 200 until a test changes that. */
 export async function openStubApi(): Promise<StubApi> {
   let answer: Answer = (_, response) => void response.end('done')
   const arrived: Arrived[] = []

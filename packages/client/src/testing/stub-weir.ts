@@ -11,26 +11,26 @@ export interface Asked {
 
 type Answer = (asked: Asked, response: ServerResponse) => void | Promise<void>
 
-/** What answers like Weir's api listener, as far as a test says. */
+/** A server that answers as a test says, in the form of Weir's api listener. */
 export interface StubWeir extends AsyncDisposable {
   readonly url: string
   readonly asked: readonly Asked[]
-  /** From now on. */
+  /** Changes the answer from now on. */
   answerWith(answer: Answer): void
 }
 
-/** A decision as the check API words it. */
+/** Builds a decision in the form of the check API. */
 export const decision = (fields: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> => ({
   ...{ id: '0199', allowed: true, reason: 'ok', denied_by: '', retry_after_ms: 0 },
   limits: [{ name: 'minute', size: 10, used: 1, remaining: 9, reset_ms: 60_000 }],
   ...fields,
 })
 
-/** A refusal by the limit `minute`. */
+/** Builds a denial by the limit `minute`. */
 export const refusal = (retryAfterMs: number, fields: Readonly<Record<string, unknown>> = {}) =>
   decision({ allowed: false, reason: 'limit', denied_by: 'minute', retry_after_ms: retryAfterMs, ...fields })
 
-/** Answers with JSON, as 200 unless told. */
+/** Answers with JSON, with status 200 unless given. */
 export function sendJson(response: ServerResponse, value: unknown, status = 200): void {
   response.writeHead(status, {
     'content-type': 'application/json',
@@ -40,7 +40,7 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
   response.end(JSON.stringify(value))
 }
 
-/** A stub on a port of its own; it allows everything until told otherwise. */
+/** Starts a stub on a port of its own; it allows everything until a test changes that. */
 export async function openStubWeir(): Promise<StubWeir> {
   let answer: Answer = (_, response) => sendJson(response, decision())
   const asked: Asked[] = []

@@ -15,7 +15,7 @@ export function isPublicAddress(text: string): boolean {
   return address.range() === 'unicast'
 }
 
-/** Node's own, or a test's. */
+/** Node's own resolver, or a test's. */
 type Resolve = (
   hostname: string,
   options: LookupAllOptions,
@@ -23,8 +23,8 @@ type Resolve = (
 ) => void
 
 /**
- * A lookup that hands a socket only public addresses. It runs at connect time, and what it has checked is what the
- * socket gets, so there is no gap between check and use; if one address of several is not public, none is taken.
+ * Returns a lookup that gives a socket only public addresses. It runs at connect time, and the socket gets the checked
+ * addresses, so there is no gap between check and use; if one address of several is not public, none is used.
  */
 export const createPublicLookup =
   (resolve: Resolve = resolveName): LookupFunction =>
@@ -39,7 +39,7 @@ export const createPublicLookup =
       else callback(null, first.address, first.family)
     })
   }
-/** One request to an address that somebody else has named: a policy, a customer. */
+/** One request to an address that others have chosen: a policy, a customer. */
 export interface OutgoingRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
@@ -47,34 +47,34 @@ export interface OutgoingRequest {
   readonly allowPrivate: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** For all of it: the name, the connection, the answer to its last byte. */
+  /** The time for the whole request: the name, the connection, the answer to its last byte. */
   readonly deadlineMs: number
-  /** What of the answer's body is read; of a longer one the rest is not, and its connection is closed. */
+  /** Bytes of the answer's body that are read; the connection of a longer one is closed. */
   readonly answerBytesMax: number
 }
 
-/** Whatever the status: a redirect is an answer like any other, and is never followed. */
+/** An answer of any status: a redirect is an answer like any other, and is never followed. */
 export interface OutgoingAnswer {
   readonly status: number
-  /** Names in lower case; of a header that came several times the first. */
+  /** Names in lower case; of a repeated header the first. */
   readonly headers: Readonly<Record<string, string>>
   /** The first `answerBytesMax` bytes at most. */
   readonly body: Buffer
-  /** There was more. */
+  /** Whether the body was longer. */
   readonly isCut: boolean
 }
 
 /**
- * Requests that leave for addresses which others have named. Addresses are checked at the moment of connecting, so that
- * no name can point elsewhere between the check and the use; nothing is followed, and time and bytes are bounded.
+ * Sends requests to addresses that others have chosen. Addresses are checked at the moment of connecting, so that no
+ * name can point elsewhere between the check and the use; redirects are not followed, and time and bytes are bounded.
  */
 export interface Outgoing {
-  /** Rejects when there is no whole answer in time, or the address is one that may not be reached. */
+  /** Rejects if there is no whole answer in time, or the address must not be reached. */
   send(asked: OutgoingRequest): Promise<OutgoingAnswer>
   close(): Promise<void>
 }
 
-/** The literal address of a URL's host, if it is one: those never pass through a lookup. */
+/** Returns the URL's host if it is an address: sockets resolve only names. */
 function literalAddress(url: URL): string | undefined {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return /^[\d.]+$|:/.test(host) ? host : undefined
@@ -89,14 +89,15 @@ const proxyTo = (uri: string) =>
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: tunnelMs }),
   })
 
-/** Names of the machine itself, which a proxy would take for its own. */
+/** Names of this machine, which a proxy would resolve to itself. */
 const ownName = /^(?:.*\.)?localhost\.?$/
 
 /**
+ * Opens the connections of outgoing requests.
  * @param options.lookup given by tests
- * @param options.proxyUrl leads to all public addresses, by CONNECT for https; empty for none. It resolves the names
- * then, and it alone can tell where they lead: what is checked here are addresses that a URL names itself. Asked for
- * each request: another one is used from then on.
+ * @param options.proxyUrl returns the proxy to all public addresses, by CONNECT for https; empty for none. The proxy
+ * then resolves the names and must check them: only addresses in a URL itself are checked here. Called for each
+ * request: another proxy is used from then on.
  */
 export function createOutgoing(
   options: { readonly lookup?: LookupFunction; readonly proxyUrl?: () => string } = {},
@@ -109,7 +110,7 @@ export function createOutgoing(
   const publicAgent = () => {
     const url = proxyUrl()
     if (url !== toPublic.url) {
-      // What is under way by the one before has its answer yet.
+      // Requests in flight through the previous proxy still get their answers.
       toPublic.agent.close().catch(() => undefined)
       toPublic = open(url)
     }
@@ -141,7 +142,7 @@ export function createOutgoing(
       }
     },
     async close() {
-      // Not close(), which would wait for a tunnel that nobody waits for any more.
+      // Not close(), which would wait for a tunnel whose request has ended.
       await Promise.all([toPublic.agent.destroy(), toAnywhere.destroy()])
     },
   }
