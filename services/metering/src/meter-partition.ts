@@ -1,6 +1,8 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
 import { type Encoder, encodeCommitMetadata, type InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import type { AssignedPartition, Start } from '@weir/kafka/consume-batches.ts'
+import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { type BlockCut, type BlockSize, cutBlocks } from './block-size.ts'
 import { BlockWriter, type WriterOptions } from './block-writer.ts'
 import { buildBlock, type InsertBlock } from './build-block.ts'
@@ -8,7 +10,7 @@ import type { PartitionOwnership } from './partition-ownership.ts'
 import { PoisonBudget } from './poison-budget.ts'
 import type { BlockRecord, DeadLetter } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
-import { type ExpiredRange, expiredRow, type OffsetFacts, resolveStartOffset } from './resolve-start-offset.ts'
+import { type ExpiredRange, expiredRow, resolveStartOffset } from './resolve-start-offset.ts'
 import { SequenceTracker } from './sequence-tracker.ts'
 
 /** What all partitions of one topic share. */
@@ -17,18 +19,15 @@ export interface MeterOptions extends WriterOptions {
   readonly blockMax: BlockSize
 }
 
-/** A partition as it was assigned. */
-export interface MeteredPartition {
-  readonly topic: string
-  readonly partition: number
-  facts(): Promise<Omit<OffsetFacts, 'lastInserted'>>
-  readRange(from: bigint, to: bigint): Promise<readonly BlockRecord[]>
-}
-
-/** Where reading begins; or why it does not. */
-export type MeterStart =
-  | { readonly kind: 'from'; readonly offset: bigint }
-  | { readonly kind: 'stop'; readonly reason: string }
+/** A record of a range that was read again, in the form of a consumed one. */
+const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
+  position: Number(offset),
+  timestampMs,
+  value,
+  bytes: value ?? Buffer.alloc(0),
+  valueStart: value === null ? -1 : 0,
+  valueEnd: value?.length ?? 0,
+})
 
 const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
 
@@ -38,7 +37,7 @@ const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
  */
 export class PartitionMeter {
   readonly #options: MeterOptions
-  readonly #assigned: MeteredPartition
+  readonly #assigned: AssignedPartition
   readonly #writer: BlockWriter
   #partition: TopicIdPartition
   #sequences = new SequenceTracker(new Map())
@@ -51,7 +50,7 @@ export class PartitionMeter {
   /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
   #isInDoubt = false
 
-  constructor(assigned: MeteredPartition, options: MeterOptions) {
+  constructor(assigned: AssignedPartition, options: MeterOptions) {
     this.#assigned = assigned
     this.#options = options
     this.#writer = new BlockWriter(assigned.partition, options)
@@ -59,7 +58,7 @@ export class PartitionMeter {
   }
 
   /** Resolves the resume position, and first inserts again the block that the owner before logged as its intent. */
-  async start(ownership: PartitionOwnership): Promise<MeterStart> {
+  async start(ownership: PartitionOwnership): Promise<Start> {
     const { store, log, counters } = this.#options
     const { topic, partition } = this.#assigned
     const facts = await this.#assigned.facts()
@@ -83,7 +82,8 @@ export class PartitionMeter {
     if (recover !== undefined) {
       log.info({ partition, ...recover }, 'inserting again what was declared')
       const records = await this.#assigned.readRange(recover.from, recover.to)
-      await this.#insertBlock(ownership, { records, intent: recover }, undefined, true)
+      const cut = { records: records.map(asBlockRecord), intent: recover }
+      await this.#insertBlock(ownership, cut, undefined, true)
       counters.recoveries += 1
     }
     this.#isInDoubt = false

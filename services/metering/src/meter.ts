@@ -1,30 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, ConsumerStatus, RecordBatch, Start } from '@weir/kafka/consume-batches.ts'
-import type { LogRecord } from '@weir/kafka/partition-log.ts'
 import { type MeterOptions, PartitionMeter } from './meter-partition.ts'
-import type { PartitionOwnership } from './partition-ownership.ts'
-import type { BlockRecord } from './ports.ts'
-
-const empty = Buffer.alloc(0)
-
-/** A record of a range that was read again, in the form of a consumed one. */
-const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
-  position: Number(offset),
-  timestampMs,
-  value,
-  bytes: value ?? empty,
-  valueStart: value === null ? -1 : 0,
-  valueEnd: value?.length ?? 0,
-})
-
-const ownershipOf = ({ partition, commit, isFenced }: AssignedPartition): PartitionOwnership => ({
-  // kafkajs sends heartbeats itself while no batch is processed.
-  async heartbeat() {
-    if (isFenced()) throw new WeirError('PARTITION_LOST', `partition ${partition} was reassigned`)
-  },
-  commit,
-  isFenced,
-})
 
 /** Meters all partitions of one topic that are assigned to this process. */
 export class Meter {
@@ -41,13 +17,16 @@ export class Meter {
   }
 
   async onAssigned(assigned: AssignedPartition): Promise<Start> {
-    const { topic, partition, facts } = assigned
-    const readRange = async (from: bigint, to: bigint) => (await assigned.readRange(from, to)).map(asBlockRecord)
+    const { partition, commit, isFenced } = assigned
     // All that is known of the partition belongs to the assignment before.
-    const meter = new PartitionMeter({ topic, partition, facts, readRange }, this.#options)
+    const meter = new PartitionMeter(assigned, this.#options)
     this.#partitions.set(partition, meter)
     this.#waiting.delete(partition)
-    return meter.start(ownershipOf(assigned))
+    // kafkajs sends heartbeats itself while no batch is processed.
+    const heartbeat = async () => {
+      if (isFenced()) throw new WeirError('PARTITION_LOST', `partition ${partition} was reassigned`)
+    }
+    return meter.start({ heartbeat, commit, isFenced })
   }
 
   async onBatch(batch: RecordBatch): Promise<void> {

@@ -1,20 +1,8 @@
 import { registerScraped } from '@weir/runtime/scraped-metrics.ts'
 import type { Registry } from 'prom-client'
 
-/** Counts since the process started, over both topics. */
-export interface MeterCounters {
-  rows: number
-  batches: number
-  deadLetters: number
-  insertRetries: number
-  duplicates: number
-  lost: number
-  expired: number
-  recoveries: number
-}
-
-/** Returns counters at 0. */
-export const newCounters = (): MeterCounters => ({
+/** Returns counters at 0, which count from the start of the process, over both topics. */
+export const newCounters = () => ({
   rows: 0,
   batches: 0,
   deadLetters: 0,
@@ -24,6 +12,9 @@ export const newCounters = (): MeterCounters => ({
   expired: 0,
   recoveries: 0,
 })
+
+/** What metering counts. */
+export type MeterCounters = ReturnType<typeof newCounters>
 
 /** Registers what metering counts. docs/operating.md says what each metric is for. */
 export function registerMetrics(
@@ -39,7 +30,7 @@ export function registerMetrics(
     weir_duplicate_records_total: { help: 'Records dropped by their number', read: () => counters.duplicates },
     weir_lost_records_total: { help: 'Numbers that never came', read: () => counters.lost },
     weir_expired_records_total: { help: 'Offsets that Kafka deleted unread', read: () => counters.expired },
-    weir_block_recoveries_total: { help: 'InsertIntent blocks inserted once more', read: () => counters.recoveries },
+    weir_block_recoveries_total: { help: 'Declared blocks inserted once more', read: () => counters.recoveries },
     weir_metering_lag_records: { help: 'Records in Kafka not yet in ClickHouse', read: now.lag },
     weir_metering_partitions_stopped: { help: 'Partitions that wait for a person', read: now.stopped },
   })

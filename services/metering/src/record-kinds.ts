@@ -2,8 +2,11 @@ import { parseDecision } from '@weir/contracts/decision.v1.ts'
 import { parseTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
 
+/** Columns of a row. */
+type Fields = Readonly<Record<string, unknown>>
+
 /** A record that was parsed in full, to be encoded again. */
-export type SlowRow =
+type SlowRow =
   | {
       readonly kind: 'row'
       readonly fields: Fields
@@ -12,9 +15,6 @@ export type SlowRow =
       readonly ts: string
     }
   | { readonly kind: 'unreadable'; readonly reason: string }
-
-/** Columns of a row. */
-export type Fields = Readonly<Record<string, unknown>>
 
 /** How the records of one topic are read, and which table gets them. */
 export interface RecordKind {
@@ -32,27 +32,26 @@ const isInOurTime = (ts: string) => /^20\d\d/.test(ts)
 
 const unreadable = (reason: string): SlowRow => ({ kind: 'unreadable', reason })
 
+const decisionColumns = [
+  ...['v', 'id', 'ts', 'subject', 'key_id', 'plan', 'route', 'method', 'cost', 'count', 'outcome', 'reason', 'mode'],
+  ...['charged', 'denied_by', 'shadowed_by', 'limits', 'corrects', 'adjustment', 'journal', 'seq'],
+]
+const limitColumns = ['name', 'size', 'used', 'remaining', 'reset_ms']
+
+/** The members of an object that have these names, in their order; one that is missing is undefined. */
+const pick = (from: object, names: readonly string[]): Fields =>
+  Object.fromEntries(names.map((name) => [name, Reflect.get(from, name)]))
+
 function readDecision(value: Buffer): SlowRow {
   const parsed = parseDecision(value)
   if (parsed.kind === 'unreadable') return unreadable(parsed.reason)
-  const { v, id, ts, subject, key_id, plan, route, method, cost, count, outcome, reason, mode, charged } =
-    parsed.decision
-  const { denied_by, shadowed_by, limits, journal, seq, corrects, adjustment } = parsed.decision
+  const { id, ts, count, journal, seq, corrects } = parsed.decision
   if (!isUuid(id) || !isUuid(journal)) return unreadable('id or journal is not a UUID')
   if (corrects !== undefined && !isUuid(corrects)) return unreadable('corrects is not a UUID')
   if (!isInOurTime(ts)) return unreadable('ts is not of this century')
   if ((count === 0) !== (corrects !== undefined)) return unreadable('count is wrong')
-  const correction = corrects === undefined ? {} : { corrects, adjustment }
-  const before = { v, id, ts, subject, key_id, plan, route, method, cost, count, outcome, reason, mode, charged }
-  const limitRows = limits.map(({ name, size, used, remaining, reset_ms }) => ({
-    name,
-    size,
-    used,
-    remaining,
-    reset_ms,
-  }))
-  const shadow = shadowed_by === undefined ? {} : { shadowed_by }
-  const fields = { ...before, denied_by, ...shadow, limits: limitRows, ...correction, journal, seq }
+  const limits = parsed.decision.limits.map((limit) => pick(limit, limitColumns))
+  const fields = pick({ ...parsed.decision, limits }, decisionColumns)
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 
@@ -89,7 +88,7 @@ function readOutcome(value: Buffer): SlowRow {
   }
   const { journal, seq, ts } = found
   if (!isText(journal) || !isCount(seq) || !isText(ts)) return unreadable('not an outcome')
-  const fields = Object.fromEntries(Object.keys(outcomeFields).map((name) => [name, found[name]]))
+  const fields = pick(found, Object.keys(outcomeFields))
   return { kind: 'row', fields, journal: journal.toLowerCase(), seq, ts }
 }
 
