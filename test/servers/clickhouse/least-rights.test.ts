@@ -5,9 +5,11 @@ import { clickhouseAt } from '@weir/clickhouse/variables.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
+import { createClient } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
+import { type Cluster, clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -26,7 +28,7 @@ import { type RunningServer, startServer } from '../../support/servers/start-ser
 import { type ServiceProcess, startServiceProcess } from '../../support/service-process.ts'
 import { type RunningConsole, startConsole } from '../../support/start-console.ts'
 import { runWeir } from '../../support/weir-up.ts'
-import { newJournal } from '../metering/open-metering.ts'
+import { endSessions, newJournal } from '../metering/open-metering.ts'
 
 const database = 'usage_of_acme'
 const policy = `
@@ -44,6 +46,8 @@ let policyFile: string
 let client: ClickHouseClient
 let sender: ReturnType<typeof createRecordSender>
 let keys: Redis
+let admin: ReturnType<ReturnType<typeof createClient>['admin']>
+let cluster: Cluster
 const started: ServiceProcess[] = []
 
 const environmentOf = async (user: string) => ({
@@ -96,12 +100,17 @@ beforeAll(async () => {
   sender = createRecordSender(kafkaOptions(kafka.address))
   client = connectClickhouse({ ...clickhouseAt(secure.server.address), clickhouseDatabase: database }, 'test')
   keys = new Redis(redis.address)
+  const kafkaClient = createClient(kafkaOptions(kafka.address))
+  admin = kafkaClient.admin()
+  cluster = clusterOf(kafkaClient)
+  await Promise.all([admin.connect(), cluster.connect()])
 })
 afterAll(async () => {
   await Promise.all(started.map((one) => one.kill('SIGKILL')))
   await sender?.close()
   await client?.close()
   keys?.disconnect()
+  await Promise.all([admin?.disconnect(), cluster?.disconnect()])
   await Promise.all([secure?.close(), kafka?.close(), redis?.close()])
 })
 
@@ -128,6 +137,7 @@ async function meter(onHeir: (heir: ServiceProcess) => Promise<void> = async () 
     const wanted = rowsSent.get(topic) ?? 0
     const victim = await start('metering', { WEIR_CRASH_AT: 'metering.insert' })
     await victim.ended
+    await endSessions(admin, cluster)
     const newest = `offset > (SELECT max(offset) - 50 FROM ${table})`
     await client.command({
       query: `INSERT INTO ${table} SELECT * FROM ${table} WHERE ${newest} SETTINGS insert_deduplicate = 0`,

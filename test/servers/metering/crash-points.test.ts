@@ -27,6 +27,7 @@ describe('killed at a step of the order of effects, every record is in every tab
       const victim = await stack.start({ WEIR_CRASH_AT: `metering.${step}` })
       onTestFinished(() => victim.kill('SIGKILL'))
       await victim.ended
+      await stack.endSessions()
       await stack.send(journal.take(100, 0, { seq: 501 }))
       const heir = await stack.start()
       onTestFinished(() => heir.kill('SIGKILL'))

@@ -50,6 +50,7 @@ describe('a block that is not in every table once is repaired when it is inserte
     const victim = await stack.start({ WEIR_CRASH_AT: 'metering.insert' })
     onTestFinished(() => victim.kill('SIGKILL'))
     await victim.ended
+    await stack.endSessions()
     expect(await settled(stack, second.subject, 100)).toEqual(once(100))
     const subjects = [journal, second].map(({ subject }) => quoted(subject)).join(', ')
     await stack.client.command({ query: damage(subjects, journal.id) })
