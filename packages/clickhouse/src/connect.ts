@@ -18,6 +18,7 @@ const requestMsDefault = 20_000
 /** Enough for every partition's insert and a few questions at once. */
 const connectionsMax = 16
 
+/** The library's client, and what Weir needs beyond it. */
 export interface ClickHouseClient extends Client {
   /** Where statements find tables that they name without a database. */
   readonly database: string

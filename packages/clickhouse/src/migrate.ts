@@ -7,6 +7,7 @@ import { waitUntil } from '@weir/runtime/wait-until.ts'
 import { type ClickHouseClient, readRows } from './connect.ts'
 import { databaseMissing } from './refusals.ts'
 
+/** One file of statements, applied once. */
 export interface Migration {
   /** From 1, without a hole: the number that the file name begins with. */
   readonly number: number

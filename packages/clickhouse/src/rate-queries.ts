@@ -25,6 +25,7 @@ export interface RateQuestion {
   readonly limit: number
 }
 
+/** A subject whose rate changed. */
 export interface RateRow {
   readonly subject: string
   /** Decisions in the window. */
@@ -97,13 +98,13 @@ export function readPresence(client: ClickHouseClient, topic: string, sinceMs: n
 
 /** Whether decisions of that time are known to be missing, or a gap was noticed in it. */
 export async function hasGaps(client: ClickHouseClient, topic: string, during: Presence): Promise<boolean> {
-  const rows = await readRows<{ found: number | boolean }>(
+  const rows = await readRows(
     client,
-    `SELECT count() > 0 AS found FROM gaps
+    `SELECT 1 FROM gaps
       WHERE topic = {topic:String} AND from_ts < fromUnixTimestamp64Milli({to:Int64})
-        AND greatest(to_ts, noticed_at) >= fromUnixTimestamp64Milli({from:Int64})`,
+        AND greatest(to_ts, noticed_at) >= fromUnixTimestamp64Milli({from:Int64}) LIMIT 1`,
     { topic, from: during.fromMs, to: during.toMs },
     bounded,
   )
-  return rows.some(({ found }) => Number(found) > 0)
+  return rows.length > 0
 }

@@ -5,6 +5,7 @@ import type { ServerAccess } from './server-access.ts'
 const authenticationCodes = new Set(['192', '193', '194', '516'])
 const readOnly = '164'
 const accessDenied = '497'
+/** ClickHouse's code for a database that is not there. */
 export const databaseMissing = '81'
 
 const untrusted = /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|CERT_UNTRUSTED|CERT_SIGNATURE_FAILURE/

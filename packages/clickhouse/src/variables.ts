@@ -54,6 +54,7 @@ export const clickhouseVariables = {
   clickhouseTlsCa: tlsCa,
 } as const
 
+/** A server by the values of these variables. */
 export type ClickhouseServer = Config<typeof clickhouseVariables>
 
 /** The server of an address, with every other variable at its default. */

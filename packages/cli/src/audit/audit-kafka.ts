@@ -84,7 +84,7 @@ interface Partition {
 async function judge(client: ClickHouseClient, admin: PartitionAdmin, one: Partition, letters: ReadonlySet<number>) {
   const { metered, partition, topicId, range } = one
   const { topic, table } = metered
-  const gone = await missingOffsets(client, { table, partition, topicId, ...range })
+  const gone = await missingOffsets(client, table, { partition, topicId }, range)
   const isGone = (offset: number) => gone.some(({ from, to }) => from <= offset && offset <= to)
   const missing: MissingRecord[] = []
   /** Offsets of what neither is a row nor is kept as a dead letter. */

@@ -1,17 +1,11 @@
 import type { JournalNumbers, KnownMissing, MissingRange } from '@weir/core/audit/compare-numbers.ts'
 import type { Range } from '@weir/core/audit/ranges.ts'
 import { type ClickHouseClient, countsAsNumbers, readRows } from '../connect.ts'
+import type { TopicIdPartition } from '../number-queries.ts'
 import { type Span, withinSpan } from './rollups.ts'
 
 /** Missing ranges of one journal that are read; more are a catastrophe that the first ones show as well. */
 const rangesMax = 1_000
-
-/** A topic, and the table that its records become rows of. */
-export interface NumberedRows {
-  readonly topic: string
-  /** `decisions` */
-  readonly table: string
-}
 
 interface Journal {
   readonly journal: string
@@ -55,11 +49,12 @@ const innerRanges = (client: ClickHouseClient, table: string, journal: string, p
 
 /**
  * Reads the sequence numbers of every journal that has rows or watermarks in the span: of all its rows, also those
- * outside of it. Reads the watermarks first, so that rows that arrive meanwhile do not count as missing.
+ * outside of it. Reads the watermarks first, so that rows that arrive in between do not count as missing. `table`: where
+ * the topic's records are rows.
  */
 export async function readJournalNumbers(
   client: ClickHouseClient,
-  { topic, table }: NumberedRows,
+  { topic, table }: { readonly topic: string; readonly table: string },
   span: Span,
 ): Promise<JournalNumbers[]> {
   const marked = await markedUpTo(client, topic, span)
@@ -103,20 +98,16 @@ export async function readRecordedGaps(client: ClickHouseClient, topic: string):
   return rows.map(({ journal, partition, ...range }) => ({ topic, journal, partition, range }))
 }
 
-/** Offsets of one partition in one incarnation of its topic. */
-export interface OffsetRange extends Range {
-  readonly table: string
-  readonly partition: number
-  /** Kafka's id of the topic. */
-  readonly topicId: string
-}
-
 /** Rows from before the topic id was recorded count as of this incarnation. */
 const ofThisIncarnation = "topic_id IN ({topicId:UUID}, toUUID('00000000-0000-0000-0000-000000000000'))"
 
-/** Returns the offsets of a range that are no rows. */
-export async function missingOffsets(client: ClickHouseClient, range: OffsetRange): Promise<Range[]> {
-  const { table, partition, topicId, from, to } = range
+/** Returns the offsets of a range of a partition that are no rows. */
+export async function missingOffsets(
+  client: ClickHouseClient,
+  table: string,
+  { partition, topicId }: Omit<TopicIdPartition, 'topic'>,
+  { from, to }: Range,
+): Promise<Range[]> {
   if (to < from) return []
   return readRows<Range>(
     client,

@@ -20,24 +20,13 @@ const columns = { key: 'key_id', route: 'route', method: 'method' } as const
 const columnOf = ({ kind }: ScopePart) =>
   kind === 'key' || kind === 'route' || kind === 'method' ? columns[kind] : undefined
 
-/** Quotas that one query can sum: of one period's length, counted by the same columns. */
-interface Group {
-  readonly unit: PeriodUnit
-  readonly columns: readonly string[]
-  readonly quotas: SummableQuota[]
-}
+/** The columns that a quota's scope consists of, beyond the subject. */
+const columnsOf = ({ limit }: SummableQuota) =>
+  [...new Set(limit.by.map(columnOf).filter((column) => column !== undefined))].sort()
 
-function groupsOf(quotas: readonly SummableQuota[]): Group[] {
-  const groups = new Map<string, Group>()
-  for (const quota of quotas) {
-    const named = [...new Set(quota.limit.by.map(columnOf).filter((column) => column !== undefined))].sort()
-    const id = `${quota.unit} ${named.join(' ')}`
-    const group = groups.get(id) ?? { unit: quota.unit, columns: named, quotas: [] }
-    group.quotas.push(quota)
-    groups.set(id, group)
-  }
-  return [...groups.values()]
-}
+/** Quotas that one query can sum: of one period's length, counted by the same columns. */
+const groupsOf = (quotas: readonly SummableQuota[]) =>
+  Map.groupBy(quotas, (quota) => `${quota.unit} ${columnsOf(quota).join(' ')}`).values()
 
 interface UseRow {
   readonly limit: string
@@ -55,7 +44,7 @@ interface UseRow {
  * charged by a request beyond its capacity; where the record names another limit, it may have been charged, and is left
  * out.
  */
-function usesQuery({ columns: named }: Group, whose: string): string {
+function usesQuery(named: readonly string[], whose: string): string {
   const texts = Object.values(columns).map((column) => `${named.includes(column) ? `d.${column}` : "''"} AS ${column}`)
   return `SELECT toString(l.name) AS limit, d.subject AS subject, ${texts.join(', ')},
       toString(toUnixTimestamp(toStartOfFifteenMinutes(d.ts + toIntervalMillisecond(l.reset_ms + 450000)))) AS end_s,
@@ -87,12 +76,14 @@ export async function askQuotaUses(
 ): Promise<QuotaUse[]> {
   const uses: QuotaUse[] = []
   for (const group of groupsOf(quotas)) {
-    const passing = group.quotas.filter(({ limit }) => !refuses(limit))
-    const query = usesQuery(group, subject === undefined ? '' : 'AND d.subject = {subject:String}')
+    const [first] = group
+    if (first === undefined) continue
+    const passing = group.filter(({ limit }) => !refuses(limit))
+    const query = usesQuery(columnsOf(first), subject === undefined ? '' : 'AND d.subject = {subject:String}')
     const rows = await readRows<UseRow>(client, query, {
-      from: nowMs - longestMs[group.unit],
+      from: nowMs - longestMs[first.unit],
       now: nowMs,
-      names: group.quotas.map(({ limit }) => limit.name),
+      names: group.map(({ limit }) => limit.name),
       passing: passing.map(({ limit }) => limit.name),
       ...(subject === undefined ? {} : { subject }),
     })

@@ -8,14 +8,6 @@ export interface RawRow {
   readonly line: string | Buffer
 }
 
-/** How many rows were inserted again, and how many not. */
-export interface InsertedRows {
-  readonly inserted: number
-  /** Rows that ClickHouse refuses, with its words for the first. */
-  readonly refused: number
-  readonly why: string
-}
-
 /** Rows of one insert: some 10 MB, as metering's own blocks. */
 const rowsPerInsert = 20_000
 
@@ -27,14 +19,10 @@ const monthOf = ({ line }: RawRow) => /"ts":"(\d{4}-\d\d)/.exec(line.toString())
  * Inserts rows that a raw table lacks, in their order; halves what ClickHouse refuses until each bad row is alone. Each
  * month is inserted on its own: ClickHouse takes rows of at most 100 of the table's partitions in one insert. The
  * rollups get the rows too, whether they lacked them or not: compare those afterwards. `run` is new for each attempt,
- * because rows that were inserted once and deleted since must not count as a repeat.
+ * because rows that were inserted once and deleted since must not count as a repeat. Returns how many rows were
+ * inserted, how many ClickHouse refuses, and its words for the first of them.
  */
-export async function insertRows(
-  session: RepairSession,
-  table: string,
-  rows: readonly RawRow[],
-  run: string,
-): Promise<InsertedRows> {
+export async function insertRows(session: RepairSession, table: string, rows: readonly RawRow[], run: string) {
   const result = { inserted: 0, refused: 0, why: '' }
   const insert = async (some: readonly RawRow[]): Promise<void> => {
     const lines = Buffer.concat(some.flatMap(({ line }) => [Buffer.from(line), lineBreak]))

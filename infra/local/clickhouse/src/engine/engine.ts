@@ -15,6 +15,10 @@ const noData = Buffer.from('\n')
 
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
+const rethrow = (error: unknown): never => {
+  throw toServerException(error)
+}
+
 /** One connection to the engine, which runs one statement at a time. Every failure is a ServerException. */
 export class Connection {
   readonly #native: Native
@@ -27,12 +31,8 @@ export class Connection {
 
   /** Returns a whole result. */
   async query(sql: string, format: string): Promise<ResultChunk & { readonly elapsedMs: number }> {
-    try {
-      const result = await this.#native.QueryAsyncConnection(this.#handle, sql, format)
-      return { bytes: toBuffer(result.bytes), rows: result.rowsRead, elapsedMs: result.elapsed * 1_000 }
-    } catch (error) {
-      throw toServerException(error)
-    }
+    const result = await this.#native.QueryAsyncConnection(this.#handle, sql, format).catch(rethrow)
+    return { bytes: toBuffer(result.bytes), rows: result.rowsRead, elapsedMs: result.elapsed * 1_000 }
   }
 
   /**
@@ -40,12 +40,8 @@ export class Connection {
    * those of materialized views included.
    */
   async insert(sql: string): Promise<{ rows: number; bytes: number; elapsedMs: number }> {
-    try {
-      const result = await this.#native.InsertRawAsyncConnection(this.#handle, sql, noData, false)
-      return { rows: result.rowsWritten, bytes: result.bytesWritten, elapsedMs: result.elapsed * 1_000 }
-    } catch (error) {
-      throw toServerException(error)
-    }
+    const result = await this.#native.InsertRawAsyncConnection(this.#handle, sql, noData, false).catch(rethrow)
+    return { rows: result.rowsWritten, bytes: result.bytesWritten, elapsedMs: result.elapsed * 1_000 }
   }
 
   /** Yields the result as it is computed, a block at a time. Leaving the loop early ends the query. */
@@ -62,7 +58,7 @@ export class Connection {
         yield { bytes: toBuffer(chunk.bytes), rows: chunk.numRows }
       }
     } catch (error) {
-      throw toServerException(error)
+      rethrow(error)
     } finally {
       if (open !== undefined) this.#native.StreamCancel(open)
     }

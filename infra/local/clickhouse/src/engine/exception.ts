@@ -56,27 +56,22 @@ export function toServerException(error: unknown): ServerException {
   return new ServerException(Number(code), unwrap(message.trimEnd()))
 }
 
-const badRequest = new Set([
+const badRequest = [
   6, 8, 15, 25, 26, 27, 36, 37, 38, 41, 44, 53, 62, 72, 117, 123, 167, 168, 223, 321, 376, 427, 441, 675, 676,
+]
+const statuses = new Map<number, readonly number[]>([
+  [400, badRequest],
+  [401, [194]],
+  [403, [192, 193, 497, 512, 516]],
+  [404, [46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 152, 336, 511]],
+  [408, [159]],
+  [411, [381]],
+  [413, [229]],
+  [415, [779]],
+  [501, [48]],
+  [503, [76, 209, 439]],
 ])
-const notFound = new Set([46, 47, 50, 56, 60, 63, 73, 78, 81, 115, 152, 336, 511])
-const forbidden = new Set([192, 193, 497, 512, 516])
 
 /** The HTTP status that ClickHouse gives an exception of this code. */
-export function statusOf(code: number): number {
-  if (badRequest.has(code)) return 400
-  if (notFound.has(code)) return 404
-  if (forbidden.has(code)) return 403
-  const others: Readonly<Record<number, number>> = {
-    48: 501,
-    76: 503,
-    159: 408,
-    194: 401,
-    209: 503,
-    229: 413,
-    381: 411,
-    439: 503,
-    779: 415,
-  }
-  return others[code] ?? 500
-}
+export const statusOf = (code: number): number =>
+  statuses.entries().find(([, codes]) => codes.includes(code))?.[0] ?? 500

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 
-/** The engine's own handles; they are only ever handed back to it. */
+/** The engine's handle of a connection, which is only ever handed back to it. */
 export type NativeConnection = object
+/** The engine's handle of a result that is being computed. */
 export type NativeStream = object
 
 /**

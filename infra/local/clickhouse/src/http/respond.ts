@@ -23,7 +23,7 @@ function pickEncoding(headers: IncomingHttpHeaders): keyof typeof encoders | und
   return undefined
 }
 
-const count = (value: number): string => String(Math.round(value))
+const count = (value = 0): string => String(Math.round(value))
 
 function summaryHeader(summary: Summary): string {
   return JSON.stringify({

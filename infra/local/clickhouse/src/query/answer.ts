@@ -1,11 +1,11 @@
 import type { Connection, ResultChunk } from '../engine/engine.ts'
 
-/** What the engine tells about a statement. The rows it read from tables are not among it. */
+/** What the engine reports of a statement, 0 for what is absent. The rows it read from tables are not among it. */
 export interface Summary {
-  readonly resultRows: number
-  readonly resultBytes: number
-  readonly writtenRows: number
-  readonly writtenBytes: number
+  readonly resultRows?: number
+  readonly resultBytes?: number
+  readonly writtenRows?: number
+  readonly writtenBytes?: number
   readonly elapsedMs: number
 }
 
@@ -36,23 +36,16 @@ export function canStream(format: string, sql: string, settings: Readonly<Record
   return cuttable.has(format) && !uncuttable.test(sql) && !uncuttable.test(Object.keys(settings).join(' '))
 }
 
-const noRows: Summary = { resultRows: 0, resultBytes: 0, writtenRows: 0, writtenBytes: 0, elapsedMs: 0 }
-
 /** The whole result in memory. */
 export async function answerWhole(connection: Connection, sql: string, format: string): Promise<Answer> {
   const { bytes, rows, elapsedMs } = await connection.query(sql, format)
-  return {
-    kind: 'whole',
-    format,
-    bytes,
-    summary: { ...noRows, resultRows: rows, resultBytes: bytes.length, elapsedMs },
-  }
+  return { kind: 'whole', format, bytes, summary: { resultRows: rows, resultBytes: bytes.length, elapsedMs } }
 }
 
 /** An INSERT that reads its rows from a query or a file. */
 export async function answerInsert(connection: Connection, sql: string, format: string): Promise<Answer> {
   const { rows, bytes, elapsedMs } = await connection.insert(sql)
-  const summary = { ...noRows, writtenRows: rows, writtenBytes: bytes, elapsedMs }
+  const summary = { writtenRows: rows, writtenBytes: bytes, elapsedMs }
   return { kind: 'whole', format, bytes: Buffer.alloc(0), summary }
 }
 
@@ -67,7 +60,7 @@ export async function answerStream(connection: Connection, sql: string, format: 
     const step = await rest.next()
     if (step.done) {
       const elapsedMs = performance.now() - startedAt
-      const summary = { ...noRows, resultRows: rows, resultBytes: held, elapsedMs }
+      const summary = { resultRows: rows, resultBytes: held, elapsedMs }
       return { kind: 'whole', format, bytes: Buffer.concat(begun), summary }
     }
     begun.push(step.value.bytes)

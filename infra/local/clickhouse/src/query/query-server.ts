@@ -31,6 +31,7 @@ const cancelEveryMs = 50
  * everything is released: a client that has its answer may use its query id again at once.
  */
 export type Respond = (answer: Answer) => Promise<Complete>
+/** Completes an answer. */
 export type Complete = () => Promise<void>
 
 /** One statement to run. Its text is latin1, a character per byte. */
