@@ -5,11 +5,9 @@ import { clickhouseAt } from '@weir/clickhouse/variables.ts'
 import { encodeMark } from '@weir/contracts/journal.v1.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 import { topics } from '@weir/contracts/topics.ts'
-import { createClient } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { type Cluster, clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -46,8 +44,6 @@ let policyFile: string
 let client: ClickHouseClient
 let sender: ReturnType<typeof createRecordSender>
 let keys: Redis
-let admin: ReturnType<ReturnType<typeof createClient>['admin']>
-let cluster: Cluster
 const started: ServiceProcess[] = []
 
 const environmentOf = async (user: string) => ({
@@ -100,17 +96,12 @@ beforeAll(async () => {
   sender = createRecordSender(kafkaOptions(kafka.address))
   client = connectClickhouse({ ...clickhouseAt(secure.server.address), clickhouseDatabase: database }, 'test')
   keys = new Redis(redis.address)
-  const kafkaClient = createClient(kafkaOptions(kafka.address))
-  admin = kafkaClient.admin()
-  cluster = clusterOf(kafkaClient)
-  await Promise.all([admin.connect(), cluster.connect()])
 })
 afterAll(async () => {
   await Promise.all(started.map((one) => one.kill('SIGKILL')))
   await sender?.close()
   await client?.close()
   keys?.disconnect()
-  await Promise.all([admin?.disconnect(), cluster?.disconnect()])
   await Promise.all([secure?.close(), kafka?.close(), redis?.close()])
 })
 
@@ -137,7 +128,7 @@ async function meter(onHeir: (heir: ServiceProcess) => Promise<void> = async () 
     const wanted = rowsSent.get(topic) ?? 0
     const victim = await start('metering', { WEIR_CRASH_AT: 'metering.insert' })
     await victim.ended
-    await endSessions(admin, cluster)
+    await endSessions(kafkaOptions(kafka.address))
     const newest = `offset > (SELECT max(offset) - 50 FROM ${table})`
     await client.command({
       query: `INSERT INTO ${table} SELECT * FROM ${table} WHERE ${newest} SETTINGS insert_deduplicate = 0`,

@@ -1,6 +1,6 @@
 import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { endSessions, type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
 beforeAll(async () => {
@@ -27,7 +27,7 @@ describe('killed at a step of the order of effects, every record is in every tab
       const victim = await stack.start({ WEIR_CRASH_AT: `metering.${step}` })
       onTestFinished(() => victim.kill('SIGKILL'))
       await victim.ended
-      await stack.endSessions()
+      await endSessions(stack.options)
       await stack.send(journal.take(100, 0, { seq: 501 }))
       const heir = await stack.start()
       onTestFinished(() => heir.kill('SIGKILL'))

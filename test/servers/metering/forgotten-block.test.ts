@@ -1,6 +1,6 @@
 import { quoted } from '@weir/clickhouse/audit/rollups.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
+import { endSessions, type MeteringStack, newJournal, once, openMeteringStack, settled } from './open-metering.ts'
 
 let stack: MeteringStack
 beforeAll(async () => {
@@ -50,7 +50,7 @@ describe('a block that is not in every table once is repaired when it is inserte
     const victim = await stack.start({ WEIR_CRASH_AT: 'metering.insert' })
     onTestFinished(() => victim.kill('SIGKILL'))
     await victim.ended
-    await stack.endSessions()
+    await endSessions(stack.options)
     expect(await settled(stack, second.subject, 100)).toEqual(once(100))
     const subjects = [journal, second].map(({ subject }) => quoted(subject)).join(', ')
     await stack.client.command({ query: damage(subjects, journal.id) })

@@ -9,7 +9,7 @@ import { uuidv7 } from '@weir/core/ids.ts'
 import { createClient, type KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
-import { type Cluster, clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
+import { clusterOf } from '@weir/kafka/wire/raw-cluster.ts'
 import { clickhouseServer } from '@weir/local-clickhouse/clickhouse-server.ts'
 import { kafkaServer } from '@weir/local-kafka/kafka-server.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
@@ -23,13 +23,11 @@ export interface MeteringStack {
   readonly clickhouse: RunningServer
   readonly client: ClickHouseClient
   readonly options: KafkaOptions
-  readonly admin: Admin
+  readonly admin: ReturnType<ReturnType<typeof createClient>['admin']>
   start(environment?: Readonly<Record<string, string>>): Promise<ServiceProcess>
   /** Appends values to a partition as they are; null for a record without value. */
   send(values: readonly (string | Buffer | null)[], partition?: number, topic?: string): Promise<void>
   rows<T>(query: string): Promise<T[]>
-  /** Takes the members of metering's groups out of them, as Kafka does when the session of a killed one has ended. */
-  endSessions(): Promise<void>
   close(): Promise<void>
 }
 
@@ -38,16 +36,21 @@ interface Coordinator {
   leaveGroup(member: { readonly groupId: string; readonly memberId: string }): Promise<unknown>
 }
 
-type Admin = ReturnType<ReturnType<typeof createClient>['admin']>
-
-/** Takes all members out of metering's groups. Waiting for the end of their sessions would take 6 s. */
-export async function endSessions(admin: Pick<Admin, 'describeGroups'>, cluster: Cluster): Promise<void> {
+/**
+ * Takes the members of metering's groups out of them, as Kafka does when the sessions of killed processes have ended,
+ * which takes 6 s.
+ */
+export async function endSessions(options: KafkaOptions): Promise<void> {
+  const client = createClient(options)
+  const [admin, cluster] = [client.admin(), clusterOf(client)]
+  await Promise.all([admin.connect(), cluster.connect()])
   const { groups } = await admin.describeGroups(['weir-metering', 'weir-metering-outcomes'])
   for (const { groupId, members } of groups) {
     const coordinator = (await cluster.findGroupCoordinator({ groupId })) as unknown as Coordinator
-    // One whose session has ended meanwhile is unknown.
+    // A member whose session has ended by itself is unknown.
     for (const { memberId } of members) await coordinator.leaveGroup({ groupId, memberId }).catch(() => undefined)
   }
+  await Promise.all([admin.disconnect(), cluster.disconnect()])
 }
 
 export async function openMeteringStack(): Promise<MeteringStack> {
@@ -60,8 +63,6 @@ export async function openMeteringStack(): Promise<MeteringStack> {
   const producer = kafkaClient.producer({ allowAutoTopicCreation: false })
   const admin = kafkaClient.admin()
   await Promise.all([producer.connect(), admin.connect()])
-  const cluster = clusterOf(kafkaClient)
-  await cluster.connect()
   const started: ServiceProcess[] = []
   return {
     ...{ kafka, clickhouse, client, options, admin },
@@ -78,10 +79,9 @@ export async function openMeteringStack(): Promise<MeteringStack> {
       const answer = await client.query({ query, format: 'JSONEachRow' })
       return answer.json<T>()
     },
-    endSessions: () => endSessions(admin, cluster),
     async close() {
       await Promise.all(started.map((one) => one.kill('SIGKILL')))
-      await Promise.all([producer.disconnect(), admin.disconnect(), cluster.disconnect(), client.close()])
+      await Promise.all([producer.disconnect(), admin.disconnect(), client.close()])
       await Promise.all([kafka.close(), clickhouse.close()])
     },
   }

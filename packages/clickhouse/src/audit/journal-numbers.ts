@@ -49,8 +49,8 @@ const innerRanges = (client: ClickHouseClient, table: string, journal: string, p
 
 /**
  * Reads the sequence numbers of every journal that has rows or watermarks in the span: of all its rows, also those
- * outside of it. Reads the watermarks first, so that rows that arrive in between do not count as missing. `table`: where
- * the topic's records are rows.
+ * outside of it. Reads the watermarks first, so that rows that arrive in between do not count as missing. `table`: the
+ * table of the topic's rows.
  */
 export async function readJournalNumbers(
   client: ClickHouseClient,
