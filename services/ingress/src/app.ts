@@ -5,15 +5,13 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { Corrections } from './decide/correct/corrections.ts'
 import { Settling } from './decide/correct/settle.ts'
 import { DecisionService } from './decide/decision-service.ts'
-import { createCallAuthorizer } from './grpc/authorize-call.ts'
 import { createGrpcListener } from './grpc/listener.ts'
 import { answerUnrouted } from './http/unknown-paths.ts'
 import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
 import { createCallerAuthorizer } from './routes/check/authorize-caller.ts'
-import { addCheckRoute } from './routes/check.ts'
-import { addCheckBatchRoute } from './routes/check-batch.ts'
+import { addCheckBatchRoute, addCheckRoute } from './routes/check.ts'
 import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoute } from './routes/settle.ts'
@@ -87,8 +85,7 @@ export async function buildApps(
       if (left > 0) logger.error({ left }, 'corrections are lost: the journal does not take them')
     })
   }
-  const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
-  const grpc = createGrpcListener(ports, decisionService, authorizeCall, logger, tls.grpc)
+  const grpc = createGrpcListener(ports, decisionService, adminTokenSha256, logger, tls.grpc)
   /** Stops listening for HTTP immediately, serves waiting requests for a while, and ends with the last answer. */
   const close = () => closeBoth([proxy, api])
   return { proxy, api, grpc, settling, decisionService, close }

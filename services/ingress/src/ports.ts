@@ -26,7 +26,7 @@ export interface Ports
   readonly pauses?: Pauses | undefined
   /** How headers describe limits; draft 10 if left out. */
   readonly dialect?: RateLimitDialect | undefined
-  /** As in `VerdictWords`. */
+  /** As in `ReplySettings`. */
   readonly costStatus?: 403 | 413 | undefined
   /** Bounds of the proxy; `upstreamBounds` where one is left out. */
   readonly upstreamBounds?: Partial<UpstreamBounds> | undefined

@@ -3,8 +3,8 @@ import { createClient, refusalOf } from '@weir/client'
 import { systemClock } from '@weir/core/clock.ts'
 import type { Reason } from '@weir/core/limits/decision.ts'
 import { decision, limit, state } from '@weir/core/limits/testing/build-decision.ts'
-import { denialProblem, setVerdictHeaders } from '@weir/ingress/http/verdict-reply.ts'
-import { verdictText } from '@weir/ingress/routes/check/answer-check.ts'
+import { denialProblem, setDecisionHeaders } from '@weir/ingress/http/decision-reply.ts'
+import { decisionText } from '@weir/ingress/routes/check.ts'
 import { expect, onTestFinished, test } from 'vitest'
 
 const refused = (reason: Reason, retryAfterMs: number, deniedBy = 'minute') => ({
@@ -28,15 +28,15 @@ test.each([
   refused('unavailable', 1_000, ''),
   refused('cost_exceeds_limit', 0),
   refused('limit', 5_000, '_markers'),
-])('a refusal is answered in the words and headers of the proxy: %j', async (verdict) => {
+])('a refusal is answered in the words and headers of the proxy: %j', async (recorded) => {
   const headers: Record<string, string> = {}
   const target = {
     header(name: string, value: string | number) {
       headers[name] = String(value)
     },
   }
-  setVerdictHeaders(target, verdict, { clock: systemClock })
-  const api = createServer((_, response) => response.writeHead(200, headers).end(verdictText(verdict)))
+  setDecisionHeaders(target, recorded, { clock: systemClock })
+  const api = createServer((_, response) => response.writeHead(200, headers).end(decisionText(recorded)))
   await new Promise<void>((done) => api.listen(0, '127.0.0.1', done))
   const address = api.address()
   const client = createClient({ url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`, key: 'k' })
@@ -46,7 +46,7 @@ test.each([
   })
   const refusal = refusalOf(await client.check())
   const { 'content-type': type, 'cache-control': cache, ...others } = refusal.headers
-  const proxied = denialProblem(target, verdict)
+  const proxied = denialProblem(target, recorded)
   expect([refusal.problem, others]).toEqual([proxied, headers])
   expect([refusal.status, type, cache]).toEqual([proxied.status, 'application/problem+json', 'no-store'])
 })

@@ -4,7 +4,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
 import { badRequest } from '@weir/runtime/problem.ts'
 import { degradedBy } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
-import { denialProblem, setVerdictHeaders, type VerdictWords } from '../http/verdict-reply.ts'
+import { denialProblem, type ReplySettings, setDecisionHeaders } from '../http/decision-reply.ts'
 import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
 import type { Question } from './read-question.ts'
 
@@ -13,10 +13,10 @@ const countMax = 4_294_967_295
 
 /** The decision as Envoy reads it: a code for each descriptor, and the headers and the body that its client gets. */
 export function answerOf(
-  verdict: RecordedDecision,
+  recorded: RecordedDecision,
   descriptors: number,
   question: Question | undefined,
-  words: VerdictWords,
+  settings: ReplySettings,
 ): RateLimitResponse {
   const headers: Header[] = []
   const target = {
@@ -24,14 +24,14 @@ export function answerOf(
       headers.push({ key, value: `${value}` })
     },
   }
-  setVerdictHeaders(target, verdict, words)
-  const statuses = Array.from({ length: descriptors }, (_, at) => statusOf(verdict, question, at))
-  if (verdict.decision.allowed) {
-    const limit = degradedBy(verdict.decision)
+  setDecisionHeaders(target, recorded, settings)
+  const statuses = Array.from({ length: descriptors }, (_, at) => statusOf(recorded, question, at))
+  if (recorded.decision.allowed) {
+    const limit = degradedBy(recorded.decision)
     const told = limit === '' ? {} : { requestHeadersToAdd: [{ key: 'x-weir-degraded', value: limit }] }
     return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers, ...told }
   }
-  const problem = denialProblem(target, verdict, words)
+  const problem = denialProblem(target, recorded, settings)
   target.header('content-type', 'application/problem+json')
   return {
     overallCode: codes.overLimit,

@@ -9,7 +9,7 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import { HealthImplementation, protoPath as healthProto } from 'grpc-health-check'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
-import { type CallAuthorizer, createShouldRateLimit } from './rate-limit-service.ts'
+import { createShouldRateLimit } from './rate-limit-service.ts'
 
 const serviceName = 'envoy.service.ratelimit.v3.RateLimitService'
 /**
@@ -32,14 +32,14 @@ export interface GrpcListener {
 export function createGrpcListener(
   ports: Ports,
   decisionService: DecisionService,
-  authorizeCall: CallAuthorizer,
+  adminTokenSha256: () => string,
   log: Logger,
   tls?: ListenerTls,
 ): GrpcListener {
   const definitions = loadDefinitions()
   const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
   server.addService(serviceOf(definitions), {
-    ShouldRateLimit: createShouldRateLimit(ports, decisionService, authorizeCall, log),
+    ShouldRateLimit: createShouldRateLimit(ports, decisionService, adminTokenSha256, log),
   })
   const health = new HealthImplementation({ '': 'SERVING', [serviceName]: 'SERVING' })
   health.addToServer(server)

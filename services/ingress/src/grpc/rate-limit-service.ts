@@ -1,13 +1,12 @@
 import { type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js'
+import { fingerprint } from '@weir/runtime/admin-token.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { DecisionService } from '../decide/decision-service.ts'
+import { createTokenCheck } from '../http/check-token.ts'
 import type { Ports } from '../ports.ts'
 import { answerOf, refusalOf } from './answer.ts'
 import type { RateLimitRequest, RateLimitResponse } from './messages.ts'
 import { readQuestion } from './read-question.ts'
-
-/** Authorizes a call by its metadata; undefined if it may check, else the refusal. */
-export type CallAuthorizer = (authorization: string) => { readonly code: status; readonly details: string } | undefined
 
 type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 
@@ -19,9 +18,10 @@ type Call = ServerUnaryCall<RateLimitRequest, RateLimitResponse>
 export function createShouldRateLimit(
   ports: Ports,
   decisionService: DecisionService,
-  authorizeCall: CallAuthorizer,
+  adminTokenSha256: () => string,
   log: Logger,
 ) {
+  const authorizeCall = createCallAuthorizer(ports, adminTokenSha256)
   const decide = async (request: RateLimitRequest): Promise<RateLimitResponse | { readonly wrong: string }> => {
     const { view } = ports.policy
     const question = readQuestion(view, request, ports.clock.nowMs())
@@ -30,21 +30,13 @@ export function createShouldRateLimit(
     if (question.kind === 'refused') return refusalOf(question.detail, count)
     const { ip, route, method } = question
     if (question.kind === 'unauthenticated') {
-      return answerOf(
-        await decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 }),
-        count,
-        undefined,
-        ports,
-      )
+      const rejected = await decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 })
+      return answerOf(rejected, count, undefined, ports)
     }
     const { subject, keyId, cost, isPeek, named, limits, hasOverrides } = question
     const asked = { view, subject, keyId, ip, route, method, cost, named, limits, hasOverrides }
-    return answerOf(
-      await decisionService.decide({ ...asked, peek: isPeek, idempotencyKey: undefined }),
-      count,
-      question,
-      ports,
-    )
+    const recorded = await decisionService.decide({ ...asked, peek: isPeek, idempotencyKey: undefined })
+    return answerOf(recorded, count, question, ports)
   }
 
   return function shouldRateLimit(call: Call, answer: sendUnaryData<RateLimitResponse>): void {
@@ -64,4 +56,37 @@ export function createShouldRateLimit(
       },
     )
   }
+}
+
+/**
+ * Authorizes gateways: a token with the scope check may check any subject, as `authorization: Bearer TOKEN` in the
+ * call's metadata. Where none is required, because only this machine can call, a call without one is accepted; a wrong
+ * one is not. Gateways send one token with every call.
+ */
+export function createCallAuthorizer(
+  { policy, grpcNeedsNoToken = false }: Pick<Ports, 'policy' | 'grpcNeedsNoToken'>,
+  adminTokenSha256: () => string,
+) {
+  const checkToken = createTokenCheck(adminTokenSha256, (authorization) =>
+    /^bearer /i.test(authorization) ? fingerprint(authorization.slice(7).trim()) : '',
+  )
+  /** Returns the refusal of a call with this metadata; undefined if it may check. */
+  return function authorizeCall(
+    authorization: string,
+  ): { readonly code: status; readonly details: string } | undefined {
+    if (authorization === '') return grpcNeedsNoToken ? undefined : missing
+    const token = checkToken(policy.view.policy, authorization, policy)
+    if (token === 'authorized') return undefined
+    if (token === 'unknown') return unknown
+    return { code: status.PERMISSION_DENIED, details: `The token ${token.name} lacks the scope check.` }
+  }
+}
+
+const missing = {
+  code: status.UNAUTHENTICATED,
+  details: 'Send a token with the scope check in the metadata of the call: authorization: Bearer TOKEN.',
+}
+const unknown = {
+  code: status.UNAUTHENTICATED,
+  details: 'The token in the metadata authorization is no token of this Weir.',
 }

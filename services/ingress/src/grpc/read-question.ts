@@ -7,9 +7,17 @@ import type { Route } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import type { NamedValues } from '../http/named-scopes.ts'
 import type { PolicyView } from '../policy-view.ts'
-import { attributesOf, combineLimits, type MetLimit, scopesOf, type Values } from './combine-limits.ts'
+import {
+  attributesOf,
+  combineLimits,
+  type MetLimit,
+  overrideAttribute,
+  overrideLimit,
+  overrideValue,
+  scopesOf,
+  type Values,
+} from './descriptor-limits.ts'
 import type { Descriptor, RateLimitRequest } from './messages.ts'
-import { overrideAttribute, overrideLimit, overrideValue } from './override-limit.ts'
 import { type ResolvedTarget, resolveSubject, unnamedTarget } from './resolve-subject.ts'
 
 /** Names come from a gateway's configuration. */

@@ -5,8 +5,8 @@ import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem }
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
+import { denialProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
-import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
@@ -56,11 +56,11 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
     const who = { ip: ports.authenticator.addressOf(view.policy, origin), route, method }
-    const refuse = (verdict: RecordedDecision) => {
-      setVerdictHeaders(reply, verdict, ports)
-      setOnExceed(reply, verdict)
-      const denial = denialProblem(reply, verdict, ports)
-      return sendRefusal(reply, options, verdict.isKnownRefusal === true ? refusedUnrecorded(denial) : denial)
+    const refuse = (recorded: RecordedDecision) => {
+      setDecisionHeaders(reply, recorded, ports)
+      setOnExceed(reply, recorded)
+      const denial = denialProblem(reply, recorded, ports)
+      return sendRefusal(reply, options, recorded.isKnownRefusal === true ? refusedUnrecorded(denial) : denial)
     }
     const found = ports.authenticator.authenticate(view.policy, origin)
     const caller = found instanceof Promise ? await found : found
@@ -72,14 +72,14 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     const cost = readCost(route, origin)
     if (typeof cost !== 'number') return sendRefusal(reply, options, cost === 'body' ? costInBody : cost)
     const { subject, keyId } = caller
-    const verdict = await decisionService.decide({
+    const recorded = await decisionService.decide({
       ...{ ...who, view, subject, keyId, cost, peek: false },
       named: view.requestScopes(request.headers, url),
       idempotencyKey: options.requestId === undefined ? undefined : `gateway ${options.requestId}`,
     })
-    if (!verdict.decision.allowed) return refuse(verdict)
-    setVerdictHeaders(reply, verdict, ports)
-    return sendCaller(reply, caller, verdict)
+    if (!recorded.decision.allowed) return refuse(recorded)
+    setDecisionHeaders(reply, recorded, ports)
+    return sendCaller(reply, caller, recorded)
   }
 
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {

@@ -1,11 +1,25 @@
+import { jsonText } from '@weir/contracts/json-text.ts'
+import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { badRequest, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
-import { denialProblem, setVerdictHeaders } from '../http/verdict-reply.ts'
+import { onExceedOf } from '../decide/limits/exceeded.ts'
+import type { RecordedDecision } from '../decide/types.ts'
+import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import type { Ports } from '../ports.ts'
-import { answerCheck, type Checked, isUnrecorded, jsonType, verdictText } from './check/answer-check.ts'
+import { answerCheck, type Checked } from './check/answer-check.ts'
 import { type CallerAuthorizer, principalOf } from './check/authorize-caller.ts'
-import { checkRoute, checkSchema, readCheck } from './check/check-body.ts'
+import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './check/check-body.ts'
+
+/** The media type of a decision's text; Fastify would call it plain text. */
+const jsonType = 'application/json; charset=utf-8'
+
+/**
+ * 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which no other request is served.
+ */
+const batchBodyBytesMax = 262_144
+
+const noWaiting = badRequest('A check of a batch does not wait: leave out wait, or ask on its own.')
 
 /** `POST /v1/check`: a decision without a proxied request. */
 export function addCheckRoute(
@@ -15,10 +29,11 @@ export function addCheckRoute(
   authorizeCaller: CallerAuthorizer,
 ): void {
   const send = (reply: FastifyReply, checked: Checked) => {
-    if (checked.kind === 'problem') return sendProblem(reply, checked.problem)
-    setVerdictHeaders(reply, checked.verdict, ports)
-    if (isUnrecorded(checked.verdict)) return sendProblem(reply, denialProblem(reply, checked.verdict))
-    return reply.header('content-type', jsonType).header('cache-control', 'no-store').send(verdictText(checked.verdict))
+    if (isProblem(checked)) return sendProblem(reply, checked)
+    setDecisionHeaders(reply, checked, ports)
+    return isUnrecorded(checked)
+      ? sendProblem(reply, denialProblem(reply, checked))
+      : sendJson(reply, decisionText(checked))
   }
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
@@ -29,12 +44,71 @@ export function addCheckRoute(
       sendProblem(reply, badRequest(read.wrong))
       return
     }
-    const checked = answerCheck(
-      { decisionService, view, nowMs: ports.clock.nowMs(), client: reply.raw },
-      principal,
-      read.value,
-    )
+    const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: reply.raw }
+    const checked = answerCheck(parts, principal, read.value)
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })
+}
+
+/**
+ * `POST /v1/check/batch`: many checks in one request, each decided for itself and in order, as if one had come after
+ * the other. All are asked in one tick of the event loop, so that they share calls of the script.
+ */
+export function addCheckBatchRoute(
+  app: FastifyInstance,
+  ports: Ports,
+  decisionService: DecisionService,
+  authorizeCaller: CallerAuthorizer,
+): void {
+  const options = checkRoute(batchSchema, authorizeCaller)
+  app.post('/v1/check/batch', { ...options, bodyLimit: batchBodyBytesMax }, async (request, reply) => {
+    const { view, principal } = principalOf(request)
+    const batch = readBatch(request.body)
+    if ('wrong' in batch) return sendProblem(reply, badRequest(batch.wrong))
+    const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: undefined }
+    // Each is a promise from its beginning: one that throws must not leave others behind that nothing waits for.
+    const checked = batch.value.checks.map(async (body) => {
+      const read = readCheck(body)
+      if ('wrong' in read) return badRequest(read.wrong)
+      return read.value.wait === undefined ? answerCheck(parts, principal, read.value) : noWaiting
+    })
+    const results = (await Promise.all(checked)).map(resultText)
+    return sendJson(reply, `{"results":[${results.join()}]}`)
+  })
+}
+
+const sendJson = (reply: FastifyReply, text: string): FastifyReply =>
+  reply.header('content-type', jsonType).header('cache-control', 'no-store').send(text)
+
+/** A decision without a record is answered with 503: any other answer would mean that it is counted. */
+const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'
+
+/** The result of one check of a batch, as JSON. */
+function resultText(checked: Checked): string {
+  if (isProblem(checked)) return JSON.stringify({ problem: checked })
+  if (!isUnrecorded(checked)) return decisionText(checked)
+  return JSON.stringify({ problem: denialProblem({ header: () => undefined }, checked) })
+}
+
+/**
+ * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers.
+ * By a template, in a third of the time of JSON.stringify.
+ */
+export function decisionText({ id, decision, limits = [] }: RecordedDecision): string {
+  const { allowed, reason, deniedBy, retryAfterMs } = decision
+  let states = ''
+  for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
+    states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
+  }
+  const beyond = deniedBy === '' ? '' : beyondText({ decision, limits })
+  return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
+}
+
+/** What the policy wants done beyond the limit, for the caller to do. */
+function beyondText({ decision, limits }: Pick<RecordedDecision, 'decision' | 'limits'>): string {
+  const onExceed = onExceedOf(decision, limits)
+  if (onExceed === undefined || onExceed.kind === 'deny') return ''
+  const page = onExceed.kind === 'challenge' ? `,"challenge":${jsonText(onExceed.url)}` : ''
+  return `,"on_exceed":"${onExceed.kind}"${page}`
 }

@@ -6,6 +6,7 @@ import { parseDurationMs } from '@weir/policy/policy-values.ts'
 import { didYouMean } from '@weir/policy/suggest.ts'
 import { badRequest, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance } from 'fastify'
+import { isProblem } from '../http/decision-reply.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { checkedSubject } from './check/answer-check.ts'
@@ -64,8 +65,8 @@ export function addPauseRoute(
     if (ms === undefined || ms > pauseMsMax)
       return sendProblem(reply, badRequest('for is a duration of at most 31d, such as 30s.'))
     const who = checkedSubject(view, principal, body, ports.clock.nowMs())
-    if (who.kind === 'problem') return sendProblem(reply, who.problem)
-    if (who.kind === 'unauthenticated') return sendProblem(reply, badRequest('key is no valid key.'))
+    if (who === 'unauthenticated') return sendProblem(reply, badRequest('key is no valid key.'))
+    if (isProblem(who)) return sendProblem(reply, who)
     const { subject, keyId } = who
     if (principal.kind === 'subject' && ms > ownPauseMsMax)
       return sendProblem(reply, badRequest('A subject pauses its own limits for at most 1h.'))

@@ -1,9 +1,9 @@
 import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SettleAnswer, Settling } from '../decide/correct/settle.ts'
+import { forbidden } from './check/answer-check.ts'
 import { type CallerAuthorizer, type CheckPrincipal, principalOf } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute, costSchema, nameSchema } from './check/check-body.ts'
-import { forbidden } from './check/own-check.ts'
 
 interface SettleBody {
   readonly id: string

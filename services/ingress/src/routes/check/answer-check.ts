@@ -1,67 +1,34 @@
 import type { ServerResponse } from 'node:http'
-import { jsonText } from '@weir/contracts/json-text.ts'
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
-import type { Decision } from '@weir/core/limits/decision.ts'
-import type { Limit } from '@weir/core/limits/limit.ts'
+import { isOfOneSubject } from '@weir/core/limits/limit.ts'
 import { settleMsMax } from '@weir/core/limits/limit-store.ts'
-import { shownStates } from '@weir/core/limits/rate-limit-headers.ts'
 import { findKey } from '@weir/identity/credential.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
 import type { Route, Subject } from '@weir/policy/policy.ts'
 import { parseDurationMs, subjectRule } from '@weir/policy/policy-values.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
-import { badRequest, type Problem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, problem } from '@weir/runtime/problem.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
-import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
+import { isProblem } from '../../http/decision-reply.ts'
 import { costUnreadable } from '../../http/read-cost.ts'
 import { matchedMethod, recordedMethod } from '../../http/recorded-method.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { CheckPrincipal } from './authorize-caller.ts'
 import type { CheckBody } from './check-body.ts'
-import { forbidden, whyNotOwn } from './own-check.ts'
 
 /** A check that was decided, or why it could not be asked. */
-export type Checked =
-  | { readonly kind: 'verdict'; readonly verdict: RecordedDecision }
-  | { readonly kind: 'problem'; readonly problem: Problem }
+export type Checked = RecordedDecision | Problem
 
-/**
- * What the check API answers as JSON, for both outcomes with status 200. Shadow limits are left out, as in the headers.
- * By a template, in a third of the time of JSON.stringify.
- */
-export function verdictText({ id, decision, limits = [] }: RecordedDecision): string {
-  const { allowed, reason, deniedBy, retryAfterMs } = decision
-  let states = ''
-  for (const { name, size, used, remaining, resetMs } of shownStates(decision, limits)) {
-    states += `${states === '' ? '' : ','}{"name":${jsonText(name)},"size":${size},"used":${used},"remaining":${remaining},"reset_ms":${resetMs}}`
-  }
-  const beyond = deniedBy === '' ? '' : beyondText(decision, limits)
-  return `{"id":${id === undefined ? 'null' : `"${id}"`},"allowed":${allowed},"reason":"${reason}","denied_by":${jsonText(deniedBy)},"retry_after_ms":${retryAfterMs}${beyond},"limits":[${states}]}`
-}
-
-/** A decision without a record is answered with 503: any other answer would mean that it is counted. */
-export const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'
-
-/** What the policy wants done beyond the limit, for the caller to do. */
-function beyondText(decision: Decision, limits: readonly Limit[]): string {
-  const onExceed = onExceedOf(decision, limits)
-  if (onExceed === undefined || onExceed.kind === 'deny') return ''
-  const page = onExceed.kind === 'challenge' ? `,"challenge":${jsonText(onExceed.url)}` : ''
-  return `,"on_exceed":"${onExceed.kind}"${page}`
-}
-
-/** The media type of such a text; Fastify would call it plain text. */
-export const jsonType = 'application/json; charset=utf-8'
+/** The refusal of what a valid credential may not do. */
+export const forbidden = (detail: string): Problem => problem('forbidden', 'Forbidden', 403, detail)
 
 /** After a longer wait the caller has given up. */
 const waitMsMax = 60_000
 
 const tooLongToWait = badRequest('wait is a duration of at most 60s, such as 5s.')
 const tooLongToSettle = badRequest('settle is a duration of at most 24h, such as 15m.')
-
-const problem = (found: Problem) => ({ kind: 'problem', problem: found }) as const
 
 /** What a check is decided with. */
 export interface CheckParts {
@@ -79,24 +46,22 @@ export function answerCheck(
   body: CheckBody,
 ): Checked | Promise<Checked> {
   const matched = matchAsked(view, body)
-  if (matched.kind === 'problem') return matched
+  if (isProblem(matched)) return matched
   const { route, method } = matched
   const isOwn = principal.kind === 'subject'
   const ip = isOwn ? principal.ip : addressScope(body.ip ?? '')
-  if (body.ip !== undefined && ip === '') return problem(badRequest('ip must be an IPv4 or IPv6 address.'))
+  if (body.ip !== undefined && ip === '') return badRequest('ip must be an IPv4 or IPv6 address.')
   const who = checkedSubject(view, principal, body, nowMs)
-  if (who.kind === 'problem') return who
-  if (who.kind === 'unauthenticated') {
-    return decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 }).then(decided)
-  }
+  if (who === 'unauthenticated') return decisionService.rejectUnauthenticated({ ip, route, method, retryAfterMs: 0 })
+  if (isProblem(who)) return who
   const notOwn = isOwn ? whyNotOwn(view, principal, body, route) : undefined
-  if (notOwn !== undefined) return problem(notOwn)
-  if (body.cost === undefined && route.costFrom !== undefined) return problem(costMissing(route))
+  if (notOwn !== undefined) return notOwn
+  if (body.cost === undefined && route.costFrom !== undefined) return costMissing(route)
   const settleMs = body.settle === undefined ? undefined : parseDurationMs(body.settle)
-  if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return problem(tooLongToSettle)
+  if (body.settle !== undefined && (settleMs === undefined || settleMs > settleMsMax)) return tooLongToSettle
   const waitMs = body.wait === undefined ? undefined : parseDurationMs(body.wait)
-  if (body.wait !== undefined && (waitMs === undefined || waitMs > waitMsMax)) return problem(tooLongToWait)
-  const verdict = decisionService.decide({
+  if (body.wait !== undefined && (waitMs === undefined || waitMs > waitMsMax)) return tooLongToWait
+  return decisionService.decide({
     ...{ view, ip, route, method, subject: who.subject, keyId: who.keyId },
     cost: body.cost ?? route.cost,
     peek: body.peek ?? false,
@@ -108,7 +73,6 @@ export function answerCheck(
     waitMs,
     reauthenticate: isOwn ? principal.reauthenticate : async (live) => reauthenticated(live, who, body, nowMs),
   })
-  return verdict.then(decided)
 }
 
 /**
@@ -122,47 +86,40 @@ function idempotencyKeyOf({ kind }: CheckPrincipal, { idempotency_key: key }: Ch
 }
 
 /** The subject of a token's check by another policy than the one that the check came under. */
-function reauthenticated(
-  live: PolicyView,
-  { subject: before, keyId }: { readonly subject: Subject; readonly keyId: string },
-  body: CheckBody,
-  nowMs: number,
-) {
+function reauthenticated(live: PolicyView, { subject: before, keyId }: CheckedSubject, body: CheckBody, nowMs: number) {
   const key = body.key === undefined ? undefined : findKey(live.policy, body.key, nowMs)
-  if (body.key !== undefined) return key === undefined ? undefined : { subject: key.subject, keyId: key.id }
+  if (body.key !== undefined) return key && { subject: key.subject, keyId: key.id }
   const subject = subjectNamed(live.policy, before.id)
-  return subject === undefined ? undefined : { subject, keyId }
+  return subject && { subject, keyId }
 }
-
-const decided = (verdict: RecordedDecision) => ({ kind: 'verdict', verdict }) as const
 
 const costMissing = ({ template }: Route) =>
   costUnreadable(`Requests to ${template} say themselves what they cost; a check of it must give cost.`)
 
-type Matched = { readonly kind: 'matched'; readonly route: Route; readonly method: string }
-
 /** Finds route and method of a check: `route` is a path, or a method and a path; records have `*` for none. */
-function matchAsked({ matchRoute }: PolicyView, body: CheckBody): Matched | ReturnType<typeof problem> {
+function matchAsked(
+  { matchRoute }: PolicyView,
+  body: CheckBody,
+): { readonly route: Route; readonly method: string } | Problem {
   const text = body.route ?? ''
   const space = text.indexOf(' ')
   const ofRoute = space === -1 ? '' : text.slice(0, space).toUpperCase()
   const method = (body.method ?? ofRoute).toUpperCase()
-  if (ofRoute !== '' && ofRoute !== method)
-    return problem(badRequest('method and the method in route are not the same.'))
-  if (ofRoute.length > 32) return problem(badRequest('route is a path, or a method and a path.'))
+  if (ofRoute !== '' && ofRoute !== method) return badRequest('method and the method in route are not the same.')
+  if (ofRoute.length > 32) return badRequest('route is a path, or a method and a path.')
   const raw = text.slice(space + 1)
-  if (raw === '' || raw === '*') return { kind: 'matched', route: unmatchedRoute, method: recordedMethod(method) }
+  if (raw === '' || raw === '*') return { route: unmatchedRoute, method: recordedMethod(method) }
   const path = normalizePath(raw)
-  if (path.kind === 'refused')
-    return problem(badRequest(`The path in route cannot be read in one way only: it ${path.why}.`))
+  if (path.kind === 'refused') return badRequest(`The path in route cannot be read in one way only: it ${path.why}.`)
   const route = matchRoute(matchedMethod(method), path.path) ?? unmatchedRoute
-  return { kind: 'matched', route, method: recordedMethod(method) }
+  return { route, method: recordedMethod(method) }
 }
 
-type CheckedSubject =
-  | { readonly kind: 'subject'; readonly subject: Subject; readonly keyId: string }
-  | { readonly kind: 'unauthenticated' }
-  | ReturnType<typeof problem>
+/** A subject, and the key that it was named by; an empty id without one. */
+interface CheckedSubject {
+  readonly subject: Subject
+  readonly keyId: string
+}
 
 const ownSubjectOnly = forbidden('This credential may ask about its own subject only.')
 
@@ -172,19 +129,53 @@ export function checkedSubject(
   principal: CheckPrincipal,
   { subject: id, key: text }: Pick<CheckBody, 'subject' | 'key'>,
   nowMs: number,
-): CheckedSubject {
+): CheckedSubject | 'unauthenticated' | Problem {
   if (principal.kind === 'subject') {
-    return text !== undefined || (id !== undefined && id !== principal.subject.id) ? problem(ownSubjectOnly) : principal
+    return text !== undefined || (id !== undefined && id !== principal.subject.id) ? ownSubjectOnly : principal
   }
-  if (text !== undefined && id !== undefined) return problem(badRequest('Give subject or key, not both.'))
+  if (text !== undefined && id !== undefined) return badRequest('Give subject or key, not both.')
   if (text !== undefined) {
     const key = findKey(policy, text, nowMs)
-    return key === undefined ? { kind: 'unauthenticated' } : { kind: 'subject', subject: key.subject, keyId: key.id }
+    return key === undefined ? 'unauthenticated' : { subject: key.subject, keyId: key.id }
   }
-  if (id === undefined) return problem(badRequest('Give subject or key.'))
+  if (id === undefined) return badRequest('Give subject or key.')
   const subject = subjectNamed(policy, id)
-  if (subject !== undefined) return { kind: 'subject', subject, keyId: '' }
+  if (subject !== undefined) return { subject, keyId: '' }
   const isNone = policy.identity.unknownPlan === undefined
   const why = `The policy has no subject ${JSON.stringify(id)}`
-  return problem(badRequest(isNone ? `${why}.` : `${why}, and it is no name for one: ${subjectRule}.`))
+  return badRequest(isNone ? `${why}.` : `${why}, and it is no name for one: ${subjectRule}.`)
+}
+
+const needsToken = (detail: string) => forbidden(`${detail}, or ask with a token that has the scope check.`)
+
+const otherOrigin = needsToken(
+  "A subject's own credential asks from the address of its connection, and without attributes: leave out ip and attributes",
+)
+const costTooLow = (cost: number) =>
+  needsToken(
+    `A subject's own credential asks for what the route costs at least: give a cost of ${cost} or leave it out`,
+  )
+const costShared = needsToken(
+  'Others share a limit of this check, so a subject does not ask for more than the route costs: leave out cost',
+)
+const costTooHigh = needsToken('The cost is above the size of a limit of this check: give a lower one')
+
+/**
+ * The reason why a subject may not check this with its own credential; undefined if it may. A check must not count at
+ * an address or an attribute that is not the caller's, and one large cost must not use up what other subjects share. A
+ * peek charges nothing, so that it may have any cost.
+ */
+function whyNotOwn(
+  { resolveLimits, resolveWithoutAddress }: PolicyView,
+  { subject, ip }: Extract<CheckPrincipal, { readonly kind: 'subject' }>,
+  body: CheckBody,
+  route: Route,
+): Problem | undefined {
+  if (body.ip !== undefined || body.attributes !== undefined) return otherOrigin
+  const { cost = route.cost, peek = false } = body
+  if (peek || cost === route.cost) return undefined
+  if (cost < route.cost) return costTooLow(route.cost)
+  const limits = (ip === '' ? resolveWithoutAddress : resolveLimits)(subject, route)
+  if (limits.some(({ by }) => !isOfOneSubject(by))) return costShared
+  return limits.some(({ capacity }) => cost > capacity) ? costTooHigh : undefined
 }

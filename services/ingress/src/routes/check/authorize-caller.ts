@@ -2,12 +2,13 @@ import type { Caller } from '@weir/identity/caller.ts'
 import { keyTextOf } from '@weir/identity/credential.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { Subject } from '@weir/policy/policy.ts'
-import { createAdminCheck, fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
+import { fingerprint, onceWhileCarried } from '@weir/runtime/admin-token.ts'
 import { type Problem, problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import type { UnauthenticatedRequest } from '../../decide/types.ts'
-import { denialProblem, setVerdictHeaders } from '../../http/verdict-reply.ts'
+import { createTokenCheck } from '../../http/check-token.ts'
+import { denialProblem, setDecisionHeaders } from '../../http/decision-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 
@@ -49,40 +50,27 @@ type Refused = Pick<UnauthenticatedRequest, 'retryAfterMs' | 'isUnverifiable'>
  * check.
  */
 export function createCallerAuthorizer(ports: Ports, decisionService: DecisionService, adminTokenSha256: () => string) {
-  const isRoot = createAdminCheck(adminTokenSha256)
-  /** The last authorized token of each connection, with the policy and the admin token that authorized it. */
-  const goodTokens = new WeakMap<object, { readonly text: string; readonly view: PolicyView; readonly root: string }>()
+  const checkToken = createTokenCheck(adminTokenSha256, (text, socket) => onceWhileCarried(socket, text, fingerprint))
 
   const refuse = async (view: PolicyView, request: FastifyRequest, reply: FastifyReply, why: Refused) => {
     const ip = ports.authenticator.addressOf(view.policy, origin(request))
     const asked = { ip, route: unmatchedRoute, method: request.method }
     const { retryAfterMs, isUnverifiable } = why
-    const verdict = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
-    setVerdictHeaders(reply, verdict, ports)
-    sendProblem(reply, denialProblem(reply, verdict))
+    const recorded = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
+    setDecisionHeaders(reply, recorded, ports)
+    sendProblem(reply, denialProblem(reply, recorded))
   }
 
   return function authorizeCaller(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
     request.checkView = view
-    const { socket } = request.raw
-    const text = keyTextOf(request.headers)
-    const root = adminTokenSha256()
-    const good = goodTokens.get(socket)
-    if (good !== undefined && good.text === text && good.view === view && good.root === root) {
+    const token = checkToken(view.policy, keyTextOf(request.headers), request.raw.socket)
+    if (token === 'authorized') {
       request.checkPrincipal = byToken
       done()
       return
     }
-    const hash = onceWhileCarried(socket, text, fingerprint)
-    const token = hash === '' ? undefined : view.policy.tokens.get(hash)
-    if (isRoot(hash) || token?.scopes.some((scope) => scope === 'check' || scope === 'admin')) {
-      goodTokens.set(socket, { text, view, root })
-      request.checkPrincipal = byToken
-      done()
-      return
-    }
-    if (token !== undefined) {
+    if (token !== 'unknown') {
       sendProblem(reply, scopeMissing(token.name))
       return
     }

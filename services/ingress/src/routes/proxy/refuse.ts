@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
-import { challengeHeader, denialProblem, setVerdictHeaders, type VerdictWords } from '../../http/verdict-reply.ts'
+import { challengeHeader, denialProblem, type ReplySettings, setDecisionHeaders } from '../../http/decision-reply.ts'
 import { busyRetrySeconds, writeProblem } from './problems.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
@@ -22,17 +22,17 @@ export function answerProblem(incoming: IncomingRequest, isClosing: IsClosing, p
 export function refuse(
   incoming: IncomingRequest,
   isClosing: IsClosing,
-  verdict: RecordedDecision,
-  words: VerdictWords,
+  recorded: RecordedDecision,
+  settings: ReplySettings,
 ): void {
-  const onExceed = onExceedOf(verdict.decision, verdict.limits)
+  const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(incoming.response)
     return
   }
   const headers = startHeaders(incoming, isClosing, true)
   const target = collector(headers)
-  setVerdictHeaders(target, verdict, words)
+  setDecisionHeaders(target, recorded, settings)
   if (onExceed?.kind === 'challenge' && isForPage(incoming)) {
     // There is no Retry-After, with which the browser would wait before it goes there.
     headers.push(challengeHeader, onExceed.url, 'location', onExceed.url)
@@ -40,7 +40,7 @@ export function refuse(
     incoming.response.end()
     return
   }
-  const problem = denialProblem(target, verdict, words)
+  const problem = denialProblem(target, recorded, settings)
   writeProblem(incoming.response, problem, headers)
 }
 

@@ -3,9 +3,9 @@ import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import type { DecisionService } from '../../decide/decision-service.ts'
 import { degradedBy } from '../../decide/limits/exceeded.ts'
 import { FairPlaces } from '../../fair-places.ts'
+import { setDecisionHeaders } from '../../http/decision-reply.ts'
 import { readCost } from '../../http/read-cost.ts'
 import { recordedMethod } from '../../http/recorded-method.ts'
-import { setVerdictHeaders } from '../../http/verdict-reply.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { Ports } from '../../ports.ts'
 import { badRequest, noUpstream, writeProblem } from './problems.ts'
@@ -43,8 +43,8 @@ export function createServe(
     const caller = found instanceof Promise ? await found : found
     if (caller.kind === 'unauthenticated') {
       const { retryAfterMs, isUnverifiable } = caller
-      const verdict = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
-      return refuse(incoming, isClosing, verdict, ports)
+      const recorded = await decisionService.rejectUnauthenticated({ ...asked, retryAfterMs, isUnverifiable })
+      return refuse(incoming, isClosing, recorded, ports)
     }
     const said = readCost(route, origin)
     const { subject, keyId } = caller
@@ -53,7 +53,7 @@ export function createServe(
     const problem = typeof wanted === 'number' ? undefined : wanted
     if (problem !== undefined && readBody === undefined) return answerProblem(incoming, isClosing, problem)
     // Where a body was parsed in vain it costs 1: a caller that sends many of those is subject to its limits too.
-    const verdict = await decisionService.decide({
+    const recorded = await decisionService.decide({
       ...asked,
       view,
       subject,
@@ -65,9 +65,9 @@ export function createServe(
       client: problem === undefined ? incoming.response : undefined,
       reauthenticate: async (live) => callerIn(await ports.authenticator.authenticate(live.policy, origin)),
     })
-    if (!verdict.decision.allowed) return refuse(incoming, isClosing, verdict, ports)
+    if (!recorded.decision.allowed) return refuse(incoming, isClosing, recorded, ports)
     const ownHeaders = startHeaders(incoming, isClosing, problem !== undefined)
-    setVerdictHeaders(collector(ownHeaders), verdict, ports)
+    setDecisionHeaders(collector(ownHeaders), recorded, ports)
     if (problem !== undefined) return writeProblem(incoming.response, problem, ownHeaders)
     const upstream = view.resolveUpstream(headers.host ?? '', route)
     if (upstream === undefined) return writeProblem(incoming.response, noUpstream, ownHeaders)
@@ -78,9 +78,9 @@ export function createServe(
       upstream,
       caller,
       hopByHop,
-      decisionId: verdict.id ?? '',
-      degradedBy: degradedBy(verdict.decision),
-      charged: verdict.charged,
+      decisionId: recorded.id ?? '',
+      degradedBy: degradedBy(recorded.decision),
+      charged: recorded.charged,
       ownHeaders,
       readBody,
     })

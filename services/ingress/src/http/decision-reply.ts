@@ -19,7 +19,7 @@ export interface HeaderTarget {
 }
 
 /** How answers describe limits: by the headers of draft 10 unless configured otherwise. */
-export interface VerdictWords {
+export interface ReplySettings {
   readonly dialect?: RateLimitDialect | undefined
   readonly clock: Clock
   /** The status of a cost that no waiting admits; 403 unless configured otherwise. */
@@ -27,13 +27,13 @@ export interface VerdictWords {
 }
 
 /** Sets the headers that every decided answer carries, at every entry point. */
-export function setVerdictHeaders(reply: HeaderTarget, verdict: RecordedDecision, words: VerdictWords): void {
-  const { id, decision, limits } = verdict
-  const { dialect } = words
+export function setDecisionHeaders(reply: HeaderTarget, recorded: RecordedDecision, settings: ReplySettings): void {
+  const { id, decision, limits } = recorded
+  const { dialect } = settings
   if (id !== undefined) reply.header('weir-decision', id)
   if (dialect !== undefined && dialect !== 'draft10') {
     // A function of its own, because this one runs for every request, and is compiled better while it is small.
-    setOlderHeaders(reply, verdict, dialect, words.clock)
+    setOlderHeaders(reply, recorded, dialect, settings.clock)
     return
   }
   reply.header('ratelimit-policy', limits === undefined ? unauthenticatedPolicy : rateLimitPolicy(limits))
@@ -51,6 +51,9 @@ function setOlderHeaders(
   for (const [name, value] of olderRateLimitHeaders(dialect, decision, limits, clock.nowMs())) reply.header(name, value)
 }
 
+/** Whether reading or deciding ended in a problem. */
+export const isProblem = <T extends object>(found: T | Problem): found is Problem => 'status' in found
+
 /** Names the page that lets people in again, on denials by a limit with a challenge. */
 export const challengeHeader = 'weir-challenge'
 
@@ -66,10 +69,10 @@ const draftProblem = (word: string, title: string, status: number, detail: strin
 /** The body of a denial. Sets the headers that go with its status. */
 export function denialProblem(
   reply: HeaderTarget,
-  verdict: RecordedDecision,
-  { costStatus = 403 }: Pick<VerdictWords, 'costStatus'> = {},
+  recorded: RecordedDecision,
+  { costStatus = 403 }: Pick<ReplySettings, 'costStatus'> = {},
 ): Problem {
-  const { decision } = verdict
+  const { decision } = recorded
   const { reason, deniedBy } = decision
   const seconds = retryAfterSeconds(decision)
   if (reason === 'unauthorized' && decision.retryAfterMs === 0) {
@@ -96,7 +99,7 @@ export function denialProblem(
     const detail = `Too many idempotency keys and decisions to be settled are kept for this subject. Try again in ${seconds} s, or without both.`
     return { ...problem('too-many-open', 'Too many open decisions', 429, detail), 'violated-policies': [deniedBy] }
   }
-  const onExceed = onExceedOf(decision, verdict.limits)
+  const onExceed = onExceedOf(decision, recorded.limits)
   const challenge = onExceed?.kind === 'challenge' ? { challenge: onExceed.url } : undefined
   if (challenge !== undefined) reply.header(challengeHeader, challenge.challenge)
   const detail =

@@ -2,7 +2,7 @@ import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { fingerprint } from '@weir/runtime/admin-token.ts'
 import { expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
-import { createCallAuthorizer } from './authorize-call.ts'
+import { createCallAuthorizer } from './rate-limit-service.ts'
 
 test('an admin token that was replaced opens nothing from then on, also where it was sent last', () => {
   const policy = createLivePolicy(requirePolicy('{ "version": 1, "plans": { "free": { "limits": [] } } }', 'weir.yaml'))

@@ -1,13 +1,13 @@
 import { markersName } from '@weir/core/limits/exceeding.ts'
 import { unlimitedDecision } from '@weir/core/limits/limit-store.ts'
 import { expect, test } from 'vitest'
-import { denialProblem } from './verdict-reply.ts'
+import { denialProblem } from './decision-reply.ts'
 
 function problemOf(decision: Partial<typeof unlimitedDecision>, costStatus?: 413) {
   const headers = new Map<string, unknown>()
   const reply = { header: (name: string, value: string | number) => headers.set(name, value) }
-  const verdict = { id: undefined, decision: { ...unlimitedDecision, allowed: false, ...decision }, limits: [] }
-  return { ...denialProblem(reply, verdict, { costStatus }), retryAfter: headers.get('retry-after') }
+  const recorded = { id: undefined, decision: { ...unlimitedDecision, allowed: false, ...decision }, limits: [] }
+  return { ...denialProblem(reply, recorded, { costStatus }), retryAfter: headers.get('retry-after') }
 }
 
 test('too many markers are a problem of their own, which says when there is room', () => {
