@@ -12,7 +12,7 @@ import type { Ports } from '../ports.ts'
 import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
 import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.ts'
 import { originalRequest } from './authorize/original-request.ts'
-import { connectionNamed } from './proxy/request-headers.ts'
+import { connectionNamed } from './proxy/proxied-headers.ts'
 
 /** What gateways accept from their clients, Envoy 60 kB, and the client's path a second time. */
 export const askHeaderBytesMax = 81_920

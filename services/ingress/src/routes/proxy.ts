@@ -5,12 +5,10 @@ import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
 import type { FastifyInstance } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { Ports } from '../ports.ts'
+import { answerProblem, writeProblem } from './proxy/answers.ts'
 import { createForwarder, type ForwardPorts } from './proxy/forward.ts'
-import { createListener, type ListenerBounds, type ProxyHandler } from './proxy/listener.ts'
-import { writeProblem } from './proxy/problems.ts'
-import type { IncomingRequest } from './proxy/proxied-request.ts'
+import { createListener, type ListenerBounds, type ServeRequest } from './proxy/listener.ts'
 import { readTarget } from './proxy/read-target.ts'
-import { answerProblem } from './proxy/refuse.ts'
 import { createServe } from './proxy/serve.ts'
 
 /** The reverse proxy: authenticate, decide, record, and only then forward. All paths here are the upstream's. */
@@ -22,24 +20,21 @@ export function createProxy(
 ) {
   const forwarder = createForwarder(ports, log)
   let isClosing = false
-  const serve = createServe(ports, decisionService, forwarder.forward, () => isClosing)
+  const serve = createServe(ports, decisionService, forwarder.forward)
 
-  const start = (incoming: IncomingRequest) => {
+  const closing = () => isClosing
+  const serveRequest: ServeRequest = (request, response, target, mayContinue, protocol) => {
+    const startedAt = performance.now()
+    const incoming = { request, response, target, startedAt, protocol, mayContinue, isClosing: closing }
     serve(incoming).catch((error: unknown) => {
       log.error({ err: error }, 'request failed')
-      answerProblem(incoming, () => isClosing, internal)
+      answerProblem(incoming, internal)
     })
-  }
-  const handler: ProxyHandler = {
-    serve: (request, response, target, mayContinue) =>
-      start({ request, response, target, mayContinue, protocol: undefined, startedAt: performance.now() }),
-    serveUpgrade: (request, response, target, protocol) =>
-      start({ request, response, target, mayContinue: () => undefined, protocol, startedAt: performance.now() }),
   }
 
   return {
     /** The server that Fastify listens with: requests come to the proxy directly, past Fastify's own routing. */
-    listener: (): Server => createListener(handler, bounds, tls),
+    listener: (): Server => createListener(serveRequest, bounds, tls),
     /** Closes with the app: tunnels first, which would keep it open; connections to upstreams last. */
     attach(app: FastifyInstance): void {
       app.addHook('preClose', async () => {
@@ -47,7 +42,7 @@ export function createProxy(
         forwarder.closeTunnels()
       })
       app.addHook('onClose', forwarder.close)
-      injectInto(app, handler)
+      injectInto(app, serveRequest)
     },
   }
 }
@@ -55,7 +50,7 @@ export function createProxy(
 const internal = problem('internal', 'Internal error', 500, 'The request could not be served; the log says why.')
 
 /** Serves requests that never come over the listener: tests hand them to Fastify itself. */
-function injectInto(app: FastifyInstance, handler: ProxyHandler): void {
+function injectInto(app: FastifyInstance, serveRequest: ServeRequest): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
   app.setNotFoundHandler((request, reply) => {
@@ -64,6 +59,6 @@ function injectInto(app: FastifyInstance, handler: ProxyHandler): void {
     reply.raw.setHeader('date', new Date().toUTCString())
     const read = readTarget(request.raw)
     if ('problem' in read) writeProblem(reply.raw, read.problem, [])
-    else handler.serve(request.raw, reply.raw, read.target, () => undefined)
+    else serveRequest(request.raw, reply.raw, read.target, () => undefined)
   })
 }

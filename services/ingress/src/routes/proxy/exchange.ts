@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import { badRequest } from '@weir/runtime/problem.ts'
 import type { Dispatcher } from 'undici'
-import { addAnswerHeaders, answerTrailers } from './answer-headers.ts'
+import { busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './answers.ts'
 import { ClientBody } from './client-body.ts'
-import { badRequest, busyRetrySeconds, upstreamBusy, upstreamFailure, writeProblem } from './problems.ts'
+import { addAnswerHeaders, answerTrailers } from './proxied-headers.ts'
 import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 type Controller = Dispatcher.DispatchController

@@ -2,42 +2,41 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { answerToNoRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
+import { answerToNoRequest, badRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
+import { headerBytesMax, writeProblem } from './answers.ts'
 import { hasBody } from './client-body.ts'
-import { badRequest, headerBytesMax, writeProblem } from './problems.ts'
 import { readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
-/** For the whole head, from the first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
-const headTimeoutMs = 20_000
-/** How often heads and idle connections are checked. */
-const checkEveryMs = 5_000
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
 const keepAliveTimeoutMs = 75_000
-/** A client whose body is incomplete, or that does not read its answer, may pause this long. */
-const silentMsMax = 60_000
-
 /** A refused client has this long to read its answer and hang up. */
 const lingerMs = 5_000
 
-/** What a listener does with requests. */
-export interface ProxyHandler {
-  /** Answers a request; `mayContinue` is called before its body is read. */
-  serve(request: IncomingMessage, response: ServerResponse, target: Target, mayContinue: () => void): void
-  /** The same for one that asks for another protocol on its connection. */
-  serveUpgrade(request: IncomingMessage, response: ServerResponse, target: Target, protocol: string): void
+/**
+ * Answers a request; it calls `mayContinue` before it reads the body. `protocol` is what the client wants to switch its
+ * connection to.
+ */
+export type ServeRequest = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  target: Target,
+  mayContinue: () => void,
+  protocol?: string,
+) => void
+
+/** Bounds of the listener, which tests shorten. */
+export const listenerBounds = {
+  /** For the whole head, from its first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
+  headTimeoutMs: 20_000,
+  /** How often heads and idle connections are checked. */
+  checkEveryMs: 5_000,
+  /** A client whose body is incomplete, or that does not read its answer, may pause this long. */
+  silentMsMax: 60_000,
 }
 
-/** Bounds of the listener that tests shorten. */
-export interface ListenerBounds {
-  readonly headTimeoutMs: number
-  readonly checkEveryMs: number
-  readonly silentMsMax: number
-}
-
-/** The bounds in production. */
-export const listenerBounds: ListenerBounds = { headTimeoutMs, checkEveryMs, silentMsMax }
+export type ListenerBounds = Readonly<typeof listenerBounds>
 
 const upgradeWithBody = badRequest('A request to switch protocols has no body.')
 const nothingToSay = () => undefined
@@ -47,7 +46,7 @@ const nothingToSay = () => undefined
  * request has no bound in time, because an upload may take hours as long as something of it comes.
  */
 export function createListener(
-  handler: ProxyHandler,
+  serveRequest: ServeRequest,
   bounds: ListenerBounds = listenerBounds,
   tls?: ListenerTls,
 ): Server {
@@ -61,7 +60,7 @@ export function createListener(
     answering.set(socket, response)
     if (response.socket === null) tellOfClose(socket, response)
     const read = readTarget(request)
-    if ('target' in read) return handler.serve(request, response, read.target, mayContinue)
+    if ('target' in read) return serveRequest(request, response, read.target, mayContinue)
     lost.add(socket)
     writeProblem(response, read.problem, ['connection', 'close'])
   }
@@ -95,7 +94,7 @@ export function createListener(
     const response = responseOn(request)
     const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
     if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
-    else handler.serveUpgrade(request, response, read.target, protocolAsked(request) ?? '')
+    else serveRequest(request, response, read.target, nothingToSay, protocolAsked(request) ?? '')
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)

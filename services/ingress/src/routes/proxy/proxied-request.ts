@@ -17,6 +17,8 @@ export interface IncomingRequest {
   readonly protocol: string | undefined
   /** Lets the client send its body, where it waits for a 100. */
   readonly mayContinue: () => void
+  /** Whether the process is stopping, to be asked when the answer is written: a request may have waited long. */
+  readonly isClosing: () => boolean
 }
 
 /** A request that was allowed, on its way to the upstream and back. */

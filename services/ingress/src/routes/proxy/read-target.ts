@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { normalizePath, readOddPath } from '@weir/core/http/normalize-path.ts'
-import { hasTooManyHeaders, type Problem } from '@weir/runtime/problem.ts'
-import { badRequest, tooLarge } from './problems.ts'
+import { badRequest, hasTooManyHeaders, type Problem } from '@weir/runtime/problem.ts'
+import { tooLarge } from './answers.ts'
 
 /** What a request asks for. */
 export interface Target {

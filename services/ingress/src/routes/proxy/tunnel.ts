@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { addAnswerHeaders } from './answer-headers.ts'
+import { addAnswerHeaders } from './proxied-headers.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */

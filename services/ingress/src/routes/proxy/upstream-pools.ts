@@ -3,10 +3,6 @@ import { Pool } from 'undici'
 import { subjectShareDefault } from '../../fair-places.ts'
 import { UpstreamPlaces } from './upstream-places.ts'
 
-/** Connections to one upstream from this process: as many requests are with it at once. */
-const connectionsMax = 1_024
-/** Requests that wait for one of them; the next is told to come back. More than this never catches up in time. */
-const waitingMax = 1_024
 /** A host on the same continent accepts within a second; a lost SYN is sent again after one, and after three. */
 const connectTimeoutMs = 10_000
 /** Shorter than the 5 s after which Node's own servers hang up; what an upstream announces itself goes before it. */
@@ -21,31 +17,24 @@ interface UpstreamPool {
   readonly places: UpstreamPlaces
 }
 
-/** Bounds of the way to an upstream. */
-export interface UpstreamBounds {
-  readonly connectionsMax: number
-  readonly waitingMax: number
+/** Bounds of the way to an upstream, unless configured otherwise. */
+export const upstreamBounds = {
+  /** Connections to one upstream from this process: as many requests are with it at the same time. */
+  connectionsMax: 1_024,
+  /** Requests that wait for one of them; the next is told to come back. More than this never catches up in time. */
+  waitingMax: 1_024,
   /** Share of the places that one subject may have once half are taken; 1 for no such bound. */
-  readonly subjectShare: number
-  /** The least rate of a client's body, in bytes a second; 0 for none. */
-  readonly bodyRateMin: number
-  /** How often the rate is checked; every 10 s if left out. */
-  readonly rateEveryMs?: number
-}
-
-/**
- * A byte every few seconds would hold a place for hours; modems of the last century sent ten times as much. IIS asks
- * for the same.
- */
-const bodyRateMin = 240
-
-/** The bounds unless configured otherwise. */
-export const upstreamBounds: UpstreamBounds = {
-  connectionsMax,
-  waitingMax,
   subjectShare: subjectShareDefault,
-  bodyRateMin,
+  /**
+   * The least rate of a client's body, in bytes a second; 0 for none. A byte every few seconds would hold a place for
+   * hours; modems of the last century sent ten times as much. IIS asks for the same.
+   */
+  bodyRateMin: 240,
+  /** How often upload rates are checked: short pauses of a client even out in the meantime. */
+  rateEveryMs: 10_000,
 }
+
+export type UpstreamBounds = Readonly<typeof upstreamBounds>
 
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
 

@@ -1,17 +1,56 @@
 import type { ServerResponse } from 'node:http'
-import type { Problem } from '@weir/runtime/problem.ts'
+import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
+import type { Upstream } from '@weir/policy/policy.ts'
+import { headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
 import { challengeHeader, denialProblem, type ReplySettings, setDecisionHeaders } from '../../http/decision-reply.ts'
-import { busyRetrySeconds, writeProblem } from './problems.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
-/** Whether the process is stopping; called when the answer is written, because a request may have waited long. */
-export type IsClosing = () => boolean
+/** All headers of a request: room for a large cookie and a signed token. */
+export const headerBytesMax = 32_768
+export const tooLarge: Problem = headersTooLarge(headerBytesMax)
+
+const noneForHost = 'No upstream of the policy answers for this host.'
+export const noUpstream = problem('no-upstream', 'No upstream', 404, noneForHost)
+
+/** A client is told to come back after this long when too many requests wait for an upstream already. */
+export const busyRetrySeconds = 1
+
+/** How an upstream failed, in the words of the outcome and of the problem. */
+export function upstreamFailure(error: Error & { code?: string }, upstream: Upstream): [OutcomeError, Problem] {
+  if (/TIMEOUT|ETIMEDOUT/.test(error.code ?? '')) {
+    const detail = `The upstream gave no answer within ${upstream.timeoutMs / 1000} s.`
+    return ['timeout', problem('upstream-timeout', 'Gateway timeout', 504, detail)]
+  }
+  const detail = 'The upstream could not be reached or broke off.'
+  return ['unreachable', problem('upstream-unreachable', 'Bad gateway', 502, detail)]
+}
+
+const busy = (why: string) =>
+  problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
+export const upstreamBusy = busy('Too many requests wait for this upstream already')
+/** The refusal of a body that says the request's cost, while too many of those are being read. */
+export const bodiesBusy = busy('Too many bodies are being read for what they cost')
+
+/** Answers with a problem and with `headers`, names and values in turns; breaks off an answer that has begun. */
+export function writeProblem(response: ServerResponse, found: Problem, headers: readonly string[]): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const body = Buffer.from(JSON.stringify(found))
+  response.writeHead(found.status, [
+    ...headers,
+    ...['content-type', 'application/problem+json', 'cache-control', 'no-store'],
+    ...['content-length', `${body.length}`],
+  ])
+  response.end(body)
+}
 
 /** Answers a request with a problem, without a decision. */
-export function answerProblem(incoming: IncomingRequest, isClosing: IsClosing, problem: Problem): void {
-  const headers = startHeaders(incoming, isClosing, true)
+export function answerProblem(incoming: IncomingRequest, problem: Problem): void {
+  const headers = startHeaders(incoming, true)
   if (problem.status === 503) headers.push('retry-after', `${busyRetrySeconds}`)
   writeProblem(incoming.response, problem, headers)
 }
@@ -19,18 +58,13 @@ export function answerProblem(incoming: IncomingRequest, isClosing: IsClosing, p
 /**
  * Ends a request that was denied and recorded: it is answered, sent to a page for people, or left without an answer.
  */
-export function refuse(
-  incoming: IncomingRequest,
-  isClosing: IsClosing,
-  recorded: RecordedDecision,
-  settings: ReplySettings,
-): void {
+export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, settings: ReplySettings): void {
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
     hangUp(incoming.response)
     return
   }
-  const headers = startHeaders(incoming, isClosing, true)
+  const headers = startHeaders(incoming, true)
   const target = collector(headers)
   setDecisionHeaders(target, recorded, settings)
   if (onExceed?.kind === 'challenge' && isForPage(incoming)) {
@@ -48,11 +82,7 @@ export function refuse(
  * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may
  * send its body or its next request, and the two cannot be told apart.
  */
-export function startHeaders(
-  { request, protocol }: IncomingRequest,
-  isClosing: IsClosing,
-  isRefusal: boolean,
-): string[] {
+export function startHeaders({ request, protocol, isClosing }: IncomingRequest, isRefusal: boolean): string[] {
   const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)
   return closes ? ['connection', 'close'] : []
 }
