@@ -1,16 +1,22 @@
 import { normalizePath } from '@weir/core/http/normalize-path.ts'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
-import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
+import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem } from '@weir/runtime/problem.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
-import { denialProblem, setDecisionHeaders } from '../http/decision-reply.ts'
+import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
-import { type GatewayOptions, noOptions, readGatewayOptions } from './authorize/gateway-options.ts'
-import { sendCaller, sendRefusal, setOnExceed } from './authorize/gateway-reply.ts'
+import {
+  type GatewayOptions,
+  noOptions,
+  readGatewayOptions,
+  sendCaller,
+  sendRefusal,
+  setOnExceed,
+} from './authorize/gateway.ts'
 import { originalRequest } from './authorize/original-request.ts'
 import { connectionNamed } from './proxy/proxied-headers.ts'
 
@@ -85,13 +91,12 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {
     if (declaresBody(request)) reply.header('connection', 'close')
     const asked = readAsked(ports.policy.view, request)
-    if (asked.kind === 'problem') return sendRefusal(reply, asked.options, asked.problem)
+    if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
     return decide(asked, request, reply)
   }
 }
 
 interface Asked {
-  readonly kind: 'asked'
   readonly view: PolicyView
   readonly method: string
   /** Path and query as the client sent them; `path` is what routes are matched by. */
@@ -100,7 +105,7 @@ interface Asked {
   readonly options: GatewayOptions
 }
 
-type Unreadable = { readonly kind: 'problem'; readonly options: GatewayOptions; readonly problem: Problem }
+type Unreadable = Pick<Asked, 'options'> & { readonly problem: Problem }
 
 /** Reads the client's request and the gateway's options out of what the gateway sent. */
 function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadable {
@@ -108,23 +113,22 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
   const behind = request.originalUrl.slice(authorizePath.length)
   const rest = behind.startsWith('/') ? behind : ''
   const isTrusted = () => isTrustedProxy(socket, view.policy.identity)
-  const original = originalRequest({ method: method ?? '', rest, headers }, isTrusted)
+  const original = originalRequest({ method: method ?? '', rest, headers }, isTrusted, socket.remoteAddress)
   // Behind a path the query is the client's.
   const query = rest === '' ? behind.slice(1) : ''
-  const options = readGatewayOptions(query, original.kind === 'request' ? original.url : '')
-  if (options.kind === 'wrong') return { kind: 'problem', options: noOptions, problem: badRequest(options.detail) }
-  const unreadable = (found: Problem): Unreadable => ({ kind: 'problem', options, problem: found })
+  const options = readGatewayOptions(query, isProblem(original) ? '' : original.url)
+  if (isProblem(options)) return { options: noOptions, problem: options }
+  const unreadable = (problem: Problem): Unreadable => ({ options, problem })
   if (hasTooManyHeaders(request.raw)) return unreadable(headersTooLarge(askHeaderBytesMax))
   const misnamed = view.readHeaders.problemOf(connectionNamed(headers.connection))
   if (misnamed !== undefined) return unreadable(misnamed)
-  if (original.kind === 'untrusted') return unreadable(untrustedProxy(original.header, socket.remoteAddress))
-  if (original.kind === 'unclear') return unreadable(badRequest(original.detail))
+  if (isProblem(original)) return unreadable(original)
   const { url } = original
   const rawPath = url.split('?', 1)[0] ?? ''
   const normal = normalizePath(rawPath)
   if (normal.kind === 'refused') return unreadable(badRequest(`The path ${normal.why}.`))
   if (dotSegment.test(rawPath)) return unreadable(badRequest('The path has . or .. segments in it.'))
-  return { kind: 'asked', view, method: original.method, url, path: normal.path, options }
+  return { view, method: original.method, url, path: normal.path, options }
 }
 
 /**
@@ -132,11 +136,6 @@ function readAsked(view: PolicyView, request: FastifyRequest): Asked | Unreadabl
  * what `/dear/../cheap` is, so it is refused.
  */
 const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i
-
-const untrustedProxy = (header: string, address = 'a closed connection'): Problem => {
-  const detail = `${header} came from ${address}, which is not in identity.trustedProxies of the policy. If that is your gateway, add it there.`
-  return problem('untrusted-proxy', 'Untrusted proxy', 403, detail)
-}
 
 /** The answer to a denial without a record: a gateway that fails open would serve what is answered with 5xx. */
 const refusedUnrecorded = (refusal: Problem): Problem => ({

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { originalRequest } from './original-request.ts'
 
 const read = (headers: Record<string, string>, rest = '', method = 'GET', trusted = true) =>
-  originalRequest({ method, rest, headers }, () => trusted)
+  originalRequest({ method, rest, headers }, () => trusted, '192.0.2.1')
 
 const original = { 'x-original-method': 'POST', 'x-original-uri': '/v1/search?a=b' }
 const forwarded = { 'x-forwarded-method': 'POST', 'x-forwarded-uri': '/v1/search?a=b' }
-const wanted = { kind: 'request', method: 'POST', url: '/v1/search?a=b' }
+const wanted = { method: 'POST', url: '/v1/search?a=b' }
 
 describe('the original request', () => {
   it.each([
@@ -28,14 +28,14 @@ describe('the original request', () => {
     ['https://a.test', '/'],
     ['http://a.test?x=1', '/?x=1'],
   ])('of %s is %s', (given, url) => {
-    expect(read({ 'x-original-method': 'GET', 'x-original-url': given })).toMatchObject({ kind: 'request', url })
+    expect(read({ 'x-original-method': 'GET', 'x-original-url': given })).toEqual({ method: 'GET', url })
   })
 
   it('is never taken from headers of a peer that is not trusted; the request line is, because it speaks for itself', () => {
     for (const [name, value] of Object.entries({ ...original, ...forwarded, 'x-original-url': '/' })) {
       expect(read({ [name]: value }, '/v1/search', 'GET', false), name).toMatchObject({
-        kind: 'untrusted',
-        header: name,
+        type: 'urn:weir:problem:untrusted-proxy',
+        detail: expect.stringContaining(`${name} came from 192.0.2.1`),
       })
     }
     expect(read({}, '/v1/search?a=b', 'POST', false)).toEqual(wanted)
@@ -63,6 +63,9 @@ describe('the original request', () => {
     ['the path is none', { ...original, 'x-original-uri': 'v1/search' }, ''],
     ['the path is empty', { ...original, 'x-original-uri': '' }, ''],
   ])('is unclear when %s', (_, headers, rest) => {
-    expect(read(headers, rest, 'POST')).toMatchObject({ kind: 'unclear', detail: expect.stringContaining(' ') })
+    expect(read(headers, rest, 'POST')).toMatchObject({
+      type: 'urn:weir:problem:bad-request',
+      detail: expect.stringContaining(' '),
+    })
   })
 })

@@ -1,9 +1,46 @@
 import type { Caller } from '@weir/identity/caller.ts'
-import { type Problem, sendProblem } from '@weir/runtime/problem.ts'
+import { badRequest, type Problem, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 import { degradedBy, onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
-import type { GatewayOptions } from './gateway-options.ts'
+
+/** Options of a gateway, as query parameters of the address that it calls. */
+export interface GatewayOptions {
+  /** Answer every refusal of the 400 class but 401 with this status, for gateways that know only 401 and 403. */
+  readonly denyStatus: 403 | undefined
+  /** The same for the same request of the client, however often the gateway asks: it is charged once. */
+  readonly requestId: string | undefined
+}
+
+/** The options of a gateway that sets none. */
+export const noOptions: GatewayOptions = { denyStatus: undefined, requestId: undefined }
+
+/** nginx's `$request_id` has 32 characters, a UUID 36. */
+const requestIdPattern = /^[\w.:-]{8,128}$/
+
+/**
+ * Reads the options in `query` (without `?`), or what is wrong with them. Some gateways append the client's own query
+ * when they call Weir, which must not be taken for theirs: the end of the original request is never an option.
+ */
+export function readGatewayOptions(query: string, originalUrl: string): GatewayOptions | Problem {
+  if (query === '' || originalUrl.endsWith(`?${query}`)) return noOptions
+  const found = new Map<string, string>()
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (found.has(name)) return badRequest(`${name} is there twice.`)
+    found.set(name, value)
+  }
+  const [denyStatus, requestId] = [found.get('deny_status'), found.get('request_id')]
+  if (denyStatus !== undefined && denyStatus !== '403') return badRequest('deny_status can be 403 only.')
+  if (requestId !== undefined && !requestIdPattern.test(requestId)) {
+    return badRequest('request_id must have 8 to 128 letters, digits, or any of . : _ -')
+  }
+  for (const name of found.keys()) {
+    if (name !== 'deny_status' && name !== 'request_id') {
+      return badRequest(`There is no option ${JSON.stringify(name)}; there are deny_status and request_id.`)
+    }
+  }
+  return { denyStatus: denyStatus === undefined ? undefined : 403, requestId }
+}
 
 /**
  * Answers an allowed request: 200, because Envoy reads 204 as a refusal, with what a gateway may tell the upstream
