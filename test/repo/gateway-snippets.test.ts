@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { forwardedPrefix, overrides, proxyWords, weirPrefix, words } from '@weir/ingress/http/withheld-headers.ts'
+import { forwardedPrefix, overrides, proxyWords, weirPrefix, words } from '@weir/ingress/http/client-headers.ts'
 import { expect, test } from 'vitest'
 
 /**

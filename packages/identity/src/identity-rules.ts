@@ -39,14 +39,8 @@ export type AddressSet = ReturnType<typeof compileAddresses>
 export function identityRules(identity: Identity): IdentityRules {
   const before = compiled.get(identity)
   if (before !== undefined) return before
-  const rules = compile(identity)
-  compiled.set(identity, rules)
-  return rules
-}
-
-function compile(identity: Identity): IdentityRules {
   const { keyHeaders, keyQuery, jwt, trustedHeaders, trustedProxies } = identity
-  return {
+  const rules: IdentityRules = {
     identity,
     keyHeaders: keyHeaders.map((name) => ({ kind: 'header', name })),
     keyQuery: keyQuery === undefined ? undefined : { kind: 'query', name: keyQuery },
@@ -58,4 +52,6 @@ function compile(identity: Identity): IdentityRules {
     },
     proxies: trustedProxies.length === 0 ? undefined : compileAddresses(trustedProxies),
   }
+  compiled.set(identity, rules)
+  return rules
 }

@@ -2,6 +2,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { JwtIssuer } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import type { Outgoing } from '@weir/runtime/outgoing/outgoing.ts'
+import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 
 /** Keys are fetched again after this; issuers publish new ones long before they sign with them. */
@@ -70,9 +71,7 @@ export function createSigningKeys(issuer: JwtIssuer, parts: TokenParts): JWTVeri
     const now = elapsedMs()
     if (now - triedAt < attemptEveryMs) return false
     triedAt = now
-    const { promise: overdue, resolve } = Promise.withResolvers<boolean>()
-    const timer = setTimeout(resolve, waitMsMax, false)
-    underWay = Promise.race([fetchKeys().finally(() => clearTimeout(timer)), overdue])
+    underWay = withTimeout(fetchKeys(), waitMsMax, false)
     return underWay
   }
 

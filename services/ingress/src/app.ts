@@ -65,8 +65,7 @@ export async function buildApps(
   answerUnrouted(api)
   // Text is no check: without its reader it is refused as any other type.
   api.removeContentTypeParser('text/plain')
-  api.decorateRequest('checkPrincipal', null)
-  api.decorateRequest('checkView', null)
+  api.decorateRequest('check', null)
   await describeApi(api)
   const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
   addCheckRoute(api, ports, decisionService, authorizeCaller)

@@ -3,8 +3,8 @@ import { createRouteFinder, createRouteMatcher, findAlike, type RouteFinder } fr
 import { createLimitResolver } from '@weir/policy/match/resolve-limits.ts'
 import { createUpstreamResolver } from '@weir/policy/match/resolve-upstream.ts'
 import type { Policy } from '@weir/policy/policy.ts'
+import { createReadHeaders, type ReadHeaders } from './http/client-headers.ts'
 import { createAttributeScopes, createRequestScopes } from './http/named-scopes.ts'
-import { createReadHeaders, type ReadHeaders } from './http/read-headers.ts'
 
 /** A policy with everything that is computed from it once, not once per request. */
 export interface PolicyView {

@@ -3,31 +3,30 @@ import { findKey } from '@weir/identity/credential.ts'
 import { anonymousSubject, unnamedSubject } from '@weir/identity/named-subject.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { subjectNamed } from '@weir/policy/named-subject.ts'
-import { noPlan, type Route, type Subject } from '@weir/policy/policy.ts'
+import { noPlan, type Plan, type Route, type Subject } from '@weir/policy/policy.ts'
 import { addressScope } from '@weir/runtime/address-scope.ts'
 import { matchedMethod, recordedMethod } from '../http/recorded-method.ts'
 import type { PolicyView } from '../policy-view.ts'
 
+/** The request that a gateway asks about. */
+interface Target {
+  readonly ip: string
+  readonly route: Route
+  readonly method: string
+}
+
 /** The subject that a gateway asks about, and its request. */
 export type ResolvedTarget =
-  | {
-      readonly kind: 'named'
-      readonly subject: Subject
-      readonly keyId: string
-      readonly ip: string
-      readonly route: Route
-      readonly method: string
-    }
+  | (Target & { readonly kind: 'named'; readonly subject: Subject; readonly keyId: string })
   /** A key or a subject that the policy does not have. */
-  | { readonly kind: 'unauthenticated'; readonly ip: string; readonly route: Route; readonly method: string }
+  | (Target & { readonly kind: 'unauthenticated' })
   /** A path with two meanings, which no entry point accepts. */
   | { readonly kind: 'refused'; readonly detail: string }
 
 /** The target in a domain of routes for descriptors: the address may be known, but no subject is named. */
 export function unnamedTarget(domain: string, entries: ReadonlyMap<string, string>, route: Route): ResolvedTarget {
   const ip = addressScope(entries.get('remote_address') ?? '')
-  const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, noPlan)
-  return { kind: 'named', subject, keyId: '', ip, route, method: '' }
+  return { kind: 'named', subject: subjectAt(domain, ip, noPlan), keyId: '', ip, route, method: '' }
 }
 
 /**
@@ -48,18 +47,17 @@ export function resolveSubject(
   const route = (normal === undefined ? undefined : matchRoute(matchedMethod(method), normal.path)) ?? unmatchedRoute
   const asked = { ip, route, method: recordedMethod(method) }
   const [key, id] = [entries.get('key'), entries.get('subject')]
-  if (key !== undefined) {
-    const found = findKey(policy, key.replace(/^bearer /i, '').trim(), nowMs)
-    if (found === undefined || (id !== undefined && id !== found.subject.id))
-      return { kind: 'unauthenticated', ...asked }
-    return { kind: 'named', subject: found.subject, keyId: found.id, ...asked }
+  if (key === undefined && id === undefined) {
+    const subject = subjectAt(domain, ip, policy.identity.anonymousPlan ?? noPlan)
+    return { kind: 'named', subject, keyId: '', ...asked }
   }
-  if (id !== undefined) {
-    const subject = subjectNamed(policy, id)
-    return subject === undefined
-      ? { kind: 'unauthenticated', ...asked }
-      : { kind: 'named', subject, keyId: '', ...asked }
-  }
-  const subject = ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, policy.identity.anonymousPlan ?? noPlan)
-  return { kind: 'named', subject, keyId: '', ...asked }
+  const found = key === undefined ? undefined : findKey(policy, key.replace(/^bearer /i, '').trim(), nowMs)
+  const subject = key === undefined ? subjectNamed(policy, id ?? '') : found?.subject
+  const isOther = key !== undefined && id !== undefined && id !== subject?.id
+  if (subject === undefined || isOther) return { kind: 'unauthenticated', ...asked }
+  return { kind: 'named', subject, keyId: found?.id ?? '', ...asked }
 }
+
+/** The subject of a request that names none: its address, or the gateway's domain. */
+const subjectAt = (domain: string, ip: string, plan: Plan): Subject =>
+  ip === '' ? unnamedSubject(domain) : anonymousSubject(ip, plan)

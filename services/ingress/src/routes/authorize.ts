@@ -5,6 +5,7 @@ import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem } from '@w
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import type { RecordedDecision } from '../decide/types.ts'
+import { connectionNamed } from '../http/client-headers.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import { costUnreadable, readCost } from '../http/read-cost.ts'
 import type { PolicyView } from '../policy-view.ts'
@@ -18,7 +19,6 @@ import {
   setOnExceed,
 } from './authorize/gateway.ts'
 import { originalRequest } from './authorize/original-request.ts'
-import { connectionNamed } from './proxy/proxied-headers.ts'
 
 /** What gateways accept from their clients, Envoy 60 kB, and the client's path a second time. */
 export const askHeaderBytesMax = 81_920

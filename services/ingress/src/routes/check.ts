@@ -8,7 +8,7 @@ import type { RecordedDecision } from '../decide/types.ts'
 import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
-import { type CallerAuthorizer, principalOf } from './check/authorize-caller.ts'
+import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
 import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './check/check-body.ts'
 
 /** The media type of a decision's text; Fastify would call it plain text. */
@@ -38,7 +38,7 @@ export function addCheckRoute(
 
   // It is not async, because Fastify would wait for its promise too: a microsecond of every request.
   app.post('/v1/check', checkRoute(checkSchema, authorizeCaller), (request, reply) => {
-    const { view, principal } = principalOf(request)
+    const { view, principal } = authorizedCheck(request)
     const read = readCheck(request.body)
     if ('wrong' in read) {
       sendProblem(reply, badRequest(read.wrong))
@@ -63,7 +63,7 @@ export function addCheckBatchRoute(
 ): void {
   const options = checkRoute(batchSchema, authorizeCaller)
   app.post('/v1/check/batch', { ...options, bodyLimit: batchBodyBytesMax }, async (request, reply) => {
-    const { view, principal } = principalOf(request)
+    const { view, principal } = authorizedCheck(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badRequest(batch.wrong))
     const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: undefined }

@@ -10,7 +10,7 @@ import { isProblem } from '../http/decision-reply.ts'
 import type { PolicyView } from '../policy-view.ts'
 import type { Ports } from '../ports.ts'
 import { checkedSubject } from './check/answer-check.ts'
-import { type CallerAuthorizer, principalOf } from './check/authorize-caller.ts'
+import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute, durationSchema, nameSchema } from './check/check-body.ts'
 
 interface PauseBody {
@@ -57,7 +57,7 @@ export function addPauseRoute(
   authorizeCaller: CallerAuthorizer,
 ): void {
   app.post('/v1/pause', checkRoute(pauseSchema, authorizeCaller), async (request, reply) => {
-    const { view, principal } = principalOf(request)
+    const { view, principal } = authorizedCheck(request)
     const read = readPauseBody(request.body)
     if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
     const body = read.value

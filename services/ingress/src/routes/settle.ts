@@ -2,7 +2,7 @@ import { badRequest, type Problem, problem, sendProblem } from '@weir/runtime/pr
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { SettleAnswer, Settling } from '../decide/correct/settle.ts'
 import { forbidden } from './check/answer-check.ts'
-import { type CallerAuthorizer, type CheckPrincipal, principalOf } from './check/authorize-caller.ts'
+import { authorizedCheck, type CallerAuthorizer, type CheckPrincipal } from './check/authorize-caller.ts'
 import { bodyReader, checkRoute, costSchema, nameSchema } from './check/check-body.ts'
 
 interface SettleBody {
@@ -78,7 +78,7 @@ const subjectOf = (principal: CheckPrincipal, { subject }: SettleBody): string |
 /** `POST /v1/settle`: replaces the charge of a decision by its real cost, once. */
 export function addSettleRoute(app: FastifyInstance, settling: Settling, authorizeCaller: CallerAuthorizer): void {
   app.post('/v1/settle', checkRoute(settleSchema, authorizeCaller), async (request, reply) => {
-    const { principal } = principalOf(request)
+    const { principal } = authorizedCheck(request)
     const read = readSettleBody(request.body)
     if ('wrong' in read) return sendProblem(reply, badRequest(read.wrong))
     const { id, cost } = read.value

@@ -27,11 +27,15 @@ export type CheckPrincipal =
       ) => Promise<{ readonly subject: Subject; readonly keyId: string } | undefined>
     }
 
+interface AuthorizedCheck {
+  readonly view: PolicyView
+  readonly principal: CheckPrincipal
+}
+
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The principal of a check; null elsewhere. Its subject is the one of `checkView`. */
-    checkPrincipal: CheckPrincipal | null
-    checkView: PolicyView | null
+    /** The principal of a check, and the policy that authorized it; null elsewhere. */
+    check: AuthorizedCheck | null
   }
 }
 
@@ -63,10 +67,9 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
 
   return function authorizeCaller(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const { view } = ports.policy
-    request.checkView = view
     const token = checkToken(view.policy, keyTextOf(request.headers), request.raw.socket)
     if (token === 'authorized') {
-      request.checkPrincipal = byToken
+      request.check = { view, principal: byToken }
       done()
       return
     }
@@ -82,7 +85,8 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
         const again = await ports.authenticator.authenticate(live.policy, origin(request))
         return again.kind === 'known' && again.carriedIn !== undefined ? again : undefined
       }
-      request.checkPrincipal = { kind: 'subject', subject: caller.subject, keyId: caller.keyId, ip, reauthenticate }
+      const { subject, keyId } = caller
+      request.check = { view, principal: { kind: 'subject', subject, keyId, ip, reauthenticate } }
       done()
     }
     const found = ports.authenticator.authenticate(view.policy, origin(request))
@@ -96,8 +100,8 @@ const origin = ({ headers, originalUrl, raw }: FastifyRequest) => ({ headers, ur
 
 export type CallerAuthorizer = ReturnType<typeof createCallerAuthorizer>
 
-/** The principal of a check, and the policy that authorized it: every check's request has both from its hook on. */
-export function principalOf({ checkView: view, checkPrincipal: principal }: FastifyRequest) {
-  if (view === null || principal === null) throw new TypeError('a check without a principal')
-  return { view, principal }
+/** What authorized a check: its request has that from its hook on. */
+export function authorizedCheck({ check }: FastifyRequest): AuthorizedCheck {
+  if (check === null) throw new TypeError('a check without a principal')
+  return check
 }

@@ -30,7 +30,11 @@ export function createForwarder(ports: ForwardPorts, log: Logger) {
 
   const end = (proxied: ProxiedRequest, outcome: ProxyOutcome) => {
     recordOutcome(ports, proxied, outcome)
-    refund(ports, proxied, outcome, log)
+    const { charged, route } = proxied
+    if (charged === undefined || route.refundOn?.includes(outcome.status) !== true) return
+    ports.settling
+      ?.giveBack(charged)
+      .catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
   }
 
   const forward = (proxied: ProxiedRequest) => {
@@ -123,12 +127,6 @@ function recordOutcome({ outcomes, clock }: ForwardPorts, proxied: ProxiedReques
     upstream: upstream.name,
   })
   outcomes.append(subject, line)
-}
-
-/** Refunds the charge where the route says so. */
-function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
-  if (charged === undefined || route.refundOn?.includes(status) !== true) return
-  settling?.giveBack(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
 }
 
 const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>

@@ -1,42 +1,15 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
-import type { Identity } from '@weir/policy/policy.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
-import { forwardedPrefix, overrides, proxyWords, weirPrefix, withHyphens, words } from '../../http/withheld-headers.ts'
+import { connectionNamed, forwardedPrefix, proxyWords, weirPrefix, withHyphens } from '../../http/client-headers.ts'
 import type { PolicyView } from '../../policy-view.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /** What the upstream is told about the caller and its decision. */
 type ToldCaller = Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 'hopByHop'>
 
-/** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
-const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
-/** Weir answers or writes these itself. */
-const ours = ['expect', 'proxy-authorization', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', ...words]
 const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
-
-const droppedBy = new WeakMap<Identity, ReadonlySet<string>>()
-
-/** Names that are never forwarded: those above, and those in which trusted proxies name subjects. */
-function droppedNames(identity: Identity): ReadonlySet<string> {
-  const before = droppedBy.get(identity)
-  if (before !== undefined) return before
-  const { trustedHeaders } = identity
-  const names = [trustedHeaders?.subject ?? '', trustedHeaders?.planHeader ?? ''].map(withHyphens)
-  const dropped = new Set([...ofTheConnection, ...ours, ...overrides, ...names])
-  droppedBy.set(identity, dropped)
-  return dropped
-}
-
-/**
- * Names that `Connection` gives to other headers of its message, which then are for one connection too. Most name none:
- * undefined.
- */
-export function connectionNamed(connection: string | undefined): ReadonlySet<string> | undefined {
-  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
-  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
-}
 
 /**
  * Builds the headers for the upstream: the client's without those that are for Weir or for one connection, and then
@@ -49,7 +22,6 @@ export function headersForUpstream(
 ): string[] {
   const { subject, keyId, carriedIn } = told.caller
   const { rawHeaders, headers } = request
-  const dropped = droppedNames(identity)
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
   const fromProxy = isTrustedProxy(request.socket, identity)
   const forwarded: string[] = []
@@ -57,7 +29,12 @@ export function headersForUpstream(
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
     const known = withHyphens(lower)
-    if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || told.hopByHop?.has(lower))
+    if (
+      readHeaders.dropped.has(known) ||
+      known === credential ||
+      known.startsWith(weirPrefix) ||
+      told.hopByHop?.has(lower)
+    )
       continue
     if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
     if (readHeaders.isTwin(lower, known)) continue
