@@ -11,7 +11,7 @@ import { describeApi } from './openapi/describe.ts'
 import type { Ports } from './ports.ts'
 import { addAuthorizeRoute, askHeaderBytesMax, routerUrl } from './routes/authorize.ts'
 import { createCallerAuthorizer } from './routes/check/authorize-caller.ts'
-import { addCheckBatchRoute, addCheckRoute } from './routes/check.ts'
+import { addCheckRoutes } from './routes/check.ts'
 import { addPauseRoute } from './routes/pause.ts'
 import { createProxy } from './routes/proxy.ts'
 import { addSettleRoute } from './routes/settle.ts'
@@ -68,8 +68,7 @@ export async function buildApps(
   api.decorateRequest('check', null)
   await describeApi(api)
   const authorizeCaller = createCallerAuthorizer(ports, decisionService, adminTokenSha256)
-  addCheckRoute(api, ports, decisionService, authorizeCaller)
-  addCheckBatchRoute(api, ports, decisionService, authorizeCaller)
+  addCheckRoutes(api, ports, decisionService, authorizeCaller)
   addSettleRoute(api, settling, authorizeCaller)
   addPauseRoute(api, ports, authorizeCaller)
   await addAuthorizeRoute(api, ports, decisionService)

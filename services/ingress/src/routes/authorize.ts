@@ -19,6 +19,7 @@ import {
   setOnExceed,
 } from './authorize/gateway.ts'
 import { originalRequest } from './authorize/original-request.ts'
+import { hasBody } from './proxy/client-body.ts'
 
 /** What gateways accept from their clients, Envoy 60 kB, and the client's path a second time. */
 export const askHeaderBytesMax = 81_920
@@ -89,7 +90,8 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
   }
 
   return async function authorize(request: FastifyRequest, reply: FastifyReply) {
-    if (declaresBody(request)) reply.header('connection', 'close')
+    // The body is not read: on a kept connection the next request would be read as a body that never came.
+    if (hasBody(request.raw)) reply.header('connection', 'close')
     const asked = readAsked(ports.policy.view, request)
     if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
     return decide(asked, request, reply)
@@ -147,9 +149,3 @@ const refusedUnrecorded = (refusal: Problem): Problem => ({
 const costInBody = costUnreadable(
   "This route's cost is in the request's body, which gateways do not send here. Give it by a header or a query parameter, or put the proxy in front.",
 )
-
-/**
- * Weir answers without reading a body. On a kept connection the next request would be read as a body that never came.
- */
-const declaresBody = ({ headers }: FastifyRequest) =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'

@@ -21,8 +21,11 @@ const batchBodyBytesMax = 262_144
 
 const noWaiting = badRequest('A check of a batch does not wait: leave out wait, or ask on its own.')
 
-/** `POST /v1/check`: a decision without a proxied request. */
-export function addCheckRoute(
+/**
+ * `POST /v1/check`, a decision without a proxied request, and `POST /v1/check/batch`, many of them, each decided for
+ * itself and in order, as if one had come after the other.
+ */
+export function addCheckRoutes(
   app: FastifyInstance,
   ports: Ports,
   decisionService: DecisionService,
@@ -49,25 +52,15 @@ export function addCheckRoute(
     if (checked instanceof Promise) checked.then((found) => send(reply, found)).catch((error) => reply.send(error))
     else send(reply, checked)
   })
-}
 
-/**
- * `POST /v1/check/batch`: many checks in one request, each decided for itself and in order, as if one had come after
- * the other. All are asked in one tick of the event loop, so that they share calls of the script.
- */
-export function addCheckBatchRoute(
-  app: FastifyInstance,
-  ports: Ports,
-  decisionService: DecisionService,
-  authorizeCaller: CallerAuthorizer,
-): void {
-  const options = checkRoute(batchSchema, authorizeCaller)
-  app.post('/v1/check/batch', { ...options, bodyLimit: batchBodyBytesMax }, async (request, reply) => {
+  const options = { ...checkRoute(batchSchema, authorizeCaller), bodyLimit: batchBodyBytesMax }
+  app.post('/v1/check/batch', options, async (request, reply) => {
     const { view, principal } = authorizedCheck(request)
     const batch = readBatch(request.body)
     if ('wrong' in batch) return sendProblem(reply, badRequest(batch.wrong))
     const parts = { decisionService, view, nowMs: ports.clock.nowMs(), client: undefined }
-    // Each is a promise from its beginning: one that throws must not leave others behind that nothing waits for.
+    // All are asked in one tick of the event loop, so that they share calls of the script. Each is a promise from its
+    // beginning: one that throws must not leave others behind that nothing waits for.
     const checked = batch.value.checks.map(async (body) => {
       const read = readCheck(body)
       if ('wrong' in read) return badRequest(read.wrong)

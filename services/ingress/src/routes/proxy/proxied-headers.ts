@@ -6,9 +6,6 @@ import { connectionNamed, forwardedPrefix, proxyWords, weirPrefix, withHyphens }
 import type { PolicyView } from '../../policy-view.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
-/** What the upstream is told about the caller and its decision. */
-type ToldCaller = Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 'hopByHop'>
-
 const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
 
 /**
@@ -18,9 +15,9 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
 export function headersForUpstream(
   request: IncomingMessage,
   { policy: { identity }, readHeaders }: Pick<PolicyView, 'policy' | 'readHeaders'>,
-  told: ToldCaller,
+  proxied: Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 'hopByHop'>,
 ): string[] {
-  const { subject, keyId, carriedIn } = told.caller
+  const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
   const fromProxy = isTrustedProxy(request.socket, identity)
@@ -33,7 +30,7 @@ export function headersForUpstream(
       readHeaders.dropped.has(known) ||
       known === credential ||
       known.startsWith(weirPrefix) ||
-      told.hopByHop?.has(lower)
+      proxied.hopByHop?.has(lower)
     )
       continue
     if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
@@ -44,9 +41,9 @@ export function headersForUpstream(
   addForwarding(forwarded, request, fromProxy)
   forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
   // There is none where a journal that admits had no room for it.
-  if (told.decisionId !== '') forwarded.push('weir-decision', told.decisionId)
+  if (proxied.decisionId !== '') forwarded.push('weir-decision', proxied.decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
-  if (told.degradedBy !== '') forwarded.push('weir-degraded', told.degradedBy)
+  if (proxied.degradedBy !== '') forwarded.push('weir-degraded', proxied.degradedBy)
   return forwarded
 }
 
@@ -58,15 +55,11 @@ function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage
   const { host = '' } = headers
   const proto = (socket as TLSSocket).encrypted ? 'https' : 'http'
   const hop = `for=${peer.includes(':') ? `"[${peer}]"` : peer};host="${host.replaceAll(/["\\]/g, '')}";proto=${proto}`
-  if (fromProxy) {
-    forwarded.push('x-forwarded-for', append(headers['x-forwarded-for'], peer))
-    forwarded.push('x-forwarded-host', textOf(headers['x-forwarded-host']) || host)
-    forwarded.push('x-forwarded-proto', textOf(headers['x-forwarded-proto']) || proto)
-    forwarded.push('forwarded', append(headers.forwarded, hop), 'via', '1.1 weir')
-  } else {
-    forwarded.push('x-forwarded-for', peer, 'x-forwarded-host', host, 'x-forwarded-proto', proto)
-    forwarded.push('forwarded', hop, 'via', '1.1 weir')
-  }
+  const before: IncomingHttpHeaders = fromProxy ? headers : {}
+  forwarded.push('x-forwarded-for', append(before['x-forwarded-for'], peer))
+  forwarded.push('x-forwarded-host', textOf(before['x-forwarded-host']) || host)
+  forwarded.push('x-forwarded-proto', textOf(before['x-forwarded-proto']) || proto)
+  forwarded.push('forwarded', append(before.forwarded, hop), 'via', '1.1 weir')
 }
 
 const textOf = (value: string | string[] | undefined): string => (typeof value === 'string' ? value : '')

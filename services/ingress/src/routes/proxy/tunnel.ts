@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { addAnswerHeaders } from './proxied-headers.ts'
-import type { ProxiedRequest } from './proxied-request.ts'
+import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
@@ -23,12 +23,6 @@ export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): s
   return asked.toLowerCase() === 'websocket' ? asked : undefined
 }
 
-/** Bytes that went through a tunnel, each way. */
-export interface TunnelBytes {
-  readonly bytesIn: number
-  readonly bytesOut: number
-}
-
 /**
  * Tells the client that protocols are switched and joins both connections: the bytes of one go to the other, at the
  * speed of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both
@@ -38,7 +32,7 @@ export function openTunnel(
   { request, ownHeaders }: ProxiedRequest,
   protocol: string,
   answer: { readonly headers: IncomingHttpHeaders; readonly socket: Duplex },
-  ended: (bytes: TunnelBytes) => void,
+  ended: (bytes: Pick<ProxyOutcome, 'bytesIn' | 'bytesOut'>) => void,
 ): () => void {
   const client: Socket = request.socket
   const { socket: upstream, headers } = answer
