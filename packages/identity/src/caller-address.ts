@@ -14,9 +14,7 @@ interface Peer {
   readonly isProxy: boolean
   /** It may say who calls. */
   readonly namesSubjects: boolean
-  /**
-   * The latest list of hops and the caller behind it: most connections carry one caller's requests, or the same few's.
-   */
+  /** The latest list of hops and the caller behind it: most connections carry the requests of one caller. */
   lastList: string | undefined
   lastScope: string
 }
@@ -41,10 +39,7 @@ function peerOf(socket: Socket, rules: IdentityRules): Peer {
   return peer
 }
 
-/**
- * Whether the peer of the connection itself may name subjects; what it says about addresses further away changes
- * nothing.
- */
+/** Whether the peer of the connection itself may name subjects, whatever it says about addresses behind it. */
 export const mayNameSubjects = (socket: Socket, rules: IdentityRules): boolean => peerOf(socket, rules).namesSubjects
 
 /** Whether the peer of the connection itself is a proxy that may say what the original request was. */
@@ -107,10 +102,7 @@ function readAddress(text: string): string {
   return plainAddress(withPort ?? text)
 }
 
-/**
- * One element of `Forwarded` (RFC 7239): the address of its `for`; empty without one, with two, and where it is
- * malformed.
- */
+/** The `for` address of an element of `Forwarded` (RFC 7239); empty without one, with two, or if malformed. */
 function readForwardedElement(element: string): string {
   let found = ''
   for (const pair of element.split(';')) {

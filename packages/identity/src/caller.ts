@@ -2,9 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Subject } from '@weir/policy/policy.ts'
 
-/**
- * What a caller is authenticated by. Node's `IncomingMessage` is one, but behind other proxies the URL may be another.
- */
+/** What a caller is authenticated by: Node's `IncomingMessage`, or the original request behind a gateway. */
 export interface CallerRequest {
   readonly headers: IncomingHttpHeaders
   /** Path and query of the original request. */

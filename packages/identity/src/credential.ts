@@ -75,10 +75,7 @@ export const fingerprintOf = ({ text, mayBeToken }: Credential, socket: Socket):
 
 const tokenFingerprint = (text: string) => (text.length > tokenLengthMax ? '' : hash('sha256', text, 'hex'))
 
-/**
- * The text of a key in the two headers that need no policy: `Authorization: Bearer` comes before `X-API-Key`. Empty for
- * none.
- */
+/** The text of a key in `Authorization: Bearer`, else in `X-API-Key`; empty for none. */
 export function keyTextOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): string {
   const bearer = authorization === undefined ? undefined : bearerOf(authorization)
   return bearer ?? (typeof apiKey === 'string' ? apiKey : '')
@@ -90,6 +87,6 @@ export function keyInForce(policy: Policy, hash: string, nowMs: number): ApiKey 
   return key === undefined || (key.expiresAtMs !== undefined && nowMs >= key.expiresAtMs) ? undefined : key
 }
 
-/** The same for the text of a key. It is found by its hash, so that neither memory nor timing tells a valid one. */
+/** The same for the text of a key. It is found by its hash, so that neither memory nor timing reveals a valid one. */
 export const findKey = (policy: Policy, key: string, nowMs: number): ApiKey | undefined =>
   keyInForce(policy, fingerprint(key), nowMs)

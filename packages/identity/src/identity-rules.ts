@@ -5,7 +5,7 @@ import type { CredentialPlace } from './caller.ts'
 /** What a policy says about callers, computed once. */
 export interface IdentityRules {
   readonly identity: Identity
-  /** In the order in which they are tried; `authorization` stands for its Bearer token. */
+  /** In the order in which they are tried; `authorization` means its Bearer token. */
   readonly keyHeaders: readonly CredentialPlace[]
   readonly keyQuery: CredentialPlace | undefined
   /** By the `iss` of their tokens. */
@@ -33,6 +33,7 @@ export function compileAddresses(cidrs: readonly string[]) {
   }
 }
 
+/** Addresses and networks. */
 export type AddressSet = ReturnType<typeof compileAddresses>
 
 /** The rules of an identity, the same object each time. */

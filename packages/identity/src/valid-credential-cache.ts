@@ -5,8 +5,7 @@ const generationMs = 300_000
 
 /**
  * Remembers which credentials were valid in the last minutes, by their fingerprints: the latest 25,000 at least. It has
- * two generations instead of a list in order of use, so that nothing moves when a key is used again, as keys mostly
- * are.
+ * two generations instead of a list in order of use, so that a key that is used again moves nothing.
  */
 export function createValidCredentialCache(elapsedMs: () => number) {
   let current = new Set<string>()

@@ -28,8 +28,8 @@ export function answerOf(
   const statuses = Array.from({ length: descriptors }, (_, at) => statusOf(recorded, question, at))
   if (recorded.decision.allowed) {
     const limit = degradedBy(recorded.decision)
-    const told = limit === '' ? {} : { requestHeadersToAdd: [{ key: 'x-weir-degraded', value: limit }] }
-    return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers, ...told }
+    const degraded = limit === '' ? {} : { requestHeadersToAdd: [{ key: 'x-weir-degraded', value: limit }] }
+    return { overallCode: codes.ok, statuses, responseHeadersToAdd: headers, ...degraded }
   }
   const problem = denialProblem(target, recorded, settings)
   target.header('content-type', 'application/problem+json')
@@ -41,9 +41,7 @@ export function answerOf(
   }
 }
 
-/**
- * The refusal of a request that no entry point accepts, without a decision. An error would make Envoy let it through.
- */
+/** Refuses a request that no entry point accepts, without a decision. Envoy would admit it on an error. */
 export function refusalOf(detail: string, descriptors: number): RateLimitResponse {
   return {
     overallCode: codes.overLimit,

@@ -74,9 +74,7 @@ const apart = ({ limit, values, cost, isPeek }: MetLimit): Limit => ({
 export const scopesOf = (values: Values): ReadonlyMap<string, string> =>
   new Map([...values].map(([name, value]) => [`attribute:${name}`, value]))
 
-/**
- * Cached overrides: data computed from a limit is cached by its identity. A gateway has a few; a full cache is emptied.
- */
+/** Overrides in the cache, because data of a limit is cached by its identity. A full cache is emptied. */
 const keptMax = 1_000
 const kept = new Map<string, Limit>()
 

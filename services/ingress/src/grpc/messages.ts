@@ -1,5 +1,6 @@
 /** The messages of Envoy's rate limit service as @grpc/proto-loader reads and writes them, by the files in proto/. */
 
+/** A call, with one descriptor for each thing to limit. */
 export interface RateLimitRequest {
   readonly domain: string
   readonly descriptors: readonly Descriptor[]
@@ -7,6 +8,7 @@ export interface RateLimitRequest {
   readonly hitsAddend: number
 }
 
+/** What a gateway says about one request under one of its rules. */
 export interface Descriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[]
   readonly limit: { readonly requestsPerUnit: number; readonly unit: number } | null
@@ -14,6 +16,7 @@ export interface Descriptor {
   readonly hitsAddend: { readonly value: number } | null
 }
 
+/** Envoy's codes of an answer. */
 export const codes = { ok: 1, overLimit: 2 } as const
 type Code = (typeof codes)[keyof typeof codes]
 
@@ -28,6 +31,7 @@ export const unitsByMs: ReadonlyMap<number, number> = new Map([
   [7 * 86_400_000, 7],
 ])
 
+/** The answer to one descriptor, with its tightest limit. */
 export interface DescriptorStatus {
   readonly code: Code
   readonly currentLimit?: { readonly requestsPerUnit: number; readonly unit: number; readonly name: string }
@@ -35,11 +39,13 @@ export interface DescriptorStatus {
   readonly durationUntilReset?: { readonly seconds: number; readonly nanos: number }
 }
 
+/** A header that Envoy adds. */
 export interface Header {
   readonly key: string
   readonly value: string
 }
 
+/** The answer to a call. */
 export interface RateLimitResponse {
   readonly overallCode: Code
   /** One for each descriptor, in their order. */

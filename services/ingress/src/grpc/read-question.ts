@@ -31,7 +31,7 @@ const entriesMax = 16
 /** What a gateway asks, in terms of the policy. */
 export interface Question extends Extract<ResolvedTarget, { readonly kind: 'named' }> {
   readonly cost: number
-  /** All descriptors only ask whether there is room. */
+  /** All descriptors only ask whether there is capacity. */
   readonly isPeek: boolean
   readonly named: NamedValues
   /** Undefined for those of subject and route. */
@@ -43,6 +43,7 @@ export interface Question extends Extract<ResolvedTarget, { readonly kind: 'name
   readonly isKnown: readonly boolean[]
 }
 
+/** A question, or the reason why none is decided. */
 export type ReadQuestion =
   | Question
   | Exclude<ResolvedTarget, { readonly kind: 'named' }>
@@ -112,10 +113,7 @@ function readPart(view: PolicyView, domain: string, descriptor: Descriptor): Par
   return { values, override, route: view.descriptors.match(domain, entries), hits: hitsAddend?.value }
 }
 
-/**
- * Bounds a value. Addresses count as everywhere, IPv6 by its /64. A path is read as a whole, as at the other entry
- * points.
- */
+/** Bounds a value. Addresses count as everywhere, IPv6 by its /64. A path is read as a whole. */
 function boundedValue(key: string, value: string): string {
   if (key === 'path') return value
   if (key === 'remote_address') return addressScope(value) || value.slice(0, valueLengthMax)
@@ -159,10 +157,7 @@ function metLimits(
   return [...ofEach, ...ofAll]
 }
 
-/**
- * What a correctly configured gateway never sends; undefined if there is none. Values from its clients are never the
- * reason.
- */
+/** What a correctly configured gateway never sends, whatever its clients send; undefined if there is none. */
 function whatIsWrong({ domain, descriptors }: RateLimitRequest): string | undefined {
   const isName = (text: string) => text !== '' && text.length <= nameLengthMax && /^\P{Cc}*$/u.test(text)
   if (!isName(domain)) return `domain must have 1 to ${nameLengthMax} characters, none of them a control character.`

@@ -2,8 +2,8 @@ import type { Policy } from '@weir/policy/policy.ts'
 import { badRequest, type Problem } from '@weir/runtime/problem.ts'
 import { namesOf } from './named-scopes.ts'
 
-// Headers of a client that no upstream gets, in lower case with hyphens. The proxy drops them, and so does every file of
-// docs/integrations, which test/repo compares with `overrides`, `proxyWords`, `words` and the prefixes.
+// Headers of a client that no upstream gets, in lower case with hyphens. The proxy drops them, and so does every file
+// of docs/integrations, which test/repo compares with `overrides`, `proxyWords`, `words` and the prefixes.
 
 /** With these a framework serves another method or path than the one that was decided. */
 export const overrides = [
@@ -15,7 +15,9 @@ export const proxyWords = ['x-real-ip', 'x-client-ip', 'true-client-ip'] as cons
 
 /** What Weir and proxies say about the request: these, and any name with one of the prefixes. */
 export const words = ['weir-decision', 'weir-degraded', 'forwarded'] as const
+/** Names with this prefix are Weir's own. */
 export const weirPrefix = 'x-weir-'
+/** Names with this prefix are for trusted proxies. */
 export const forwardedPrefix = 'x-forwarded-'
 
 /**
@@ -28,18 +30,22 @@ export const withHyphens = (name: string): string =>
 /** RFC 9110 section 7.6.1: they belong to one connection. undici writes its own framing and `Host`. */
 const ofTheConnection = ['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade', 'host']
 /** Weir answers or writes these itself. */
-const ours = ['expect', 'proxy-authorization', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', ...words]
+const writtenByWeir = [
+  'expect',
+  'proxy-authorization',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  ...words,
+]
 
-/**
- * Names that `Connection` gives to other headers of its message, which then are for one connection too. Most name none:
- * undefined.
- */
+/** Names of headers that `Connection` makes ones of a single connection too; undefined for none, as mostly. */
 export function connectionNamed(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))
 }
 
-/** The headers by which a policy tells callers, costs and scopes, compiled once. */
+/** Compiles which headers a policy reads for callers, costs and scopes. */
 export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'routes' | 'limits' | 'identity'>) {
   const { keyHeaders, trustedHeaders: trusted } = identity
   const charged = new Set(namesOf({ limits }, 'header'))
@@ -49,8 +55,8 @@ export function createReadHeaders({ routes, limits, identity }: Pick<Policy, 'ro
   const spelled = new Set([...names].map(withHyphens))
   const naming = [trusted?.subject ?? '', trusted?.planHeader ?? ''].map(withHyphens)
   return {
-    /** Names by `withHyphens` that are never forwarded: those above, and those in which trusted proxies name subjects. */
-    dropped: new Set([...ofTheConnection, ...ours, ...overrides, ...naming]) as ReadonlySet<string>,
+    /** Names that are never forwarded: those above, and those in which trusted proxies name subjects. */
+    dropped: new Set([...ofTheConnection, ...writtenByWeir, ...overrides, ...naming]) as ReadonlySet<string>,
     /**
      * Whether a header is another spelling of one that is read (`X_Units` of `X-Units`): an upstream could take its
      * value for the one that was charged. `name` is in lower case, `hyphened` is that by `withHyphens`.
@@ -73,4 +79,5 @@ const namedByConnection = (name: string): Problem =>
     `Connection names ${name}, which is for the whole way and not for one connection (RFC 9110 section 7.6.1). Leave it out there.`,
   )
 
+/** The headers that a policy reads, compiled. */
 export type ReadHeaders = ReturnType<typeof createReadHeaders>

@@ -54,7 +54,7 @@ function setOlderHeaders(
 /** Whether reading or deciding ended in a problem. */
 export const isProblem = <T extends object>(found: T | Problem): found is Problem => 'status' in found
 
-/** Names the page that lets people in again, on denials by a limit with a challenge. */
+/** The header that names the page where people are admitted again, on denials by a limit with a challenge. */
 export const challengeHeader = 'weir-challenge'
 
 /** A problem type of the IETF's draft on rate limits, with the limits that denied the request. */

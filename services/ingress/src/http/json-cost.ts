@@ -29,11 +29,12 @@ export function jsonCost(body: Buffer, pointer: string): number | Problem {
   return costUnreadable(`${where}, where there must be an array or a whole number from 0 to ${costMax}.`)
 }
 
-/** A body with another encoding could be read by nobody but the upstream. */
+/** The problem of a compressed body, which only the upstream could read. */
 export const encodedBody = costUnreadable(
   "This route's cost is in its body, which must come without Content-Encoding.",
   415,
 )
+/** The problem of a longer body. */
 export const longBody = costUnreadable(
   `This route's cost is in its body, which must not exceed ${costBodyBytesMax} bytes.`,
   413,

@@ -6,15 +6,12 @@ import { type Problem, problem } from '@weir/runtime/problem.ts'
 /** A cost has at most as many digits as a safe integer. */
 const costDigits = /^\d{1,16}$/
 
-/**
- * The problem of a request that does not say its cost in the way that its route requires. Nothing is decided or charged
- * then, except 1 unit where a body was parsed.
- */
+/** The problem of a request that does not say its cost as its route requires. Only a parsed body is charged, 1 unit. */
 export const costUnreadable = (detail: string, status = 400): Problem =>
   problem('cost-unreadable', 'Cost unreadable', status, detail)
 
 /**
- * What a request costs by its route; `body` when only its JSON body says so (readBodyCost). A header or query parameter
+ * What a request costs by its route; `body` when only its JSON body says so. A header or query parameter
  * that is not there means 1; one that is there twice, or is no whole number, is a problem.
  */
 export function readCost(

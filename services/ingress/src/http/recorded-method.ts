@@ -4,6 +4,7 @@ import { descriptorMethod } from '@weir/policy/match/match-descriptor.ts'
 /** The methods that HTTP has, as Node lists them. */
 const methods: ReadonlySet<string> = new Set(METHODS)
 
+/** Whether HTTP has this method. */
 export const isMethod = (method: string): boolean => methods.has(method)
 
 /**

@@ -10,7 +10,7 @@ const methodsOf: Readonly<Record<string, string>> = {
   '/openapi.json': 'GET, HEAD',
 }
 
-/** Answers requests that match no route: 405 for a path of ours, else 404 with the paths there are. */
+/** Answers requests that match no route: 405 for a path of the API, else 404 with the paths there are. */
 export function answerUnrouted(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?', 1)[0] ?? ''

@@ -28,7 +28,7 @@ const authorizePath = '/v1/authorize'
 
 /**
  * Makes all addresses under the endpoint's one for the router: the rest of the path is the client's request, which no
- * router of ours may decode, refuse or normalize. The address as it came is `originalUrl` of the request.
+ * router may decode, refuse or normalize. The address as it came is `originalUrl` of the request.
  */
 export const routerUrl = (url: string): string =>
   url.startsWith(authorizePath) && /^[/?]/.test(url.slice(authorizePath.length)) ? authorizePath : url

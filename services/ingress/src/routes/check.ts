@@ -14,9 +14,7 @@ import { batchSchema, checkRoute, checkSchema, readBatch, readCheck } from './ch
 /** The media type of a decision's text; Fastify would call it plain text. */
 const jsonType = 'application/json; charset=utf-8'
 
-/**
- * 100 checks of 2.6 kB, ten times a usual one. Reading so much takes some 2 ms, in which no other request is served.
- */
+/** 100 checks of 2.6 kB, ten times a usual one. Reading them blocks the event loop for some 2 ms. */
 const batchBodyBytesMax = 262_144
 
 const noWaiting = badRequest('A check of a batch does not wait: leave out wait, or ask on its own.')

@@ -98,6 +98,7 @@ export function createCallerAuthorizer(ports: Ports, decisionService: DecisionSe
 
 const origin = ({ headers, originalUrl, raw }: FastifyRequest) => ({ headers, url: originalUrl, socket: raw.socket })
 
+/** The hook that authorizes the caller of a check. */
 export type CallerAuthorizer = ReturnType<typeof createCallerAuthorizer>
 
 /** What authorized a check: its request has that from its hook on. */

@@ -93,6 +93,7 @@ export function bodyReader<T>(schema: object): (body: unknown) => { readonly val
   }
 }
 
+/** Reads the body of one check. */
 export const readCheck = bodyReader<CheckBody>(checkSchema)
 /** The checks of a batch are read one by one: a malformed one does not spoil the others. */
 export const readBatch = bodyReader<{ readonly checks: readonly unknown[] }>({
@@ -100,10 +101,7 @@ export const readBatch = bodyReader<{ readonly checks: readonly unknown[] }>({
   properties: { checks: { ...batchSchema.properties.checks, items: {} } },
 })
 
-/**
- * How a route takes its body: the schema is for readers of /openapi.json, and a `bodyReader` reads it, with its own
- * words.
- */
+/** Options of a route: the schema is for readers of /openapi.json, and a `bodyReader` reads the body. */
 export const checkRoute = (body: object, onRequest: CallerAuthorizer) => ({
   schema: { body },
   onRequest,

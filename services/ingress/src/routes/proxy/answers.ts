@@ -1,20 +1,17 @@
 import type { ServerResponse } from 'node:http'
 import type { OutcomeError } from '@weir/contracts/outcome.v1.ts'
 import type { Upstream } from '@weir/policy/policy.ts'
-import { headersTooLarge, type Problem, problem } from '@weir/runtime/problem.ts'
+import { type Problem, problem } from '@weir/runtime/problem.ts'
 import { onExceedOf } from '../../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../../decide/types.ts'
 import { challengeHeader, denialProblem, type ReplySettings, setDecisionHeaders } from '../../http/decision-reply.ts'
 import type { IncomingRequest } from './proxied-request.ts'
 
-/** All headers of a request: room for a large cookie and a signed token. */
-export const headerBytesMax = 32_768
-export const tooLarge: Problem = headersTooLarge(headerBytesMax)
-
 const noneForHost = 'No upstream of the policy answers for this host.'
+/** The problem of a host that no upstream answers for. */
 export const noUpstream = problem('no-upstream', 'No upstream', 404, noneForHost)
 
-/** A client is told to come back after this long when too many requests wait for an upstream already. */
+/** Clients try again after this when too many requests wait for an upstream already. */
 export const busyRetrySeconds = 1
 
 /** How an upstream failed, in the words of the outcome and of the problem. */
@@ -29,6 +26,7 @@ export function upstreamFailure(error: Error & { code?: string }, upstream: Upst
 
 const busy = (why: string) =>
   problem('upstream-busy', 'Upstream busy', 503, `${why}. Try again in ${busyRetrySeconds} s.`)
+/** The refusal of a request that finds no place with its upstream. */
 export const upstreamBusy = busy('Too many requests wait for this upstream already')
 /** The refusal of a body that says the request's cost, while too many of those are being read. */
 export const bodiesBusy = busy('Too many bodies are being read for what they cost')
@@ -55,9 +53,7 @@ export function answerProblem(incoming: IncomingRequest, problem: Problem): void
   writeProblem(incoming.response, problem, headers)
 }
 
-/**
- * Ends a request that was denied and recorded: it is answered, sent to a page for people, or left without an answer.
- */
+/** Ends a request that was denied and recorded: with an answer, a page for people, or without an answer. */
 export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, settings: ReplySettings): void {
   const onExceed = onExceedOf(recorded.decision, recorded.limits)
   if (onExceed?.kind === 'drop') {
@@ -80,7 +76,7 @@ export function refuse(incoming: IncomingRequest, recorded: RecordedDecision, se
 
 /**
  * Begins Weir's headers of an answer with whether its connection ends. A client that waits for 100 and is refused may
- * send its body or its next request, and the two cannot be told apart.
+ * send its body or its next request, and the two look the same.
  */
 export function startHeaders({ request, protocol, isClosing }: IncomingRequest, isRefusal: boolean): string[] {
   const closes = (isClosing() && protocol === undefined) || (isRefusal && request.headers.expect !== undefined)

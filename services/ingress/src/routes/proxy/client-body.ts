@@ -68,7 +68,7 @@ export class ClientBody extends Readable {
     this.#request.resume()
   }
 
-  /** What still comes is read and forgotten, so that the client can finish and see its answer. */
+  /** What still comes is read and dropped, so that the client can finish and see its answer. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#request.resume()
     done(error)
@@ -119,10 +119,7 @@ export function createUploadWatch(bytesPerSecondMin: number, everyMs: number) {
   }
 
   return {
-    /**
-     * Calls `tooSlow` once, should less than the least rate come between two checks although the upstream would take
-     * more.
-     */
+    /** Calls `tooSlow` once, if less than that rate comes between two checks although the upstream waits for more. */
     add(body: ClientBody, tooSlow: () => void): void {
       if (bytesPerSecondMin === 0 || body.hasAllCome) return
       uploads.set(body, { tooSlow, bytes: -1 })

@@ -14,23 +14,17 @@ type Controller = Dispatcher.DispatchController
 export interface ExchangeEvents {
   /** Called once, whatever happens: the client gets nothing more. */
   ended(outcome: ProxyOutcome): void
-  /**
-   * Called once, unless protocols were switched: undici holds neither a connection nor a place in its queue any more.
-   */
+  /** Called once, unless protocols were switched: undici holds no connection for it any more. */
   released(): void
   /** The upstream failed for another reason than the client. */
   failed(error: Error): void
-  /**
-   * The upstream has switched protocols; the exchange is over with the answer's head, and `ended` is the tunnel's to
-   * say.
-   */
+  /** The upstream has switched protocols, which ends the exchange; `ended` is not called. */
   switched(headers: IncomingHttpHeaders, socket: Duplex): void
 }
 
 /**
- * One request with an upstream, as undici's handler: the answer goes to the client chunk by chunk, as fast as the
- * client takes it. It waits for the upstream (undici's timeouts), then writes (the client's socket is watched), then
- * has ended.
+ * One request with an upstream, as undici's handler: the answer is written to the client as fast as the client reads
+ * it. undici's timeouts bound the upstream, and the socket's timeout the client.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #proxied: ProxiedRequest

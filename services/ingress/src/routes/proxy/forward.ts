@@ -30,11 +30,7 @@ export function createForwarder(ports: ForwardPorts, log: Logger) {
 
   const end = (proxied: ProxiedRequest, outcome: ProxyOutcome) => {
     recordOutcome(ports, proxied, outcome)
-    const { charged, route } = proxied
-    if (charged === undefined || route.refundOn?.includes(outcome.status) !== true) return
-    ports.settling
-      ?.giveBack(charged)
-      .catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
+    refund(ports, proxied, outcome, log)
   }
 
   const forward = (proxied: ProxiedRequest) => {
@@ -97,12 +93,12 @@ export function createForwarder(ports: ForwardPorts, log: Logger) {
 
 /** The request as the upstream gets it. */
 function dispatchOf(proxied: ProxiedRequest, body: ClientBody | Buffer | null): Dispatcher.DispatchOptions {
-  const { request, target, view, caller, protocol, upstream } = proxied
+  const { request, target, caller, protocol, upstream } = proxied
   return {
     path: target.path + queryFor(target.query, caller.carriedIn),
     // Node's parser has accepted the method; undici's type lists those that it knows.
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    headers: headersForUpstream(request, view, proxied),
+    headers: headersForUpstream(proxied),
     body,
     headersTimeout: upstream.timeoutMs,
     bodyTimeout: upstream.timeoutMs,
@@ -127,6 +123,12 @@ function recordOutcome({ outcomes, clock }: ForwardPorts, proxied: ProxiedReques
     upstream: upstream.name,
   })
   outcomes.append(subject, line)
+}
+
+/** Refunds the charge where the route says so. */
+function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
+  if (charged === undefined || route.refundOn?.includes(status) !== true) return
+  settling?.giveBack(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
 }
 
 const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>

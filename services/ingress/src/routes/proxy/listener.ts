@@ -4,9 +4,9 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { answerToNoRequest, badRequest, joinDuplicateHeaders } from '@weir/runtime/problem.ts'
 import type { ListenerTls } from '@weir/runtime/tls-listener.ts'
-import { headerBytesMax, writeProblem } from './answers.ts'
+import { writeProblem } from './answers.ts'
 import { hasBody } from './client-body.ts'
-import { readTarget, type Target } from './read-target.ts'
+import { headerBytesMax, readTarget, type Target } from './read-target.ts'
 import { protocolAsked } from './tunnel.ts'
 
 /** Longer than the idle time of the proxies in front of us (nginx: 60 s), so that they close first. */
@@ -14,10 +14,7 @@ const keepAliveTimeoutMs = 75_000
 /** A refused client has this long to read its answer and hang up. */
 const lingerMs = 5_000
 
-/**
- * Answers a request; it calls `mayContinue` before it reads the body. `protocol` is what the client wants to switch its
- * connection to.
- */
+/** Answers a request; it calls `mayContinue` before it reads the body. `protocol` is as in `IncomingRequest`. */
 export type ServeRequest = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -28,7 +25,7 @@ export type ServeRequest = (
 
 /** Bounds of the listener, which tests shorten. */
 export const listenerBounds = {
-  /** For the whole head, from its first byte on. A slow line needs seconds, a slow-loris would need minutes. Then 408. */
+  /** For a whole head, from its first byte on. A slow line needs seconds, a slow-loris minutes. Then 408. */
   headTimeoutMs: 20_000,
   /** How often heads and idle connections are checked. */
   checkEveryMs: 5_000,
@@ -36,13 +33,14 @@ export const listenerBounds = {
   silentMsMax: 60_000,
 }
 
+/** The bounds of one listener. */
 export type ListenerBounds = Readonly<typeof listenerBounds>
 
 const upgradeWithBody = badRequest('A request to switch protocols has no body.')
-const nothingToSay = () => undefined
+const nothing = () => undefined
 
 /**
- * The server of the proxy. Node's strict parser stands in front: it refuses what could be read as two requests. A whole
+ * The server of the proxy. Node's strict parser comes first: it refuses what could be read as two requests. A whole
  * request has no bound in time, because an upload may take hours as long as something of it comes.
  */
 export function createListener(
@@ -58,7 +56,7 @@ export function createListener(
     const { socket } = request
     if (lost.has(socket)) return
     answering.set(socket, response)
-    if (response.socket === null) tellOfClose(socket, response)
+    if (response.socket === null) passOnClose(socket, response)
     const read = readTarget(request)
     if ('target' in read) return serveRequest(request, response, read.target, mayContinue)
     lost.add(socket)
@@ -78,7 +76,7 @@ export function createListener(
     shouldUpgradeCallback: (request: IncomingMessage) => protocolAsked(request) !== undefined,
   }
   const server: Server = tls === undefined ? createServer(options) : createSecureServer({ ...options, ...tls.options })
-  server.on('request', (request, response) => serve(request, response, nothingToSay))
+  server.on('request', (request, response) => serve(request, response, nothing))
   server.setTimeout(bounds.silentMsMax)
   // No limit, because beyond one Node drops headers in silence; too many are refused with the target.
   server.maxHeadersCount = 0
@@ -87,14 +85,14 @@ export function createListener(
   server.on('upgrade', (request, _socket, head) => {
     const { socket } = request
     // Node does not listen any more; the answer or the tunnel finds the socket closed.
-    socket.on('error', nothingToSay)
+    socket.on('error', nothing)
     // Node has released the connection, and the answers before this one could not be written to their ends.
     if (isAnswering(answering.get(socket))) return socket.destroy()
     socket.unshift(head)
     const response = responseOn(request)
     const read = hasBody(request) ? { problem: upgradeWithBody } : readTarget(request)
     if ('problem' in read) writeProblem(response, read.problem, ['connection', 'close'])
-    else serveRequest(request, response, read.target, nothingToSay, protocolAsked(request) ?? '')
+    else serveRequest(request, response, read.target, nothing, protocolAsked(request) ?? '')
   })
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     const response = answering.get(socket)
@@ -111,14 +109,14 @@ const isAnswering = (response: ServerResponse | undefined): boolean =>
   response !== undefined && (response.socket !== null || !response.writableFinished)
 
 /**
- * Tells an answer about the end of its connection. Node tells only the answer that is being written; one to a pipelined
- * request would wait for its client for ever, and keep its connection to the upstream.
+ * Emits `close` on an answer when its connection ends. Node does so only for the answer that is being written; one to a
+ * pipelined request would wait for its client for ever, and keep its connection to the upstream.
  */
-function tellOfClose(socket: Socket, response: ServerResponse): void {
-  const tell = () => response.emit('close')
+function passOnClose(socket: Socket, response: ServerResponse): void {
+  const close = () => response.emit('close')
   // There are as many listeners as requests in a row, which Node bounds by the answers that wait.
-  socket.setMaxListeners(0).once('close', tell)
-  response.once('close', () => socket.off('close', tell))
+  socket.setMaxListeners(0).once('close', close)
+  response.once('close', () => socket.off('close', close))
 }
 
 /** Writes an answer on a connection that Node's server has released; the connection ends with it. */

@@ -3,7 +3,6 @@ import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
 import { connectionNamed, forwardedPrefix, proxyWords, weirPrefix, withHyphens } from '../../http/client-headers.ts'
-import type { PolicyView } from '../../policy-view.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
@@ -12,44 +11,34 @@ const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
  * Builds the headers for the upstream: the client's without those that are for Weir or for one connection, and then
  * Weir's own, last, so that nothing the client names can remove them. Returns names and values in turns.
  */
-export function headersForUpstream(
-  request: IncomingMessage,
-  { policy: { identity }, readHeaders }: Pick<PolicyView, 'policy' | 'readHeaders'>,
-  proxied: Pick<ProxiedRequest, 'caller' | 'decisionId' | 'degradedBy' | 'hopByHop'>,
-): string[] {
+export function headersForUpstream(proxied: ProxiedRequest): string[] {
+  const { request, view, hopByHop, decisionId, degradedBy } = proxied
   const { subject, keyId, carriedIn } = proxied.caller
   const { rawHeaders, headers } = request
+  const { dropped, isTwin } = view.readHeaders
   const credential = carriedIn?.kind === 'header' ? withHyphens(carriedIn.name) : undefined
-  const fromProxy = isTrustedProxy(request.socket, identity)
+  const fromProxy = isTrustedProxy(request.socket, view.policy.identity)
   const forwarded: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const lower = name.toLowerCase()
     const known = withHyphens(lower)
-    if (
-      readHeaders.dropped.has(known) ||
-      known === credential ||
-      known.startsWith(weirPrefix) ||
-      proxied.hopByHop?.has(lower)
-    )
-      continue
+    if (dropped.has(known) || known === credential || known.startsWith(weirPrefix) || hopByHop?.has(lower)) continue
     if (!fromProxy && (known.startsWith(forwardedPrefix) || fromProxiesOnly.has(known))) continue
-    if (readHeaders.isTwin(lower, known)) continue
+    if (isTwin(lower, known)) continue
     forwarded.push(name, rawHeaders[at + 1] ?? '')
   }
   if (/(?:^|,)\s*trailers\s*(?:,|$)/i.test(textOf(headers.te))) forwarded.push('te', 'trailers')
   addForwarding(forwarded, request, fromProxy)
   forwarded.push('x-weir-subject', subject.id, 'x-weir-plan', subject.plan.name)
-  // There is none where a journal that admits had no room for it.
-  if (proxied.decisionId !== '') forwarded.push('weir-decision', proxied.decisionId)
+  // A journal that admits may have had no space for the record.
+  if (decisionId !== '') forwarded.push('weir-decision', decisionId)
   if (keyId !== '') forwarded.push('x-weir-key-id', keyId)
-  if (proxied.degradedBy !== '') forwarded.push('weir-degraded', proxied.degradedBy)
+  if (degradedBy !== '') forwarded.push('weir-degraded', degradedBy)
   return forwarded
 }
 
-/**
- * Adds where the request came from. Earlier entries are kept only when they come from a proxy that the policy trusts.
- */
+/** Adds where the request came from. Earlier entries are kept only if a trusted proxy sent them. */
 function addForwarding(forwarded: string[], { headers, socket }: IncomingMessage, fromProxy: boolean): void {
   const peer = plainAddress(socket.remoteAddress ?? '') || 'unknown'
   const { host = '' } = headers
@@ -74,16 +63,13 @@ const withheld = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'te', 'transfer-encoding', 'upgrade'],
   ...['weir-decision', 'weir-challenge'],
 ])
-/** What only Weir speaks. Of limits in every dialect, because beside ours another would be read as ours. */
-const isOurs = (name: string) =>
+/** Headers that only Weir sets. Those of limits in every dialect, because the upstream's would be read as Weir's. */
+const isWeirs = (name: string) =>
   name.startsWith('x-weir-') || name.startsWith('ratelimit') || name.startsWith('x-ratelimit')
 
-const isWithheld = (name: string) => withheld.has(name) || isOurs(name)
+const isWithheld = (name: string) => withheld.has(name) || isWeirs(name)
 
-/**
- * The upstream's headers as the client gets them, added to `target` as names and values in turns. What `target` already
- * has of our own stays as it is.
- */
+/** Adds the upstream's headers as the client gets them to `target`, as names and values in turns. */
 export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders): void {
   const named = connectionNamed(headers.connection)
   const isChunked = headers['transfer-encoding'] !== undefined
@@ -96,7 +82,7 @@ export function addAnswerHeaders(target: string[], headers: IncomingHttpHeaders)
   }
 }
 
-/** Trailers that may follow: none that say how the message is to be read, and none of ours. */
+/** Trailers that are passed on: none that say how the message is to be read, and none of Weir's. */
 export function answerTrailers(trailers: IncomingHttpHeaders): [string, string][] {
   const pairs: [string, string][] = []
   for (const name in trailers) {

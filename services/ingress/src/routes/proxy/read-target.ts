@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { normalizePath, readOddPath } from '@weir/core/http/normalize-path.ts'
-import { badRequest, hasTooManyHeaders, type Problem } from '@weir/runtime/problem.ts'
-import { tooLarge } from './answers.ts'
+import { badRequest, hasTooManyHeaders, headersTooLarge, type Problem } from '@weir/runtime/problem.ts'
+
+/** Bytes of all headers of a request: enough for a large cookie and a signed token. */
+export const headerBytesMax = 32_768
+const tooLarge: Problem = headersTooLarge(headerBytesMax)
 
 /** What a request asks for. */
 export interface Target {

@@ -6,9 +6,7 @@ import type { ProxiedRequest, ProxyOutcome } from './proxied-request.ts'
 
 /** WebSockets are kept alive by pings, which servers send every 20 to 60 s; several may be missed. */
 const idleMsMax = 300_000
-/**
- * A client that has ended its side is mostly gone; an upstream that does not notice would keep the place for minutes.
- */
+/** A client that has ended its side mostly hung up; an upstream that does not notice would keep the place. */
 const idleMsAfterEnd = 5_000
 
 /**
@@ -24,8 +22,8 @@ export function protocolAsked({ headers, httpVersionMinor }: IncomingMessage): s
 }
 
 /**
- * Tells the client that protocols are switched and joins both connections: the bytes of one go to the other, at the
- * speed of the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both
+ * Answers that protocols are switched, and joins both connections: the bytes of one go to the other, at the speed of
+ * the slower. When either ends, its last bytes are delivered and the other is closed; when one breaks or both
  * are silent for minutes, both are closed. Then `ended` is called. Returns what closes it immediately.
  */
 export function openTunnel(

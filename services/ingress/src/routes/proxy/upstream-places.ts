@@ -68,9 +68,7 @@ export class Place {
     this.#left = left
   }
 
-  /**
-   * Runs `then` now, or when a connection is free. If none is within `waitMsMax`, the place is left and `overdue` runs.
-   */
+  /** Runs `then` now or when a connection is free; after `waitMsMax` it leaves the place and runs `overdue`. */
   whenConnected(waitMsMax: number, then: () => void, overdue: () => void): void {
     if (this.#state === 'connected') {
       then()

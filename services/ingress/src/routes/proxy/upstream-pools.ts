@@ -21,7 +21,7 @@ interface UpstreamPool {
 export const upstreamBounds = {
   /** Connections to one upstream from this process: as many requests are with it at the same time. */
   connectionsMax: 1_024,
-  /** Requests that wait for one of them; the next is told to come back. More than this never catches up in time. */
+  /** Requests that wait for one of them; the next one is refused. More than this never catches up in time. */
   waitingMax: 1_024,
   /** Share of the places that one subject may have once half are taken; 1 for no such bound. */
   subjectShare: subjectShareDefault,
@@ -34,6 +34,7 @@ export const upstreamBounds = {
   rateEveryMs: 10_000,
 }
 
+/** The bounds of one process. */
 export type UpstreamBounds = Readonly<typeof upstreamBounds>
 
 const keyOf = ({ url, timeoutMs }: Upstream) => `${url} ${timeoutMs}`
