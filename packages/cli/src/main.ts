@@ -103,10 +103,10 @@ limitsCommand('peek', 'Show how its limits stand.').action(async (options) =>
   (await import('./commands/limits.ts')).peekLimits(options, context),
 )
 limitsCommand('reset', 'Forget what was counted, and lift blocks.').action(async (options) =>
-  (await import('./commands/limits.ts')).resetLimits(options, context),
+  (await import('./commands/limits.ts')).changeCounts('reset', options, context),
 )
 limitsCommand('unblock', 'Lift blocks; what was counted stays.').action(async (options) =>
-  (await import('./commands/limits.ts')).unblockLimits(options, context),
+  (await import('./commands/limits.ts')).changeCounts('unblock', options, context),
 )
 
 /**

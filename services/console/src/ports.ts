@@ -3,29 +3,14 @@ import type { PolicyMessage } from '@weir/contracts/policy.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { OutcomeQuery, UsageQuery } from '@weir/core/usage/usage-query.ts'
-import type { PolicyFault } from '@weir/policy/entities.ts'
-import type { PolicyState } from '@weir/policy/state/policy-state.ts'
-import type { EntityName, PolicyCheckpoint } from '@weir/policy-feed/policy-feed.ts'
+import type { PolicyFeed } from '@weir/policy-feed/policy-feed.ts'
 import type { AskedLimits, LimitQuery } from '@weir/redis/asked-limits.ts'
 import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 
-/** The policy as this process has read it from Kafka. */
-export interface PolicyReplica {
-  /** Undefined while nothing was read yet: Kafka is away, and there is no snapshot. */
-  readonly state: PolicyState | undefined
-  /**
-   * The last change that `state` has or has left out, read at the same moment as `state`; undefined before the first.
-   */
-  readonly mark: PolicyCheckpoint | undefined
-  /** What changes that were left out have written last: the topic is to have it again as `state` has it. */
-  readonly stale: Iterable<EntityName>
-  /** Whether `state` has taken over everything up to the offset before the deadline. */
-  reached(offset: bigint, deadlineMs: number): Promise<boolean>
-  /** Why a change that was reached does not fit, by its id in the audit. Undefined if it does, or was overtaken. */
-  problemsOf(change: string): readonly PolicyFault[] | undefined
-}
+/** The policy as this process has read it from Kafka. `state` and `mark`, its last change, are of the same moment. */
+export type PolicyReplica = Pick<PolicyFeed, 'state' | 'mark' | 'stale' | 'reached' | 'problemsOf'>
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>

@@ -18,24 +18,15 @@ const services: Readonly<Record<string, Variables>> = {
   console: consoleVariables,
 }
 
-const pluralOf = (thing: string) => (thing.endsWith('ch') ? `${thing}es` : `${thing}s`)
-const plural = (count: number, thing: string) => `${count} ${count === 1 ? thing : pluralOf(thing)}`
-
-function policySummary({ plans, limits, routes, subjects, keys, endpoints, watches }: Policy): string {
-  const counts = {
-    plan: plans,
-    limit: limits,
-    route: routes,
-    subject: subjects,
-    key: keys,
-    endpoint: endpoints,
-    watch: watches,
-  }
-  return Object.entries(counts)
-    .map(([thing, list]) =>
-      plural(Array.isArray(list) ? list.length : (list as ReadonlyMap<string, unknown>).size, thing),
-    )
-    .join(', ')
+/** Counts the parts of a policy in words: `1 plan, 2 watches`. */
+function policySummary(policy: Policy): string {
+  const parts = ['plans', 'limits', 'routes', 'subjects', 'keys', 'endpoints', 'watches'] as const
+  const counted = parts.map((name) => {
+    const part = policy[name]
+    const count = 'size' in part ? part.size : part.length
+    return `${count} ${count === 1 ? name.replace(/(?<=ch)es$|s$/, '') : name}`
+  })
+  return counted.join(', ')
 }
 
 /** Problems of the environment; a variable that services share is named once. */

@@ -1,8 +1,12 @@
+import { parseDecision } from '@weir/contracts/decision.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
+import { uuidv5 } from '@weir/core/ids.ts'
 import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 import { waitUntil } from '@weir/runtime/wait-until.ts'
 import {
+  type DeadLetter,
   type DeadLetterTopic,
   deadLetterTopics,
   describePartition,
@@ -10,7 +14,6 @@ import {
   meteredTopics,
   readDeadLetters,
 } from '../audit/dead-letters.ts'
-import { planReplay, type Replay } from '../audit/replay.ts'
 import type { CommandContext, CommonOptions } from '../command-context.ts'
 import { findKafka, withClickhouse } from '../open-servers.ts'
 import { readInputFile } from '../read-input-file.ts'
@@ -77,6 +80,57 @@ export async function showDeadLetter(options: LetterOptions, context: CommandCon
   context.print(options.json ? JSON.stringify({ ...letter, value: letter.value === null ? null : text }) : text)
 }
 
+/** The namespace of the ids of replays; it never changes. */
+const namespace = '6f6b0b0e-6d0e-4c55-9a1e-5d1a4f1f7c52'
+
+/** A dead letter as a record that can be read. */
+interface Replay {
+  readonly key: string
+  readonly value: string
+  /** A journal of the record's own, in which it has number 0: metering counts it once, however often it is sent. */
+  readonly journal: string
+}
+
+const refused = (why: string) => {
+  const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
+  return new WeirError('REPLAY_REFUSED', `It is still no record: ${why}. ${how}`)
+}
+
+function fieldsOf(value: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(value)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Makes the record that replays a dead letter: the letter, or the corrected text instead, with an id, a journal and a
+ * sequence number that follow from the letter's topic, partition and offset. So every replay of one letter is the same
+ * record, and counts once. An outcome keeps its id, by which it belongs to a decision.
+ *
+ * @throws REPLAY_REFUSED if the text is still no record.
+ */
+export function planReplay(letter: DeadLetter, topicId: string, corrected: string | undefined): Replay {
+  const { topic, partition, offset } = letter
+  const value = corrected ?? letter.value?.toString('utf8')
+  const fields = value === undefined ? undefined : fieldsOf(value)
+  if (fields === undefined) throw refused('it is no JSON object')
+  const place = `${topicId}:${partition}:${offset}`
+  const journal = uuidv5(namespace, `journal:${place}`)
+  const { journal: _, seq: __, ...rest } = fields
+  const id = topic === topics.decisions ? uuidv5(namespace, place) : rest.id
+  const record = Buffer.from(JSON.stringify({ ...rest, id, journal, seq: 0 }))
+  if (topic === topics.decisions) {
+    const parsed = parseDecision(record)
+    if (parsed.kind === 'unreadable') throw refused(parsed.reason)
+  }
+  const { subject } = rest
+  if (typeof subject !== 'string') throw refused('field subject is missing or wrong')
+  return { key: subject, value: record.toString('utf8'), journal }
+}
+
 /** Sends it, unless it was metered before, and waits until it is. */
 async function send(replay: Replay, metered: MeteredTopic, data: string, context: CommandContext): Promise<boolean> {
   const { topic, table } = metered
@@ -112,13 +166,9 @@ export async function replayDeadLetter(
     file === undefined ? undefined : readInputFile(file, 'CONFIG_INVALID', `--value names ${file}, which`)
   const admin = new PartitionAdmin(findKafka(context, options.data), metered.groupId)
   const { topicId } = await describePartition(admin, letter.topic, letter.partition).finally(() => admin.close())
-  const planned = planReplay(letter, topicId, corrected)
-  if (planned.kind === 'refused') {
-    const how = 'Correct the text that weir dlq show prints, and give it with --value FILE'
-    throw new WeirError('REPLAY_REFUSED', `It is still no record: ${planned.why}. ${how}`)
-  }
-  const isMetered = await send(planned.replay, metered, options.data, context)
-  const { id }: { id?: unknown } = JSON.parse(planned.replay.value)
-  if (options.json) context.print(JSON.stringify({ id, journal: planned.replay.journal, metered: isMetered }))
+  const replay = planReplay(letter, topicId, corrected)
+  const isMetered = await send(replay, metered, options.data, context)
+  const { id }: { id?: unknown } = JSON.parse(replay.value)
+  if (options.json) context.print(JSON.stringify({ id, journal: replay.journal, metered: isMetered }))
   else context.report(`replayed as ${id}: ${isMetered ? 'it is counted' : 'metering has not inserted it yet'}`)
 }

@@ -117,17 +117,10 @@ async function changeInRedis(
   return result
 }
 
-async function run(options: LimitOptions, context: CommandContext, verb: string, change: LimitChange): Promise<void> {
+/** Resets counts and lifts blocks, or only lifts blocks while the counts stay. */
+export async function changeCounts(change: LimitChange, options: LimitOptions, context: CommandContext): Promise<void> {
   const result = (await changeByConsole(options, context, change)) ?? (await changeInRedis(options, context, change))
   if (options.json) context.print(JSON.stringify(result))
-  else printChanges(result, verb, context)
+  else printChanges(result, change === 'reset' ? 'reset' : 'unblocked', context)
   sayUsedUp(result, options, context)
 }
-
-/** Resets counts, and lifts blocks. */
-export const resetLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
-  run(options, context, 'reset', 'reset')
-
-/** Lifts blocks; the counts stay. */
-export const unblockLimits = (options: LimitOptions, context: CommandContext): Promise<void> =>
-  run(options, context, 'unblocked', 'unblock')

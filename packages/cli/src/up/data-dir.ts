@@ -4,14 +4,6 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { WeirError } from '@weir/core/errors.ts'
 
-/** What the demo needs to be secret, made once per data directory and readable by its owner only. */
-export interface Secrets {
-  readonly demoKey: string
-  readonly demoSmallKey: string
-  readonly adminToken: string
-  readonly webhookSecret: string
-}
-
 /** Replaces a file whole, so that a reader sees the old or the new one. */
 function replaceFile(path: string, text: string): void {
   writeFileSync(`${path}.new`, text, { mode: 0o600 })
@@ -24,17 +16,24 @@ export const sha256Hex = (text: string): string => createHash('sha256').update(t
 /** The file of the secrets, in the data directory. */
 export const secretsFile = 'secrets.json'
 
+function makeSecrets() {
+  const random = () => randomBytes(24).toString('base64url')
+  return {
+    demoKey: `weir_demo_${random()}`,
+    demoSmallKey: `weir_small_${random()}`,
+    adminToken: `weir_admin_${random()}`,
+    webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
+  }
+}
+
+/** The secrets of the demo and its admin token, made once per data directory and readable by its owner only. */
+export type Secrets = ReturnType<typeof makeSecrets>
+
 function readOrMakeSecrets(file: string): Secrets {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    const random = () => randomBytes(24).toString('base64url')
-    const secrets: Secrets = {
-      demoKey: `weir_demo_${random()}`,
-      demoSmallKey: `weir_small_${random()}`,
-      adminToken: `weir_admin_${random()}`,
-      webhookSecret: `whsec_${randomBytes(32).toString('base64')}`,
-    }
+    const secrets = makeSecrets()
     replaceFile(file, `${JSON.stringify(secrets, null, 2)}\n`)
     return secrets
   }

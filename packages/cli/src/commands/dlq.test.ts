@@ -1,6 +1,6 @@
 import { topics } from '@weir/contracts/topics.ts'
 import { expect, test } from 'vitest'
-import { planReplay } from './replay.ts'
+import { planReplay } from './dlq.ts'
 
 const topicId = '0b0b0b0b-0000-4000-8000-000000000001'
 const record = {
@@ -14,9 +14,8 @@ const letter = (value: object | string | null, topic: string = topics.decisions,
 })
 
 function replayed(...args: Parameters<typeof planReplay>) {
-  const planned = planReplay(...args)
-  if (planned.kind !== 'replay') throw new Error(planned.why)
-  return { ...planned.replay, fields: JSON.parse(planned.replay.value) }
+  const replay = planReplay(...args)
+  return { ...replay, fields: JSON.parse(replay.value) }
 }
 
 test('Every replay of one dead letter is the same record, and replays of two dead letters differ', () => {
@@ -48,5 +47,5 @@ test.each([
   ['had no value', null, 'it is no JSON object'],
   ['lacks a field', { ...record, outcome: 'maybe' }, 'field outcome is missing or wrong'],
 ])('a letter that %s is refused with the reason', (_, value, why) => {
-  expect(planReplay(letter(value), topicId, undefined)).toEqual({ kind: 'refused', why })
+  expect(() => planReplay(letter(value), topicId, undefined)).toThrow(`It is still no record: ${why}.`)
 })
