@@ -10,7 +10,6 @@ import { readSubjects, subjectEntries } from './read-subjects.ts'
 import { readTokens, tokenEntries } from './read-tokens.ts'
 import { readUpstreams, upstreamEntries } from './read-upstreams.ts'
 import { readWatches, watchEntries } from './read-watches.ts'
-
 import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'

@@ -99,7 +99,10 @@ export function readRoutes(reader: PolicyReader, at: SourcePosition, known: Rout
   const routes: Route[] = []
   const shapes = new Map<string, SourcePosition>()
   const routeLimits = new RouteLimits(reader, known.limits, known.plans)
-  for (const { fields, values } of routeList.read(reader, at) ?? []) {
+  for (const itemAt of routeList.items(reader, at) ?? []) {
+    const written = route.find(reader, itemAt)
+    if (written === undefined) continue
+    const { fields, values } = written
     const { match: found, cost: units, upstream, settle, settleMax, refundOn } = values
     const [matchAt, upstreamAt] = [fields.get('match'), fields.get('upstream')]
     if (upstreamAt !== undefined && upstream !== undefined)

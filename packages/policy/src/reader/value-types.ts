@@ -107,20 +107,24 @@ export interface ListBounds<T> {
 }
 
 /** A list; `what` says what it is of. */
-export function list<T>(what: string, item: ValueType<T>, bounds: ListBounds<T> = {}): ValueType<readonly T[]> {
+export function list<T>(what: string, item: ValueType<T>, bounds: ListBounds<T> = {}) {
   const { min = 0, max = Number.POSITIVE_INFINITY, wrongCount, nameOf } = bounds
   const counts = { ...(min > 0 ? { minItems: min } : {}), ...(Number.isFinite(max) ? { maxItems: max } : {}) }
+  /** The items of a list of the right length, for one so long that its values must not be in memory together. */
+  const items = (reader: PolicyReader, at: SourcePosition) => {
+    const found = reader.list(at, what)
+    const isWrong = found !== undefined && (found.length < min || found.length > max)
+    return isWrong && wrongCount !== undefined ? reader.problem(at, wrongCount(found.length)) : found
+  }
   return {
     schema: { type: 'array', items: item.schema, ...counts, ...(nameOf === undefined ? {} : { uniqueItems: true }) },
-    read(reader, at) {
-      const items = reader.list(at, what)
-      if (items === undefined) return undefined
-      if (wrongCount !== undefined && (items.length < min || items.length > max)) {
-        return reader.problem(at, wrongCount(items.length))
-      }
+    items,
+    read(reader: PolicyReader, at: SourcePosition): readonly T[] | undefined {
+      const positions = items(reader, at)
+      if (positions === undefined) return undefined
       const seen = nameOf === undefined ? undefined : new Set<string | number>()
       const values: T[] = []
-      for (const itemAt of items) {
+      for (const itemAt of positions) {
         const value = item.read(reader, itemAt)
         if (value === undefined) continue
         const name = nameOf?.(value)
