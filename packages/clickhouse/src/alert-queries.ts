@@ -11,7 +11,7 @@ export interface AlertRow {
   readonly data: string
 }
 
-/** In the query's text: a thousand ids are too many for its address. */
+/** Returns ids as a part of the query's text: a thousand are too many for its URL. */
 function listOf(ids: readonly string[]): string {
   const wrong = ids.find((id) => !uuidForm.test(id))
   if (wrong !== undefined) throw new Error(`an alert cannot have the id ${JSON.stringify(wrong)}`)

@@ -15,7 +15,7 @@ import { type ClickhouseServer, clickhouseAt } from './variables.ts'
 
 /** A query of the rollups takes milliseconds; a server that is silent for 20 s will not answer it. */
 const requestMsDefault = 20_000
-/** Enough for every partition's insert and a few questions at once. */
+/** Enough for every partition's insert and a few queries at the same time. */
 const connectionsMax = 16
 
 /** The library's client, and what Weir needs beyond it. */

@@ -43,7 +43,7 @@ const alertColumns = `toString(id) AS id, type, subject, ${rfc3339('a.time')} AS
 const inTime = (column: string) =>
   `${column} >= fromUnixTimestamp64Milli({from:Int64}) AND ${column} < fromUnixTimestamp64Milli({to:Int64})`
 
-/** Parameters of a filter; an empty text stands for any. */
+/** Returns the parameters of a filter; an empty text matches any. */
 const parametersOf = ({ fromMs, toMs, subject = '', type = '', endpoint = '' }: AlertFilter) => ({
   from: fromMs,
   to: toMs,

@@ -88,7 +88,7 @@ async function appliedChecksums(client: ClickHouseClient): Promise<Map<number, s
   return new Map(rows.map((row) => [row.number, row.checksum]))
 }
 
-/** A migration's text says `weir.`, and never changes: outside of quotes that stands for the database. */
+/** A migration's text says `weir.`, and never changes: outside of quotes that is replaced by the database's name. */
 const inDatabase = (statement: string, database: string) =>
   statement.replaceAll(/'(?:[^'\\]|\\.)*'|\bweir\.(?=\w)/g, (found) => (found === 'weir.' ? `${database}.` : found))
 

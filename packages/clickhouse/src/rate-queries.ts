@@ -1,12 +1,12 @@
 import { type ClickHouseClient, countsAsNumbers, readRows } from './connect.ts'
 
-/** Stands for all subjects together. No subject of a policy begins with `_`. */
+/** The subject of rows about all subjects together. No subject of a policy begins with `_`. */
 const allSubjects = '_all'
 /** Less than the client waits: a query that is repeated does not run twice. */
 const secondsMax = 15
 const bounded = { clickhouse_settings: { ...countsAsNumbers, max_execution_time: secondsMax } }
 
-/** Which subjects have far more, or far fewer, requests in a window than before it? Times are whole minutes. */
+/** Asks which subjects have far more, or far fewer, requests in a window than before it. Times are whole minutes. */
 export interface RateQuestion {
   /** A rise of denials; otherwise a fall of allowed requests. */
   readonly isRise: boolean

@@ -37,7 +37,7 @@ function badConnection(
   if (/^(?:ERR_SSL|EPROTO)/.test(code)) {
     return `ClickHouse at ${host} speaks no TLS, and WEIR_CLICKHOUSE_URL begins with https:// (${code})`
   }
-  // Of a server that has answered over this address it is what any restart does.
+  // A server that has answered over this address closes connections at each restart.
   if (protocol === 'https:' || hasAnswered || !/^HPE_|^ECONNRESET/.test(code)) return undefined
   return `ClickHouse at ${host} closes the connection (${message}): see whether it speaks TLS, and WEIR_CLICKHOUSE_URL must begin with https://`
 }

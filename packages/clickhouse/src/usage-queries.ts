@@ -87,8 +87,8 @@ export interface UsageRow extends Partial<Record<UsageDimension, string>> {
 /** The smallest rollup that can answer. Times are cut to its buckets: minutes for step `minute`, else quarter hours. */
 function tableFor({ step, subject, by }: UsageQuery): { table: string; bucketMs: number } {
   if (step === 'minute') return { table: 'usage_1m', bucketMs: 60_000 }
-  const everybody = subject === undefined && !by.includes('subject') && !by.includes('key_id')
-  return { table: everybody ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
+  const isTotal = subject === undefined && !by.includes('subject') && !by.includes('key_id')
+  return { table: isTotal ? 'usage_total_15m' : 'usage_15m', bucketMs: 900_000 }
 }
 
 /** Units in 128 bits: over years and all subjects, 64 might not do. */

@@ -33,7 +33,7 @@ export interface BlockOptions {
   readonly insertedUpTo: number
 }
 
-/** How our encoders begin: the id and the time stand at fixed places. */
+/** How our encoders begin a record: id and time are at fixed offsets. */
 const head = Buffer.from('{"v":1,"id":"')
 const betweenIdAndTime = Buffer.from('","ts":"')
 const timeAt = head.length + 36 + betweenIdAndTime.length

@@ -3,7 +3,7 @@ const lineBreak = 0x0a
 /** Digits of an offset, `}` and the line break. */
 const endBytesMax = 18
 
-/** The lines of one insert: records' bytes, with topic id, partition and offset spliced in before the closing brace. */
+/** The lines of one insert: records' bytes, with topic id, partition and offset before the closing brace. */
 export class LineBuffer {
   readonly #splice: Buffer
   #bytes: Buffer

@@ -23,7 +23,7 @@ const gatherMs = { decisions: 600, outcomes: 2_000 } as const
 const gatherBytes = 4_000_000
 /** Partitions that are inserted concurrently; a fetch brings a block for each. */
 const partitionsAtOnce = 3
-/** Shares of the session: how long ClickHouse may work on an insert, and, a little later, when we give it up. */
+/** Shares of the session: how long ClickHouse may work on an insert, and when, a little later, metering ends it. */
 const serverShare = 1 / 2
 const clientShare = 2 / 3
 /** Heartbeats of a session: kafkajs sends no more. */

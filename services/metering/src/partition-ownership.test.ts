@@ -28,11 +28,11 @@ test('A call to ClickHouse that fails after its partition was reassigned gives u
   expect(attempts).toBe(2)
 })
 
-test('A partition that a heartbeat found lost is given up at once, with what Kafka said, and nothing is retried', async () => {
+test('A partition that a heartbeat found lost is given up with the error of Kafka, and nothing is retried', async () => {
   const lost = new WeirError('PARTITION_LOST', 'the group has moved on')
   const pauses: number[] = []
   const pause = async (ms: number) => void pauses.push(ms)
-  // Kafka has told the heartbeat of the new assignment, which this process has not joined yet.
+  // The heartbeat has learned of the new assignment, which this process has not joined yet.
   const attempt = () => Promise.reject(lost)
   const retried = retryWhileOwned(
     ownership(() => false),

@@ -37,19 +37,19 @@ export type StartOffset =
     }
   | { readonly kind: 'stop'; readonly reason: string }
 
-const seekTo = (to: string) => `look, then stop metering and run weir metering seek --partition P --to ${to}`
+const seek = 'weir metering seek --partition P --to'
 
 function stopAhead(offset: bigint, { end }: OffsetFacts): StartOffset {
   return {
     kind: 'stop',
-    reason: `AHEAD_OF_THE_LOG: committed is ${offset}, and Kafka's log ends at ${end}: it lost records that were metered; ${seekTo('OFFSET')}`,
+    reason: `AHEAD_OF_THE_LOG: offset ${offset} is committed, but Kafka's log ends at ${end}: Kafka lost records that were already metered. Stop metering, run ${seek} clickhouse (if that is refused, --to ${end}), start metering, then run weir audit`,
   }
 }
 
 function stopWithoutCommit(committed: string, { lastInserted }: OffsetFacts): StartOffset {
   return {
     kind: 'stop',
-    reason: `ROWS_WITHOUT_COMMIT: ClickHouse has rows up to offset ${lastInserted}, and ${committed}: reading on would have to tell old rows from new; ${seekTo('clickhouse')}`,
+    reason: `ROWS_WITHOUT_COMMIT: ClickHouse has rows up to offset ${lastInserted}, but ${committed}: old rows cannot be told from new ones. Look why, stop metering, and run ${seek} clickhouse`,
   }
 }
 

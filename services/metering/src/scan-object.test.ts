@@ -14,7 +14,7 @@ describe('isOneObject', () => {
     '{"a":"\\"},{\\""}',
     '{"a":{"b":{}}}',
     '{"a":"é\\u0000"}',
-  ])('takes %s', (text) => expect(scan(text)).toBe(true))
+  ])('accepts %s as one object', (text) => expect(scan(text)).toBe(true))
 
   it.each([
     ['nothing', ''],

@@ -29,7 +29,7 @@ it('a jump proves a loss, from the very first number on', () => {
   ])
 })
 
-it('dead letters between two neighbours stand for what is missing there, each once', () => {
+it('dead letters between two records account for the numbers that are missing there, each for one', () => {
   const { sequences, accept, missing } = setUp()
   accept(0, 10)
   sequences.acceptUnreadable(undefined, 11)

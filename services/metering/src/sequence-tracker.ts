@@ -3,7 +3,7 @@ export interface MissingRange {
   readonly journal: string
   readonly fromSeq: number
   readonly toSeq: number
-  /** How many of the range are missing: dead letters may stand for the others. */
+  /** How many of the range are missing: dead letters may account for the others. */
   readonly count: number
 }
 
@@ -25,7 +25,7 @@ const tailForm = /^,"journal":"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-
 /** Where the UUID begins in the tail. */
 const idAt = 12
 
-/** Dead letters without a number that are remembered: one may stand for a missing number of any journal. */
+/** Dead letters without a number that are remembered: one may account for a missing number of any journal. */
 const unnumberedMax = 1_000
 
 function equals(bytes: Buffer, at: number, tail: Buffer): boolean {
@@ -91,7 +91,7 @@ export class SequenceTracker {
 
   /**
    * Accepts the number of an unreadable record if it is the very next one. Any other could be a forgery that makes
-   * duplicates of all later records. A record without a number may stand for any number that is missing around it.
+   * duplicates of all later records. A record without a number may account for any number that is missing around it.
    */
   acceptUnreadable(number: { readonly journal: string; readonly seq: number } | undefined, position: number): boolean {
     const state = number === undefined ? undefined : this.#journals.get(number.journal)

@@ -21,7 +21,7 @@ it.each([
     'JSONEachRow',
     'SELECT number, sleepEachRow(0.0001), randomString(1000) FROM numbers(100000000) SETTINGS max_block_size = 1000',
   ],
-] as const)('stops the query of a client that goes away (%s, %s)', async (format, sql) => {
+] as const)('stops the query of a client that disconnects (%s, %s)', async (format, sql) => {
   const id = randomUUID()
   const leaving = new AbortController()
   const query = clickhouse.client.query({
@@ -37,7 +37,7 @@ it.each([
   await gone(id)
 })
 
-it('kills by the id that the client gave, also when every place is taken', async () => {
+it('kills queries by the id that the client gave them, also when no more may run', async () => {
   const ids = Array.from({ length: 20 }, () => randomUUID())
   const codes = ids.map((id) =>
     clickhouse.post({ query_id: id }, endless).then((answer) => answer.headers.get('x-clickhouse-exception-code')),

@@ -75,7 +75,7 @@ describe('shapes of an insert', () => {
     expect(await clickhouse.ask(`SELECT count(), sum(a) FROM ${table}`)).toBe('100000\t4999950000')
   })
 
-  it('stores nothing of an insert whose client went away halfway', async () => {
+  it('stores nothing of an insert whose client disconnects halfway', async () => {
     const table = await createTable()
     const leaving = new AbortController()
     const { promise: delayed, resolve: goOn } = Promise.withResolvers<void>()

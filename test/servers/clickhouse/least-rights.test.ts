@@ -112,7 +112,7 @@ async function meterRest(topic: string): Promise<void> {
   await metering.kill('SIGTERM')
 }
 
-/** What metering does daily, and when a block may not be in every table once; meanwhile `onHeir` is called. */
+/** What metering does daily, and when a block may not be in every table once; `onHeir` is called while it repairs. */
 async function meter(onHeir: (heir: ServiceProcess) => Promise<void> = async () => undefined): Promise<void> {
   const records = journal.take(100)
   const { seq } = JSON.parse(records.at(-1) ?? '')
@@ -389,7 +389,7 @@ test.each([
   ['http to a port that speaks TLS', () => secure.url.replace('https', 'http'), 'must begin with https://'],
   ['https to a port that speaks none', () => secure.server.address.replace('http', 'https'), 'speaks no TLS'],
   ['an authority that Node does not know', () => secure.url, 'is not signed by what WEIR_CLICKHOUSE_TLS_CA holds'],
-])('%s is told with the variable', async (_, url, what) => {
+])('%s is reported with the variable to change', async (_, url, what) => {
   const one = connectClickhouse(url(), 'test')
   await expect(one.command({ query: 'SELECT 1' })).rejects.toThrow(what)
   expect(await clickhouseMissing(one)).toContain(what)

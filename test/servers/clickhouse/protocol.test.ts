@@ -21,7 +21,7 @@ describe('health', () => {
 })
 
 describe('statements', () => {
-  it('takes the statement from the URL, from the body, and from both joined', async () => {
+  it('reads the statement from the URL, from the body, and from both joined', async () => {
     expect(await (await get('/?query=SELECT%201')).text()).toBe('1\n')
     expect(await clickhouse.ask('SELECT 2')).toBe('2')
     expect(await (await clickhouse.post({ query: 'SELECT 3' }, '+ 4')).text()).toBe('7\n')

@@ -43,7 +43,7 @@ describe('what comes with a request ends with it', () => {
     await expect(clickhouse.ask('SELECT {p:Int32}')).rejects.toThrow('Code: 456')
   })
 
-  it('takes settings from the statement, and lets the engine word its refusals', async () => {
+  it('applies settings of the statement, and answers a refused one as the engine words it', async () => {
     expect(await clickhouse.ask("SELECT getSetting('max_block_size') SETTINGS max_block_size = 77")).toBe('77')
     const unknown = await clickhouse.post({ no_such_setting: '1' }, 'SELECT 1')
     expect([unknown.status, await unknown.text()]).toEqual([

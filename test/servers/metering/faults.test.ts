@@ -108,7 +108,7 @@ test('rows without a commit stop a partition by name, and weir metering seek res
   expect(await third.metric('weir_duplicate_records_total')).toBeGreaterThanOrEqual(50)
 })
 
-test('a topic that is deleted and made again is another: its offsets begin from 0, and no record of it is taken for old', async () => {
+test('a topic that is deleted and created again is another one: its offsets begin at 0, and none of its records is dropped as old', async () => {
   const journal = newJournal()
   const before = await stack.start()
   await stack.send(journal.take(40))

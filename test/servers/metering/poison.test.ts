@@ -28,7 +28,7 @@ const gapsOf = (journal: string) =>
      FROM weir.gaps FINAL WHERE journal = '${journal}' ORDER BY from_seq`,
   )
 
-test('what cannot be read goes whole to the dead letters, forges no row, and all around it counts once', async () => {
+test('a record that cannot be read goes whole to the dead letters and forges no row, and every other record counts once', async () => {
   const journal = newJournal()
   const [one = '', two = '', three = ''] = newJournal().take(3)
   const good = journal.take(400)
@@ -62,7 +62,7 @@ test('what cannot be read goes whole to the dead letters, forges no row, and all
   expect(status).toBe(200)
 })
 
-test('a record of a megabyte with what is wrong deep within it is a dead letter, and a good one is a row', async () => {
+test('a record of a megabyte with an error deep within it is a dead letter, and a correct one is a row', async () => {
   const journal = newJournal()
   const [large = '', rest = ''] = journal.take(2)
   const wide = large.replace('"plan":"free"', `"plan":"${'x'.repeat(1_047_500)}"`)
@@ -70,7 +70,7 @@ test('a record of a megabyte with what is wrong deep within it is a dead letter,
   expect(await settled(stack, journal.subject, 2)).toEqual(once(2))
 })
 
-test('duplicates are dropped by their number, and what is missing is written down once', async () => {
+test('duplicates are dropped by their number, and missing numbers are recorded once', async () => {
   const journal = newJournal()
   const first = journal.take(50, 3)
   const later = journal.take(10, 3, { seq: 60 })
@@ -91,7 +91,7 @@ test('duplicates are dropped by their number, and what is missing is written dow
   ])
 })
 
-test('a number that stands in a dead letter is not lost', async () => {
+test('the number of a dead letter does not count as lost', async () => {
   const journal = newJournal()
   const records = journal.take(5, 4)
   const broken = (records[2] ?? '').replace('"cost":2', '"cost":"much"')
@@ -102,7 +102,7 @@ test('a number that stands in a dead letter is not lost', async () => {
   expect(await gapsOf(journal.id)).toEqual([{ cause: 'dead_letter', from_seq: 2, to_seq: 2, count: 1 }])
 })
 
-test('outcomes become rows in the same way', async () => {
+test('each outcome becomes one row, as a decision does, also when it came twice', async () => {
   const id = newJournal().id
   const lines = Array.from(
     { length: 20 },
@@ -119,7 +119,7 @@ test('outcomes become rows in the same way', async () => {
   expect(await count()).toEqual([{ n: 20 }])
 })
 
-test('a stream of bad records stops its partition, which says so, and the others go on', async () => {
+test('a stream of bad records stops its partition with a reason in /readyz, and the other partitions go on', async () => {
   const journal = newJournal()
   await stack.send(
     Array.from({ length: 200 }, () => 'bad'),

@@ -48,7 +48,7 @@ test('processes that repair the same tables at the same time leave what one woul
   expect(total).toEqual({ n: 300 })
 })
 
-test('rows that a delete is about to take, which a kill interrupted, are not taken for rows that stay', async () => {
+test('rows that an interrupted delete is about to remove do not count as rows that stay', async () => {
   const journal = newJournal()
   const block = { ...blockOf(journal.take(100), 3), dedupToken: randomUUID() }
   const { table, dedupToken, months } = block

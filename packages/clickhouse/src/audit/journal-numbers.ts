@@ -4,7 +4,7 @@ import { type ClickHouseClient, countsAsNumbers, readRows } from '../connect.ts'
 import type { TopicIdPartition } from '../number-queries.ts'
 import { type Span, withinSpan } from './rollups.ts'
 
-/** Missing ranges of one journal that are read; more are a catastrophe that the first ones show as well. */
+/** Missing ranges that are read of one journal: the first ones show as well that there are too many. */
 const rangesMax = 1_000
 
 interface Journal {

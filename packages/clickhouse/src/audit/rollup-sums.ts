@@ -20,11 +20,11 @@ async function sumsPerHour(
   }))
 }
 
-/** Reads what the rollup should be, by the raw rows of the span. */
+/** Reads the sums that the rollup should have, by the raw rows of the span. */
 export const rawSums = (client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourSums[]> =>
   sumsPerHour(client, rollup, wantedBuckets(rollup, span))
 
-/** Reads what the rollup is. */
+/** Reads the sums that the rollup has. */
 export const rollupSums = (client: ClickHouseClient, rollup: Rollup, span: Span): Promise<HourSums[]> =>
   sumsPerHour(client, rollup, presentBuckets(rollup, span))
 

@@ -8,7 +8,7 @@ export type RollupOutcome = 'right' | 'repaired' | 'unsure'
 
 /** Others' inserts take well under a second each; a table without a quiet moment in this time is reported. */
 const quietMsMax = 30_000
-/** Another process may repair the same sums: then what both added is taken away, until chance parts the two. */
+/** Another process may repair the same sums: what both added is subtracted, until random pauses separate the two. */
 const writesMax = 20
 /** Subjects that a statement names: its text stays far below the 256 kB that ClickHouse reads of one. */
 export const subjectsMax = 500
@@ -76,8 +76,8 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
 
 /**
  * Makes a rollup's buckets of a span what the raw rows say, also while others insert: what differs is added or taken
- * away, so that no query sees less meanwhile; where a rollup keeps quantiles, the buckets are made from the raw rows.
- * Several processes may repair the same buckets at once. Safe to repeat, also after a crash within.
+ * away, so that no query sees less in between; where a rollup keeps quantiles, the buckets are made from the raw rows.
+ * Several processes may repair the same buckets concurrently. Safe to repeat, also after a crash within.
  *
  * @param isShared whether other processes may insert into these buckets. Only then a quiet moment is waited for.
  */

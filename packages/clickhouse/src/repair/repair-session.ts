@@ -4,7 +4,7 @@ import { type BackoffBounds, backoffMs } from '@weir/runtime/backoff.ts'
 import { type ClickHouseClient, readRows } from '../connect.ts'
 import { insertBlock, queryIdOf } from '../insert.ts'
 
-/** Who may end a repair, and when. */
+/** What ends a repair early. */
 export interface RepairOptions {
   /** Ends the statement under way; the server ends it too. */
   readonly signal?: AbortSignal

@@ -1,4 +1,4 @@
-/** An exception as a ClickHouse server words it. Whatever a client is told about a failure is one of these. */
+/** An exception as a ClickHouse server words it. Every failure reaches the client as one of these. */
 export class ServerException extends Error {
   readonly clickhouseCode: number
 
@@ -47,7 +47,7 @@ function unwrap(message: string): string {
   return inner === undefined ? message : unwrap(inner)
 }
 
-/** Anything thrown, as the exception a server would report. */
+/** Returns anything thrown as the exception that a server would report. */
 export function toServerException(error: unknown): ServerException {
   if (error instanceof ServerException) return error
   const message = error instanceof Error ? error.message : String(error)

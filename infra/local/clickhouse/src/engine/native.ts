@@ -26,7 +26,7 @@ export interface Native {
     data: Uint8Array,
     countLines: boolean,
   ): Promise<{ readonly rowsWritten: number; readonly bytesWritten: number; readonly elapsed: number }>
-  /** Returns at once; what is wrong with the query shows at the first fetch. */
+  /** Returns immediately; an error of the query is thrown by the first fetch. */
   StreamQuery(connection: NativeConnection, sql: string, format: string): NativeStream
   StreamFetch(
     stream: NativeStream,

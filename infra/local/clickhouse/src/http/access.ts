@@ -17,7 +17,7 @@ function credentials(parameters: URLSearchParams, headers: IncomingHttpHeaders):
   return { user: parameters.get('user') || 'default', password: parameters.get('password') ?? '' }
 }
 
-/** There is one user, `default`; with the password that the server was started with, or none. */
+/** Throws unless the request is of the one user, `default`, with the password that the server was started with. */
 export function authenticate(parameters: URLSearchParams, headers: IncomingHttpHeaders, password: string): void {
   const given = credentials(parameters, headers)
   const [mine, theirs] = [Buffer.from(password), Buffer.from(given.password)]
@@ -39,9 +39,9 @@ function nameOf(host: string): string | undefined {
 }
 
 /**
- * Why this request is refused as one that a browser sends for a web page; undefined for a program's. A page may send a
- * statement to any port of the machine without asking first; by a name of its own that leads here it could also read
- * the answer.
+ * Returns why a request is refused as one that a browser sends for a web page; undefined for a program's. A page may
+ * send a statement to any port of the machine without asking first; by a name of its own that leads here it could also
+ * read the answer.
  */
 export function webPage(headers: IncomingHttpHeaders, listensOn: string): string | undefined {
   const { host = '', origin, 'sec-fetch-site': site } = headers

@@ -10,7 +10,7 @@ import { type Body, engineDecoding, readBody, readHead } from './request-body.ts
 import { type RequestOptions, readOptions } from './request-options.ts'
 import { respond } from './respond.ts'
 
-/** Looked at for the statement; what lies behind it of an INSERT's data is never held in memory. */
+/** Bytes in which the statement is sought; an INSERT's data beyond them is never held in memory. */
 const headBytes = 256 * 1024
 /** The engine's own bound is max_query_size, 256 KiB unless a client raises it. */
 const statementBytesMax = 16 * 1024 ** 2
@@ -23,7 +23,7 @@ export interface Handling {
   readonly host: string
 }
 
-/** The body with a compression undone that only the engine knows; its result is held in memory. */
+/** Decompresses a body by a method that only the engine has; the result is held in memory. */
 async function decodeByEngine({ server }: Handling, body: Body, method: string): Promise<Body> {
   async function* bytes() {
     yield body.head

@@ -5,7 +5,7 @@ import { webPage } from './access.ts'
 import { type Handling, handleQuery } from './handle-query.ts'
 import { respondException } from './respond.ts'
 
-/** Ten seconds as a server's: clients are told to let idle connections go sooner. */
+/** Ten seconds, as a server has; clients should close idle connections sooner. */
 const keepAliveMs = 10_000
 /** Statements in the URL and their parameters; a server's own bound is 1 MiB for the URL. */
 const headerBytesMax = 1024 ** 2
@@ -24,7 +24,7 @@ function sendText(response: ServerResponse, status: number, text: string): void 
   response.writeHead(status, headers).end(text)
 }
 
-/** What a request ended as, for the log. */
+/** How a request ended, for the log. */
 export interface RequestEnd {
   readonly queryId: string
   readonly status: number
@@ -38,16 +38,16 @@ async function answer(
   response: ServerResponse,
 ): Promise<number | undefined> {
   const { facts } = handling.server.engine
-  const gone = new AbortController()
+  const disconnected = new AbortController()
   response.once('close', () => {
-    if (!response.writableFinished) gone.abort(new Error('the client went away'))
+    if (!response.writableFinished) disconnected.abort(new Error('the client disconnected'))
   })
   try {
-    await handleQuery(handling, request, response, gone.signal)
+    await handleQuery(handling, request, response, disconnected.signal)
     return undefined
   } catch (error) {
     const exception = toServerException(error)
-    if (gone.signal.aborted) return exception.clickhouseCode
+    if (disconnected.signal.aborted) return exception.clickhouseCode
     if (response.headersSent) response.destroy()
     else respondException(response, exception, facts)
     return exception.clickhouseCode

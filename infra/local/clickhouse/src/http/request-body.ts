@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { notImplemented, serverException, toServerException } from '../engine/exception.ts'
 
-/** Where an upload stops: it is a file in the data directory until it is inserted. */
+/** Bound of an upload, which is a file in the data directory until it is inserted. */
 const bodyBytesMax = 8 * 1024 ** 3
 
 const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>> = {
@@ -34,14 +34,14 @@ async function* bounded(source: Readable): AsyncGenerator<Buffer, void, undefine
   }
 }
 
-/** The body's bytes, with whatever compression the request declares undone unless the engine must do it. */
+/** The body's bytes, decompressed as the request declares, unless the engine must do it. */
 export async function* readBody(request: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding === 'identity' || encoding === '' || engineDecodings.has(encoding)) return yield* bounded(request)
   const decoder = decoders[encoding]?.()
   if (decoder === undefined) throw notImplemented(`Content-Encoding: ${encoding}`)
   request.pipe(decoder)
-  request.once('close', () => request.complete || decoder.destroy(new Error('the client went away')))
+  request.once('close', () => request.complete || decoder.destroy(new Error('the client disconnected')))
   try {
     yield* bounded(decoder)
   } catch (error) {

@@ -33,7 +33,7 @@ function refuseUnsupported(parameters: URLSearchParams): void {
   if (role !== undefined) throw serverException(512, `Role ${role} should be granted to set as a current`)
 }
 
-/** Reads them all; what has no meaning of its own is a setting, and the engine says what it thinks of it. */
+/** Reads a request's parameters; one without a meaning of its own is a setting, which the engine accepts or refuses. */
 export function readOptions(parameters: URLSearchParams, headers: IncomingHttpHeaders): RequestOptions {
   refuseUnsupported(parameters)
   const header = (name: string) => [headers[name]].flat()[0] || undefined

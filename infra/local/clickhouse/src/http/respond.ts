@@ -42,7 +42,7 @@ function summaryHeader(summary: Summary): string {
 const exceptionText = (error: ServerException, facts: ServerFacts): string =>
   `${error.message} (version ${facts.version} (official build))\n`
 
-/** An exception in place of an answer. */
+/** Answers with an exception. */
 export function respondException(response: ServerResponse, error: ServerException, facts: ServerFacts): void {
   const body = Buffer.from(exceptionText(error, facts))
   response.writeHead(statusOf(error.clickhouseCode), {

@@ -19,7 +19,7 @@ export type Answer =
       readonly rest: AsyncGenerator<ResultChunk, void, undefined>
     }
 
-/** Held back before an answer begins, so that most failures still get their status; a server's default too. */
+/** Bytes held back before an answer begins, so that most failures still get their status; also a server's default. */
 const heldBytesMax = 1024 ** 2
 
 /** Formats without head, foot or separators: the engine formats every block on its own, and these may simply follow. */
@@ -28,7 +28,7 @@ const cuttable = new Set([
   ...['TabSeparated', 'TSV', 'TabSeparatedRaw', 'TSVRaw', 'TSKV', 'CSV', 'LineAsString', 'Native', 'RowBinary', 'Null'],
 ])
 
-/** Totals and extremes stand behind the rows; an array of rows has brackets. */
+/** Totals and extremes follow the rows; an array of rows has brackets. */
 const uncuttable = /\btotals\b|\bextremes\b|array_of_rows/i
 
 /** Whether the blocks of this result may be sent one by one. */
@@ -36,20 +36,20 @@ export function canStream(format: string, sql: string, settings: Readonly<Record
   return cuttable.has(format) && !uncuttable.test(sql) && !uncuttable.test(Object.keys(settings).join(' '))
 }
 
-/** The whole result in memory. */
+/** Answers with the whole result, held in memory. */
 export async function answerWhole(connection: Connection, sql: string, format: string): Promise<Answer> {
   const { bytes, rows, elapsedMs } = await connection.query(sql, format)
   return { kind: 'whole', format, bytes, summary: { resultRows: rows, resultBytes: bytes.length, elapsedMs } }
 }
 
-/** An INSERT that reads its rows from a query or a file. */
+/** Runs an INSERT that reads its rows from a query or a file. */
 export async function answerInsert(connection: Connection, sql: string, format: string): Promise<Answer> {
   const { rows, bytes, elapsedMs } = await connection.insert(sql)
   const summary = { writtenRows: rows, writtenBytes: bytes, elapsedMs }
   return { kind: 'whole', format, bytes: Buffer.alloc(0), summary }
 }
 
-/** A small result whole, a larger one as it comes. The caller ends `rest` in every case. */
+/** Answers a small result whole, and streams a larger one. The caller ends `rest` in every case. */
 export async function answerStream(connection: Connection, sql: string, format: string): Promise<Answer> {
   const startedAt = performance.now()
   const rest = connection.stream(sql, format)

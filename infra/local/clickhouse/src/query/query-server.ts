@@ -28,7 +28,7 @@ const cancelEveryMs = 50
 
 /**
  * Sends what must be sent while the statement runs, and returns what completes the answer. The completion comes when
- * everything is released: a client that has its answer may use its query id again at once.
+ * everything is released: a client that has its answer may use its query id again immediately.
  */
 export type Respond = (answer: Answer) => Promise<Complete>
 /** Completes an answer. */
@@ -42,7 +42,7 @@ export interface Job {
   readonly data: Iterable<Buffer> | AsyncIterable<Buffer>
   readonly queryId: string
   readonly options: RequestOptions
-  /** Aborted when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 

@@ -3,7 +3,7 @@ import { Slots } from './slots.ts'
 
 const stays = new AbortController().signal
 
-it('lets so many run, keeps the rest in order, and refuses beyond that', async () => {
+it('runs statements up to the limit, starts the waiting ones in order, and refuses more than may wait', async () => {
   const slots = new Slots({ runningMax: 1, waitingMax: 2 })
   const order: string[] = []
   const leave = await slots.take(stays)
@@ -26,7 +26,7 @@ it('lets so many run, keeps the rest in order, and refuses beyond that', async (
   expect(slots.running).toBe(0)
 })
 
-it('forgets a caller that went away while waiting', async () => {
+it('frees the place of a waiting statement whose client disconnects', async () => {
   const slots = new Slots({ runningMax: 1, waitingMax: 1 })
   const leave = await slots.take(stays)
   const leaving = new AbortController()

@@ -1,6 +1,6 @@
 import { serverException } from '../engine/exception.ts'
 
-/** So many at once; the rest wait in order, and beyond that are refused as ClickHouse refuses them. */
+/** Limits how many statements run. A bounded number waits in order, and more are refused as ClickHouse refuses them. */
 export class Slots {
   readonly #bounds: { readonly runningMax: number; readonly waitingMax: number }
   readonly #waiting: (() => void)[] = []
@@ -14,7 +14,7 @@ export class Slots {
     return this.#running
   }
 
-  /** Resolves to the function that releases the slot. Rejects with the signal's reason if the caller went away. */
+  /** Resolves to the function that releases the slot. Rejects with the signal's reason if the client disconnects. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     if (this.#running < this.#bounds.runningMax) {

@@ -10,7 +10,7 @@ const comment = "Settings['log_comment']"
 const clientQueryId = `if(startsWith(${comment}, '${queryIdMark}'), substring(${comment}, ${queryIdMark.length + 1}), query_id)`
 const processes = `(SELECT * REPLACE (${clientQueryId} AS query_id) FROM system.processes)`
 
-/** `system.processes` with the ids that clients know, as they see it on a server. */
+/** Makes a statement read `system.processes` with the ids that clients know, as they see it on a server. */
 export function withClientQueryIds(sql: string): string {
   if (!sql.includes('processes')) return sql
   const all = [...tokens(sql)]
@@ -28,7 +28,7 @@ export function withClientQueryIds(sql: string): string {
   return out + sql.slice(copied)
 }
 
-/** `KILL QUERY WHERE query_id = …` with the id that the client knows. */
+/** Makes `KILL QUERY WHERE query_id = …` compare with the id that the client knows. */
 export function killingByClientQueryId(sql: string): string {
   let out = ''
   let copied = 0

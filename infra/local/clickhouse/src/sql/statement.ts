@@ -20,7 +20,7 @@ function kindOf(first: Token): 'select' | 'read' | 'write' | 'kill' {
   return readWords.has(word) ? 'read' : 'write'
 }
 
-/** The format named at the statement's end; also refuses what only a client program may do, and a second statement. */
+/** Returns the format that the statement's end names. Refuses what only client programs do, and a second statement. */
 function readRest(all: Iterable<Token>, depthBefore = 0): string | undefined {
   let format: string | undefined
   let depth = depthBefore
@@ -102,7 +102,7 @@ function readInsert(sql: string, rest: Iterator<Token>): InsertData | undefined 
 }
 
 /**
- * The same INSERT reading its rows from a file. The engine could also take them behind the text, but it ends such data
+ * Makes an INSERT read its rows from a file. The engine could also take them behind the text, but it ends such data
  * at the first blank line and then runs what follows as SQL.
  */
 export function readingFromFile(sql: string, { format, sourceAt, formatAt }: InsertData, file: string): string {

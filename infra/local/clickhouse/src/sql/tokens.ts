@@ -22,7 +22,7 @@ function matchAt(pattern: RegExp, sql: string, position: number): string | undef
 }
 
 /**
- * The tokens of one statement, lazily: a reader that stops at the data of an INSERT never sees it. Comments and
+ * Yields the tokens of one statement: a reader that stops at the data of an INSERT never sees it. Comments and
  * white space are left out. Unfinished strings reach to the end; the engine words that error.
  */
 export function* tokens(sql: string): Generator<Token, void, undefined> {
@@ -45,9 +45,9 @@ export const isWord = (token: Token | undefined, keyword: string): boolean =>
 
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', "'": "\\'", '\n': '\\n', '\t': '\\t', '\0': '\\0' }
 
-/** A value as a string literal. */
+/** Returns a value as a string literal. */
 export const sqlString = (value: string): string =>
   `'${value.replace(/[\\'\n\t\0]/g, (sign) => escapes[sign] ?? sign)}'`
 
-/** A name as a quoted identifier. */
+/** Returns a name as a quoted identifier. */
 export const sqlName = (name: string): string => `\`${name.replace(/[\\`]/g, (sign) => `\\${sign}`)}\``
