@@ -13,13 +13,6 @@ validate.first_limit_at = {
 }
 local first_limit_at = validate.first_limit_at
 
-local function is_algorithm(codec)
-  return codec ~= state_codecs.block
-    and codec ~= state_codecs.idempotency
-    and codec ~= state_codecs.reservation
-    and codec ~= state_codecs.tally
-end
-
 -- A cost above the size is refused whatever the log holds, which then need not be read for it.
 local function cost_that_fits(limit, cost)
   return cost <= limit.arguments.size and cost or 0
@@ -45,8 +38,9 @@ local function name_key(keys, position, number, codec, limit, cost)
       validate.all_whole, limits_of[position], cost_maxes[position] = false, limit, cost_that_fits(limit, cost)
     end
   elseif known ~= codec then
-    -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state.
-    return (not known.whole or not codec.whole or not is_algorithm(known) or not is_algorithm(codec))
+    -- Another algorithm's state counts as none, as it would between two calls; but a block or a marker is no state,
+    -- and its codec has no arguments.
+    return (not known.whole or not codec.whole or not known.arguments or not codec.arguments)
         and malformed.DEFINITION
       or nil
   elseif not codec.whole then

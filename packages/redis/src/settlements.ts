@@ -44,27 +44,18 @@ type Refused = Extract<SettlementResult, { readonly kind: 'forbidden' | 'too-muc
 
 /** Settles decisions that were made with a reservation: each once, however often it is asked. */
 export class RedisSettlements {
-  readonly #redis: Redis | ClusterConnection
-  readonly #owner: string
-  readonly #graceMs: number
-  readonly #answerMs: number
-  readonly #now: () => number | undefined
+  readonly #options: Required<SettlementsOptions>
   readonly #script = readScript('settle')
 
   constructor(options: SettlementsOptions) {
-    const { redis, owner, graceMs = graceMsDefault, answerMs = answerMsDefault, now = () => undefined } = options
-    this.#answerMs = answerMs
-    this.#redis = redis
-    this.#owner = owner
-    this.#graceMs = graceMs
-    this.#now = now
+    this.#options = { graceMs: graceMsDefault, answerMs: answerMsDefault, now: () => undefined, ...options }
   }
 
   async settle(settlement: Settlement): Promise<SettlementResult> {
     const key = settlementKey(settlement.subject, settlement.id)
     const unavailable = { kind: 'unavailable' } as const
     const settled = this.#settle(key, settlement).catch(() => unavailable)
-    return await withTimeout(settled, this.#answerMs, unavailable)
+    return await withTimeout(settled, this.#options.answerMs, unavailable)
   }
 
   /**
@@ -73,7 +64,7 @@ export class RedisSettlements {
    */
   async confirmRecorded({ subject, id }: Pick<Settlement, 'subject' | 'id'>): Promise<boolean> {
     const isConfirmed = this.#confirm(settlementKey(subject, id)).catch(() => false)
-    return await withTimeout(isConfirmed, this.#answerMs, false)
+    return await withTimeout(isConfirmed, this.#options.answerMs, false)
   }
 
   async #confirm(key: string): Promise<boolean> {
@@ -94,7 +85,8 @@ export class RedisSettlements {
     if (settled === undefined) return { kind: 'unavailable' }
     if (settled.cost !== cost) return { kind: 'conflict', cost: settled.cost }
     const isRecordPending = home.phase === phases.RECORD_PENDING
-    const waitMs = isRecordPending && settled.owner !== this.#owner ? await this.#takeOver(key, home, settled) : 0
+    const waitMs =
+      isRecordPending && settled.owner !== this.#options.owner ? await this.#takeOver(key, home, settled) : 0
     if (waitMs > 0) return { kind: 'busy', retryAfterMs: waitMs }
     const limits = [...settled.limits]
     // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
@@ -120,7 +112,7 @@ export class RedisSettlements {
       if (refused !== undefined) return refused
       if (marker.phase !== phases.OPEN) return marker
       const { limits } = marker
-      const head = settledHead(marker, { cost, owner: this.#owner, takenUs: 0 })
+      const head = settledHead(marker, { cost, owner: this.#options.owner, takenUs: 0 })
       const numbers = [marker.untilMs, repeatedMs, cost - marker.cost, marker.atUs]
       const correction = `[${[...numbers, ...limits.map(([, , , definition]) => definition)].join(',')}]`
       const counts = limits.map(([, , count]) => count)
@@ -133,14 +125,14 @@ export class RedisSettlements {
   /** Returns the milliseconds to wait before this process may write another's record; 0 once it may. */
   async #takeOver(key: string, marker: Marker, { cost, atUs, takenUs }: SettledBy & { atUs: number }): Promise<number> {
     const nowUs = await this.#nowUs(key)
-    const waitMs = Math.ceil(this.#graceMs - (nowUs - Math.max(atUs, takenUs)) / 1_000)
+    const waitMs = Math.ceil(this.#options.graceMs - (nowUs - Math.max(atUs, takenUs)) / 1_000)
     if (waitMs > 0) return waitMs
-    const taken = takenMarker(marker, { cost, owner: this.#owner, takenUs: nowUs })
-    return (await this.#replace(marker, taken, key)) === undefined ? this.#graceMs : 0
+    const taken = takenMarker(marker, { cost, owner: this.#options.owner, takenUs: nowUs })
+    return (await this.#replace(marker, taken, key)) === undefined ? this.#options.graceMs : 0
   }
 
   async #nowUs(key: string): Promise<number> {
-    const nowMs = this.#now()
+    const nowMs = this.#options.now()
     if (nowMs !== undefined) return nowMs * 1_000
     const [seconds, us] = await this.#on(key, (server) => server.time())
     return Number(seconds) * 1_000_000 + Number(us)
@@ -161,7 +153,7 @@ export class RedisSettlements {
   ): Promise<Marker | undefined> {
     const keys = [key, ...counts]
     const { source } = this.#script
-    const time = scriptTime(this.#now())
+    const time = scriptTime(this.#options.now())
     const reply = await this.#on(key, (server) =>
       server.callBuffer('eval', source, keys.length, ...keys, time, from.bytes, to, correction),
     )
@@ -172,7 +164,7 @@ export class RedisSettlements {
 
   /** Sending again is harmless: it changes nothing unless the marker still is what was read. */
   async #on<T>(key: string, ask: (server: Redis) => Promise<T>): Promise<T> {
-    const connection = this.#redis
+    const connection = this.#options.redis
     if (!('serverOf' in connection)) return await ask(connection)
     const slot = keySlot(key)
     let server = connection.serverOf(slot)

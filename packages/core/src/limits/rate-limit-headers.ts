@@ -24,7 +24,9 @@ const unlimitedState = `"unlimited";r=${integerMax}`
 /** The part that every answer over the same limits shares. Limits in shadow are not shown to callers. */
 interface Shown {
   readonly policy: string
-  readonly names: readonly string[]
+  /** RateLimit-Policy as draft 6 has it, `100;w=60`, without the limits that it cannot express; empty for none. */
+  readonly olderPolicy: string
+  readonly enforced: readonly Limit[]
   readonly hidden: ReadonlySet<string>
 }
 
@@ -35,9 +37,12 @@ function shown(limits: readonly Limit[]): Shown {
   if (known !== undefined) return known
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const policy = enforced.length === 0 ? unlimitedPolicy : enforced.map(policyItem).join(', ')
-  const names = enforced.map(({ name }) => name)
+  const older = enforced.flatMap(({ size, span }) => {
+    const seconds = windowSeconds(span)
+    return seconds === undefined ? [] : [`${Math.min(size, integerMax)};w=${seconds}`]
+  })
   const hidden = new Set(limits.filter(({ mode }) => mode === 'shadow').map(({ name }) => name))
-  const made = { policy, names, hidden }
+  const made = { policy, olderPolicy: older.join(', '), enforced, hidden }
   shownOf.set(limits, made)
   return made
 }
@@ -80,11 +85,11 @@ function secondsLeft(decision: Decision, { name, resetMs }: LimitState): number 
 }
 
 function stateUnknown(decision: Decision, limits: readonly Limit[]): string {
-  const { names } = shown(limits)
-  if (names.length === 0 && decision.allowed) return unlimitedState
+  const { enforced } = shown(limits)
+  if (enforced.length === 0 && decision.allowed) return unlimitedState
   const rest = decision.allowed ? 'r=1' : `r=0;t=${retryAfterSeconds(decision)}`
-  if (names.length === 0) return `"unlimited";${rest}`
-  return names.map((name) => `"${name}";${rest}`).join(', ')
+  if (enforced.length === 0) return `"unlimited";${rest}`
+  return enforced.map(({ name }) => `"${name}";${rest}`).join(', ')
 }
 
 function policyItem({ name, size, span }: Limit): string {
@@ -135,7 +140,7 @@ export function olderRateLimitHeaders(
       ['x-ratelimit-reset', `${epochSeconds}`],
     ]
   }
-  const policy = limits === undefined ? '' : olderPolicy(limits)
+  const policy = limits === undefined ? '' : shown(limits).olderPolicy
   const triple = [
     ['ratelimit-limit', `${limit}`],
     ['ratelimit-remaining', `${remaining}`],
@@ -155,7 +160,7 @@ function tripleOf(decision: Decision, limits: readonly Limit[] | undefined): Tri
     const resetSeconds = secondsLeft(decision, tightest)
     return { limit: Math.min(size, integerMax), remaining: Math.min(remaining, integerMax), resetSeconds }
   }
-  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const { enforced } = shown(limits)
   const named = enforced.find(({ name }) => name === decision.deniedBy) ?? enforced[0]
   const limit = Math.min(named?.capacity ?? integerMax, integerMax)
   if (!decision.allowed) return { limit, remaining: 0, resetSeconds: waitSeconds }
@@ -165,19 +170,3 @@ function tripleOf(decision: Decision, limits: readonly Limit[] | undefined): Tri
 
 const byTightness = (a: LimitState, b: LimitState) =>
   a.remaining / a.size - b.remaining / b.size || b.resetMs - a.resetMs
-
-const policies = new WeakMap<readonly Limit[], string>()
-
-/** RateLimit-Policy as draft 6 has it, `100;w=60`; limits without a window in whole seconds cannot be said there. */
-function olderPolicy(limits: readonly Limit[]): string {
-  const known = policies.get(limits)
-  if (known !== undefined) return known
-  const made = limits
-    .flatMap(({ mode, size, span }) => {
-      const seconds = windowSeconds(span)
-      return mode === 'shadow' || seconds === undefined ? [] : [`${Math.min(size, integerMax)};w=${seconds}`]
-    })
-    .join(', ')
-  policies.set(limits, made)
-  return made
-}
