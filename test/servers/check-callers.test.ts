@@ -72,7 +72,7 @@ async function open() {
 
 const forbidden = 'urn:weir:problem:forbidden'
 
-test('callers with a JWT or a trusted header check their own subject, one by one and many at once, and nobody else', async () => {
+test('callers with a JWT or a trusted header check their own subject, alone and in batches, and no other', async () => {
   const { issuer, check, batch } = await open()
   const jwt = async (sub: string) => ({
     authorization: `Bearer ${await issuer.token(Date.now(), { claims: { sub } })}`,

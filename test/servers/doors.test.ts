@@ -156,7 +156,7 @@ function idsOf(door: string, answer: Answer, isAllowed: boolean): string[] {
   return [`${headers['weir-decision']}`]
 }
 
-describe('every door of a real process', () => {
+describe('every entry point of a real process', () => {
   test('answers 200 times allowed and 429 times denied as it says in its own document, each decided once under one limit', async () => {
     const { doors, json } = await open('draft10')
     const ids: string[] = []
@@ -273,7 +273,7 @@ describe('every door of a real process', () => {
     }
   })
 
-  test('refuses with 503 and Retry-After while Redis is away and a limit says deny', async () => {
+  test('refuses with 503 and Retry-After while Redis is down and a limit says deny', async () => {
     const own = await startServer(redisServer)
     onTestFinished(() => own.close())
     const { doors } = await open('draft10', own.address)

@@ -116,7 +116,7 @@ test("a subject's key exhausts no limit that others share, neither by a check no
   expect(await usedOf('shared', { route })).toBe(2)
 })
 
-test("a subject's key asks from its own address alone: it neither sees nor takes the units of another", async () => {
+test("a subject's key asks from its own address alone: it neither sees nor charges the units of another", async () => {
   const route = 'POST /v1/address'
   const ip = '203.0.113.7'
   for (const body of [{ ip }, { ip, peek: true }, { ip, cost: 5_000 }, { attributes: { ip } }]) {
@@ -147,7 +147,7 @@ function callGrpc(authorization: string, entries: Readonly<Record<string, string
   })
 }
 
-test("a subject's key does not open gRPC; made-up methods are one in the records of every door", async () => {
+test("a subject's key does not open gRPC; made-up methods are one in the records of every entry point", async () => {
   expect(await callGrpc('Bearer mallory-key', { subject: 'bob' })).toBe(16)
   const methods = Array.from(
     { length: 90 },

@@ -2,14 +2,13 @@ import type { Clock } from '@weir/core/clock.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
-import { createAuthFailureThrottle } from './auth-failure-throttle.ts'
 import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
 import { callerScope, mayNameSubjects } from './caller-address.ts'
 import { type Credential, credentialOf, fingerprintOf, keyInForce } from './credential.ts'
+import { createAuthFailureThrottle, createValidCredentialCache } from './guess-protection.ts'
 import { type IdentityRules, identityRules } from './identity-rules.ts'
 import { anonymousSubject, namedSubject } from './named-subject.ts'
 import { createTokenAuthenticator } from './token-authenticator.ts'
-import { createValidCredentialCache } from './valid-credential-cache.ts'
 
 /** Turns a request's credential into a caller. Holds connections to issuers of tokens until it is closed. */
 export type Authenticator = ReturnType<typeof createAuthenticator>

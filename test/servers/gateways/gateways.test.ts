@@ -110,7 +110,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
     }
   })
 
-  test('what is too much gets 429 with Retry-After, RateLimit and the problem, and does not reach the upstream', async () => {
+  test('a denied request gets 429 with Retry-After, RateLimit and the problem, and does not reach the upstream', async () => {
     await ask({ method: 'POST', path: '/v1/dear', headers: as('more'), body })
     for (let n = 0; n < 3; n += 1) await ask({ path: '/', headers: as('more') })
     const before = upstream.seen.length
@@ -144,7 +144,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
     expect(seenSince(before)).toEqual([])
   })
 
-  test('a degraded request is told to the upstream, a dropped one gets no answer where the gateway can do that, a challenge its page', async () => {
+  test('a degraded request is marked for the upstream, a dropped one gets no answer where the gateway can do that, a challenge its page', async () => {
     const before = upstream.seen.length
     const forged = { 'x-weir-degraded': 'forged' }
     for (let n = 0; n < 2; n += 1) await ask({ headers: { ...as('soft'), ...forged } })
@@ -172,7 +172,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
     },
   )
 
-  test('nothing that a client sends changes its route, its cost, its address or who it is', async () => {
+  test('nothing that a client sends changes its route, its cost, its address or its subject', async () => {
     const forged = {
       'x-original-uri': '/v1/free',
       'x-original-url': 'http://x/v1/free',
@@ -241,7 +241,7 @@ describe.each(Object.keys(kinds))('behind %s', (name) => {
   })
 })
 
-describe('while Weir is away', () => {
+describe('while Weir is down', () => {
   const asAway = (name: string) => ({ 'x-api-key': callerOf(name, 'away') })
   const startAway = async (start: Kind['start'], whenAway: 'closed' | 'open') => {
     const [port] = await freePorts(1)

@@ -52,7 +52,7 @@ afterAll(async () => {
   await kafka?.close()
 })
 
-test("Envoy's filter, Envoy's own client and the doors over HTTP share one limit, and every decision has its record", async () => {
+test("Envoy's filter, Envoy's own client and the entry points over HTTP share one limit, and every decision has its record", async () => {
   const upstream = await startPlainUpstream()
   onTestFinished(() => upstream.close())
   const envoy = await startEnvoyOverGrpc({ grpc: weir.grpc, upstream: upstream.url })

@@ -82,7 +82,7 @@ describe('wrong keys', () => {
     expect(await redis.dbsize()).toBe(before + 1)
   })
 
-  it('shut new credentials of their address out for the minute, and neither those in use there nor other addresses', async () => {
+  it('block new credentials of their address for the minute, but neither those in use there nor other addresses', async () => {
     const { ask, time } = await openIdentity('{ keyHeaders: [x-api-key, authorization], trustedProxies: [127.0.0.9] }')
     const other = '127.0.0.2'
     const right = { headers: { 'x-api-key': 'acme-key' } }

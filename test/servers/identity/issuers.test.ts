@@ -38,7 +38,7 @@ async function shortestGatewayTimeoutMs(): Promise<number> {
 }
 
 describe("an issuer's keys", () => {
-  it('are asked for again when a token names a new one, and once in ten seconds whatever tokens name', async () => {
+  it('are fetched again when a token names a new one, but once in ten seconds whatever tokens name', async () => {
     const { issuer, token, who, time } = await openBoth()
     const before = await token()
     expect(await who(before)).toBe('acme on pro')
@@ -54,7 +54,7 @@ describe("an issuer's keys", () => {
     expect(issuer.state.asked).toBe(2)
   })
 
-  it('are asked for once by many first tokens at once', async () => {
+  it('are fetched once for many first tokens that come together', async () => {
     const { issuer, token, who } = await openBoth()
     const tokens = await Promise.all(Array.from({ length: 50 }, (_, n) => token({ jti: `${n}` })))
     expect(new Set(await Promise.all(tokens.map(who)))).toEqual(new Set(['acme on pro']))
@@ -118,7 +118,7 @@ describe("an issuer's keys", () => {
     },
   )
 
-  it('are waited for in no identity step for as long as a gateway waits for Weir, and serve the next request when they come', async () => {
+  it('never hold a request for as long as a gateway waits for Weir, and serve the next request when they come', async () => {
     const { issuer, token, who, authenticator } = await openBoth()
     const waited = async (given: string) => {
       const startedMs = performance.now()

@@ -39,7 +39,7 @@ describe('an API key', () => {
     expect(await ask({ headers: { 'x-api-key': 'old-key' } })).toMatchObject({ who: 'acme on pro', keyId: 'k0' })
   })
 
-  it('that is wrong never lets a trusted header or the address speak instead', async () => {
+  it('that is wrong is never replaced by a trusted header or the address', async () => {
     const { ask } = await openIdentity(generous)
     const trusted = { 'x-weir-subject': 'partner' }
     expect(await ask({ headers: trusted })).toMatchObject({ who: 'partner on free' })
@@ -66,7 +66,7 @@ describe('a trusted header', () => {
     `{ trustedHeaders: { from: [127.0.0.2, "::1"], subject: x-user, planHeader: x-plan${rest} }, trustedProxies: [127.0.0.3] }`
   const from = '127.0.0.2'
 
-  it('names a subject of the policy, or one of the plan beside it, or of the plan for all', async () => {
+  it('names a subject of the policy, or one on the plan that is named with it, or on the plan for all', async () => {
     const { ask, replaceIdentity } = await openIdentity(identity(', plan: free'))
     const who = async (headers: Record<string, string>) => (await ask({ from, headers })).who
     expect(await who({ 'x-user': 'acme', 'x-plan': 'free' })).toBe('acme on pro')
@@ -79,7 +79,7 @@ describe('a trusted header', () => {
     expect(await who({ 'x-user': 'partner', 'x-plan': 'pro' })).toBe('partner on pro')
   })
 
-  it('forged by any other peer is nothing, whatever that peer says of its address', async () => {
+  it('forged by any other peer is ignored, whatever that peer says of its address', async () => {
     const { ask } = await openIdentity(identity(', plan: free'))
     for (const forger of ['127.0.0.1', '127.0.0.3']) {
       const headers = { 'x-user': 'acme', 'x-forwarded-for': '127.0.0.2', forwarded: 'for=127.0.0.2' }

@@ -37,7 +37,7 @@ describe('a token', () => {
     expect(await who(await token({ client: 'initech' }))).toBe('unauthenticated')
   })
 
-  it('is verified once while it is good, at most once a minute, and its caller follows the policy at once', async () => {
+  it('is verified once while it is good, at most once a minute, and its caller follows the policy immediately', async () => {
     const { who, token, authenticator, time, replaceIdentity, identity, issuer } = await openBoth()
     const given = await token({ sub: 'partner-7', exp: Math.floor(time.ms / 1_000) + 90 })
     const verified = () => authenticator.counters.tokensVerified
@@ -55,7 +55,7 @@ describe('a token', () => {
     expect(await who(given)).toBe('unauthenticated')
   })
 
-  it('beside a key in another header lets the key decide', async () => {
+  it('next to a key in another header lets the key decide', async () => {
     const { ask, token } = await openBoth()
     const headers = { authorization: `Bearer ${await token({ sub: 'partner-7' })}`, 'x-api-key': 'acme-key' }
     expect(await ask({ headers })).toMatchObject({ who: 'acme on pro', keyId: 'k1', carriedIn: 'header x-api-key' })
@@ -76,7 +76,7 @@ describe('a token', () => {
     ['that names the unauthenticated', () => ({ sub: '_unauthenticated' })],
     ['of a subject of 129 characters', () => ({ sub: 'a'.repeat(129) })],
     ['of 9,000 characters', () => ({ padding: 'a'.repeat(9_000) })],
-  ])('%s is refused, and nothing weaker is asked', async (_, claims) => {
+  ])('%s is refused, and nothing weaker is tried', async (_, claims) => {
     const { who, token, time } = await openBoth()
     expect(await who(await token())).toBe('acme on pro')
     expect(await who(await token(claims(time.ms / 1_000) as JWTPayload))).toBe('unauthenticated')
@@ -121,7 +121,7 @@ describe('a forged token', () => {
     expect(await who(await issuer.token(time.ms))).toBe('unauthenticated')
   })
 
-  it('that brings or names its own key is refused, and nobody asks where it says', async () => {
+  it('that brings or names its own key is refused, and no request goes where it says', async () => {
     const { who, issuer, time } = await openBoth()
     const forger = await openIssuer()
     const key = (await forger.rotate()).privateKey

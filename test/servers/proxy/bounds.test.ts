@@ -8,7 +8,7 @@ import { openProxy } from './open-proxy.ts'
 const own = 'Host: api.test\r\nX-API-Key: acme-key\r\n'
 
 describe('headers', () => {
-  it('of 64 kB get 431 and reach nobody; of 30 kB they pass', async () => {
+  it('of 64 kB get 431 and reach no upstream; of 30 kB they pass', async () => {
     const { raw, seen, records } = await openProxy()
     const withHeader = (bytes: number) =>
       `GET / HTTP/1.1\r\n${own}Connection: close\r\nX-Big: ${'a'.repeat(bytes)}\r\n\r\n`
@@ -88,7 +88,7 @@ describe('a body', () => {
     expect(outcomes).toMatchObject([{ status: 200, bytes_in: 39, error: '' }])
   })
 
-  it('that the upstream does not read is not held against the client', async () => {
+  it('that the upstream does not read is never the fault of the client', async () => {
     const { ask, outcomes } = await openProxy({
       bounds: { silentMsMax: 200 },
       timeout: '1500ms',
@@ -126,7 +126,7 @@ describe('an answer', () => {
 describe('requests sent in one go', () => {
   const both = `GET /never HTTP/1.1\r\n${own}\r\nGET /big HTTP/1.1\r\n${own}\r\n`
 
-  it('all release the upstream when their client goes', async () => {
+  it('all release the upstream when their client hangs up', async () => {
     const { port, upstreamSockets, outcomes } = await openProxy({
       serve: ({ url }, response) => void (url === '/big' && response.end(Buffer.alloc(5_000_000))),
     })
@@ -167,7 +167,7 @@ describe('an upstream', () => {
     expect(outcomes).toMatchObject([{ status: 504, error: 'timeout', upstream: 'here' }])
   })
 
-  it('that stops in the middle of its answer cuts the answer off, so that nobody takes it for whole', async () => {
+  it('that stops in the middle of its answer cuts the answer off, so that no client takes it for whole', async () => {
     const { raw, outcomes } = await openProxy({
       timeout: '200ms',
       serve: (_request, response) => void response.writeHead(200, { 'content-length': '10' }).write('half'),

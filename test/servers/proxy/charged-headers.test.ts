@@ -23,7 +23,7 @@ describe('a Connection header', () => {
 })
 
 describe('another spelling', () => {
-  it('of a header that is charged or tells the caller does not reach the upstream', async () => {
+  it('of a header that is charged or names the caller does not reach the upstream', async () => {
     const { ask, seen, records } = await openProxy({ identity })
     const twins = ['X_Units', 'X.Units', 'x_units', 'X_API_Key', 'X.API.Key', 'X_User', 'X.Weir.Subject', 'X.Real.IP']
     for (const character of "!#$%&'*+^`|~") twins.push(`X${character}Units`, `X${character}Weir-Subject`)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { countAttempts } from '../../support/count-attempts.ts'
 import { openProxy } from './open-proxy.ts'
 
-describe('what the upstream is told', () => {
+describe('what the upstream gets', () => {
   it('is who calls, by which decision, from where, and under which name', async () => {
     const { ask, seen, port } = await openProxy()
     const answer = await ask({ headers: { host: `api.test:${port}`, 'user-agent': 'test' } })
@@ -22,7 +22,7 @@ describe('what the upstream is told', () => {
     expect(seen[0]?.headers.host).toMatch(/^127\.0\.0\.1:\d+$/)
   })
 
-  it('is nothing of what the client says in our name, however it is written', async () => {
+  it('is no header of the client in the name of Weir, however it is written', async () => {
     const { ask, seen } = await openProxy()
     const forged = 'X-Weir-Subject X-WEIR-PLAN x-weir-role X_Weir_Subject x_weir-key_id Weir-Decision Weir_Decision'
     await ask({ headers: Object.fromEntries(forged.split(' ').map((name) => [name, 'forged'])) })
@@ -110,7 +110,7 @@ describe('what the upstream is told', () => {
     expect(JSON.stringify(seen[0]?.rawHeaders)).not.toMatch(/acme-key|globex|top/)
   })
 
-  it('has a query without the key, where the policy lets keys stand there, and letter for letter the rest', async () => {
+  it('has a query without the key, where the policy allows keys there, and letter for letter the rest', async () => {
     const { ask, seen } = await openProxy({ identity: '{ keyQuery: api_key }' })
     const headers = { 'x-api-key': '' }
     await ask({ path: '/a?b=%7e+c&api%5Fkey=acme-key&d', headers })
@@ -120,8 +120,8 @@ describe('what the upstream is told', () => {
   })
 })
 
-describe('what the client is told', () => {
-  it('is what the upstream says, but for its connection and what is ours to say', async () => {
+describe('what the client gets', () => {
+  it('is what the upstream says, except about its connection and in the name of Weir', async () => {
     const { ask } = await openProxy({
       serve: (_request, response) =>
         void response
@@ -161,42 +161,45 @@ describe('what the client is told', () => {
     expect(JSON.stringify(headers)).not.toContain('forged')
   })
 
-  it.each(rateLimitDialects)('shows our limits only, in %s, whatever the upstream says of its own', async (dialect) => {
-    const names = [
-      'RateLimit',
-      ...['Policy', 'Limit', 'Remaining', 'Reset', 'Other'].map((word) => `RateLimit-${word}`),
-    ]
-    const forged = [...names, ...names.map((name) => `X-${name}`)]
-    const { ask } = await openProxy({
-      dialect,
-      serve: (_request, response) => {
-        response.writeHead(200, [
-          ...forged.flatMap((name) => [name, '987']),
-          'Trailer',
-          forged.join(', '),
-          'X-Rate',
-          '1',
-        ])
-        response.write('said')
-        response.addTrailers(forged.map((name): [string, string] => [name, '987']))
-        response.end()
-      },
-    })
-    const { headers, trailers } = await ask()
-    const told = Object.keys(headers).filter((name) => /^(x-)?ratelimit/.test(name))
-    const words = ['limit', 'remaining', 'reset']
-    const own = {
-      draft10: ['ratelimit', 'ratelimit-policy'],
-      draft6: [...words.map((word) => `ratelimit-${word}`), 'ratelimit-policy'],
-      'x-ratelimit': words.map((word) => `x-ratelimit-${word}`),
-    }
-    expect(told.toSorted()).toEqual(own[dialect].toSorted())
-    expect(told.map((name) => headers[name])).not.toContain('987')
-    expect([trailers, headers['x-rate']]).toEqual([{}, '1'])
-    if (dialect === 'draft6')
-      expect(headers).toMatchObject({ 'ratelimit-limit': '100000', 'ratelimit-policy': '100000;w=60' })
-    if (dialect === 'x-ratelimit') expect(headers['x-ratelimit-remaining']).toBe('99999')
-  })
+  it.each(rateLimitDialects)(
+    'is the limits of Weir alone, in %s, whatever the upstream says of its own',
+    async (dialect) => {
+      const names = [
+        'RateLimit',
+        ...['Policy', 'Limit', 'Remaining', 'Reset', 'Other'].map((word) => `RateLimit-${word}`),
+      ]
+      const forged = [...names, ...names.map((name) => `X-${name}`)]
+      const { ask } = await openProxy({
+        dialect,
+        serve: (_request, response) => {
+          response.writeHead(200, [
+            ...forged.flatMap((name) => [name, '987']),
+            'Trailer',
+            forged.join(', '),
+            'X-Rate',
+            '1',
+          ])
+          response.write('said')
+          response.addTrailers(forged.map((name): [string, string] => [name, '987']))
+          response.end()
+        },
+      })
+      const { headers, trailers } = await ask()
+      const told = Object.keys(headers).filter((name) => /^(x-)?ratelimit/.test(name))
+      const words = ['limit', 'remaining', 'reset']
+      const own = {
+        draft10: ['ratelimit', 'ratelimit-policy'],
+        draft6: [...words.map((word) => `ratelimit-${word}`), 'ratelimit-policy'],
+        'x-ratelimit': words.map((word) => `x-ratelimit-${word}`),
+      }
+      expect(told.toSorted()).toEqual(own[dialect].toSorted())
+      expect(told.map((name) => headers[name])).not.toContain('987')
+      expect([trailers, headers['x-rate']]).toEqual([{}, '1'])
+      if (dialect === 'draft6')
+        expect(headers).toMatchObject({ 'ratelimit-limit': '100000', 'ratelimit-policy': '100000;w=60' })
+      if (dialect === 'x-ratelimit') expect(headers['x-ratelimit-remaining']).toBe('99999')
+    },
+  )
 })
 
 describe('a header that only Weir or a trusted proxy may set', () => {

@@ -38,7 +38,7 @@ overTls.files = { tlsCert, tlsKey }
 afterAll(() => rm(dir, { recursive: true }))
 
 describe('over TLS', async () => {
-  it('an upstream is told that the client came by https', async () => {
+  it('an upstream learns that the client came by https', async () => {
     const { ask, seen } = await openProxy()
     await ask()
     const forwarded = 'for=127.0.0.1;host="api.test";proto=https'

@@ -55,7 +55,7 @@ describe('the places of an upstream', () => {
     ['uploads that never end', upload],
     ['answers that are not read', download],
     ['WebSockets', webSocket],
-  ])('%s of one subject take at most half of them: other subjects are served at once', async (_, hold) => {
+  ])('%s of one subject take at most half of them: other subjects are served immediately', async (_, hold) => {
     const { port, ask, records, outcomes, received } = await openSmall()
     for (let n = 0; n < 40; n += 1) hold(port, 'X-User: greedy')
     expect(await waitUntil(() => records.length === 40 && outcomes.length === 24, patient)).toBe(true)
@@ -136,7 +136,7 @@ describe('a body', () => {
     expect(`${await once(fast, 'data')}`).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('that the upstream does not read is not held against its client', async () => {
+  it('that the upstream does not read is never the fault of its client', async () => {
     const { promise: mayRead, resolve: read } = Promise.withResolvers<void>()
     const { ask, port } = await openProxy({
       ...{ identity, upstreamBounds: { bodyRateMin: 1_000_000, rateEveryMs: 100 } },
@@ -150,7 +150,7 @@ describe('a body', () => {
   })
 })
 
-it('bodies that say a cost and never end, of one subject, leave room for those of others, and are no more than have places', async () => {
+it('bodies that say a cost and never end, of one subject, leave places for those of others, and are no more than there are places', async () => {
   const { port, ask, records } = await openProxy({ identity, upstreamBounds: small })
   const refused: string[] = []
   const held = Array.from({ length: 40 }, () =>

@@ -193,7 +193,7 @@ const odd: Readonly<Record<string, string>> = {
   ),
 }
 
-it.each(Object.keys(odd))('%s: nothing reaches the upstream undecided, and nothing hidden behind it', async (name) => {
+it.each(Object.keys(odd))('%s: nothing reaches the upstream undecided, not even hidden behind it', async (name) => {
   const { raw, seen, records } = await openProxy()
   // `hidden` is a request of its own where the first one ends in front of it and keeps the connection; then it is
   // decided.

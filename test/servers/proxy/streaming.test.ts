@@ -48,7 +48,7 @@ describe('an answer', () => {
     }
   })
 
-  it('keeps its trailers, but for those that are ours', async () => {
+  it('keeps its trailers, but for those in the name of Weir', async () => {
     const { ask, seen } = await openProxy({
       serve: (_request, response) => {
         response.writeHead(200, { trailer: 'X-Sum, RateLimit' }).write('said')

@@ -47,7 +47,7 @@ describe('a WebSocket', () => {
     expect(outcomes).toMatchObject([{ id: records[0]?.id, status: 101, error: '', bytes_out: 14 }])
   })
 
-  it('gets our headers with its 101, and the upstream who calls', async () => {
+  it('gets the headers of Weir with its 101, and the upstream the caller', async () => {
     const requests: IncomingMessage['headers'][] = []
     const { raw, records } = await openProxy({
       onUpgrade: (request, socket) => {
@@ -196,7 +196,7 @@ describe('a tunnel', () => {
   it.each([
     ...['h2c', 'h2c-14', 'h2c-16', 'h2', 'HTTP/2.0', 'spdy/3', 'spdy/3.1', 'TLS/1.2', 'tls-1.2', 'tls', 'odd'],
     ...['h2c, websocket', 'websocket, h2c', 'websocket/13'],
-  ])('for %s is not opened: requests inside it would be decided by nobody', async (protocol) => {
+  ])('for %s is not opened: requests inside it would not be decided', async (protocol) => {
     const { raw, seen } = await openProxy({ onUpgrade: echo })
     const said = await raw(`GET / HTTP/1.1\r\n${own}Connection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\n`)
     expect(said).toMatch(/^HTTP\/1\.1 200 /)

@@ -5,7 +5,7 @@ import { badRequest } from '@weir/runtime/problem.ts'
 import { degradedBy } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
 import { denialProblem, type ReplySettings, setDecisionHeaders } from '../http/decision-reply.ts'
-import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitsByMs } from './messages.ts'
+import { codes, type DescriptorStatus, type Header, type RateLimitResponse, unitNames, unitsByMs } from './messages.ts'
 import type { Question } from './read-question.ts'
 
 /** The largest count of the wire format; a descriptor without limits has this much left. */
@@ -83,7 +83,7 @@ function statusOf(
     code,
     currentLimit: {
       requestsPerUnit: Math.min(limit.size, countMax),
-      unit: limit.span.kind === 'window' ? (unitsByMs.get(limit.span.ms) ?? 0) : periodUnits[limit.span.unit],
+      unit: limit.span.kind === 'window' ? (unitsByMs.get(limit.span.ms) ?? 0) : unitNames.indexOf(limit.span.unit),
       name: limit.name,
     },
     limitRemaining: Math.min(state.remaining, countMax),
@@ -96,6 +96,3 @@ function wantedOf({ override }: Limit, question: Question | undefined): number {
   if (override !== undefined) return override.isPeek === true ? 1 : override.cost
   return question?.cost ?? 0
 }
-
-/** Envoy's numbers of units. */
-const periodUnits = { minute: 2, hour: 3, day: 4, month: 5, week: 7 } as const

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Limit } from '@weir/core/limits/limit.ts'
 import { withoutReplaced } from '@weir/policy/match/resolve-limits.ts'
-import { type Descriptor, unitsByMs } from './messages.ts'
+import { type Descriptor, unitNames, unitsByMs } from './messages.ts'
 
 /** Values of attributes by their names. */
 export type Values = ReadonlyMap<string, string>
@@ -77,9 +77,6 @@ export const scopesOf = (values: Values): ReadonlyMap<string, string> =>
 /** Overrides in the cache, because data of a limit is cached by its identity. A full cache is emptied. */
 const keptMax = 1_000
 const kept = new Map<string, Limit>()
-
-/** By Envoy's numbers. */
-const unitNames = ['', 'second', 'minute', 'hour', 'day', 'month', 'year', 'week']
 
 /** The attribute that an override is counted by. */
 export const overrideAttribute = '_override'

@@ -94,7 +94,7 @@ async function open(more: More = {}, policy = policyText) {
   return { api, grpc, ask, codes, call, records: decisions.records }
 }
 
-/** Calls any method of the services that the door has, as a client with their proto files does. */
+/** Calls any method of the listener's services, as a client with their proto files does. */
 function caller(port: number) {
   const folder = new URL('proto', import.meta.url).pathname
   const options = { longs: Number, enums: String, defaults: true, includeDirs: [folder] }
@@ -129,7 +129,7 @@ it('a subject named by key or by id has the counts that it has through the check
   expect(records).toMatchObject([{ subject: 'acme', cost: 1 }, { subject: 'acme', cost: 2 }, { subject: 'acme' }])
 })
 
-it('method and path find the route and its cost, and what is over is told in the words of HTTP', async () => {
+it('method and path find the route and its cost, and a denial carries the headers and the problem of HTTP', async () => {
   const { ask, records } = await open()
   const search = [descriptor('subject=acme method=post path=/v1/search?q=1 user=u')]
   await ask('any', search, 1)
@@ -145,7 +145,7 @@ it('method and path find the route and its cost, and what is over is told in the
   expect((await ask('any', [descriptor('subject=acme path=/v1/search method=POST')])).overallCode).toBe('OVER_LIMIT')
 })
 
-it('who is only an address has the plan of anonymous callers; who is nothing is counted under the domain', async () => {
+it('a caller with an address alone has the plan of anonymous callers; one without an address is counted under the domain', async () => {
   const { codes, records } = await open()
   const address = [descriptor('remote_address=192.0.2.7 user=a')]
   expect([await codes('any', address), await codes('any', address), (await codes('any', address))[0]]).toEqual([
@@ -200,7 +200,7 @@ it('two values of one attribute in one request count apart, and the same value o
   expect(await codes('any', [descriptor('user=a')])).toEqual(['OVER_LIMIT', 'OVER_LIMIT 0'])
 })
 
-it('a look at what is used up is over the limit, alone and beside one that would be charged', async () => {
+it('a peek at a limit that is used up is over the limit, alone and together with a descriptor that would be charged', async () => {
   const { codes, records } = await open({}, messagingOnly)
   const look = descriptor('to_number=1', { hitsAddend: { value: 0 } })
   const charge = descriptor('type=marketing to_number=1')
@@ -212,7 +212,7 @@ it('a look at what is used up is over the limit, alone and beside one that would
   expect(records.map(({ outcome }) => outcome)).toEqual(['allow', 'allow', 'deny', 'allow'])
 })
 
-it('hits_addend 0 looks whether there is room, and takes nothing', async () => {
+it('hits_addend 0 asks whether there is capacity, and charges nothing', async () => {
   const { codes } = await open({}, messagingOnly)
   const look = [descriptor('to_number=1', { hitsAddend: { value: 0 } })]
   await codes('messaging', [descriptor('to_number=1')], 2)
@@ -230,7 +230,7 @@ it('a limit that another one replaces is not charged where both would be', async
   }
 })
 
-it('a limit that the descriptor brings along counts by its domain and entries', async () => {
+it('a limit in the descriptor itself counts by its domain and entries', async () => {
   const { codes } = await open({}, messagingOnly)
   const limited = [descriptor('user=z', { limit: { requestsPerUnit: 1, unit: 'HOUR' } })]
   expect(await codes('any', limited)).toEqual(['OK', 'OK 0'])
@@ -259,13 +259,13 @@ it.each([
   ['no entries', 'd', [{ entries: [] }], /descriptors\[0\] must have 1 to 16 entries/],
   ['an empty key', 'd', [descriptor('=b')], /descriptors\[0\] has an entry whose key/],
   ['no unit', 'd', [descriptor('a=b', { limit: { requestsPerUnit: 1 } })], /limit has no unit/],
-])('a request with %s is told what is wrong', async (_, domain, descriptors, details) => {
+])('a request with %s gets an error that names what is wrong', async (_, domain, descriptors, details) => {
   const { ask, records } = await open()
   await expect(ask(domain, descriptors)).rejects.toMatchObject({ code: 3, details: expect.stringMatching(details) })
   expect(records).toEqual([])
 })
 
-it('what a client can make of its request never makes an error, which would let it through', async () => {
+it('no request of a client causes an error, on which Envoy would let it through', async () => {
   const { ask, records } = await open({}, policyText.replace('size: 3, window: 1h', 'size: 30, window: 1h'))
   const twoMeanings = await ask('any', [descriptor('subject=acme path=/a%2Fb')])
   expect([twoMeanings.overallCode, JSON.parse(twoMeanings.rawBody.toString()).status]).toEqual(['OVER_LIMIT', 400])
@@ -310,7 +310,7 @@ it('a descriptor whose entries differ in a name alone has an override of its own
   expect([await codes('any', twice('a')), await codes('any', twice('b'))].map(([code]) => code)).toEqual(['OK', 'OK'])
 })
 
-it('of IPv6 addresses the /64 is counted', async () => {
+it('an IPv6 address is counted by its /64', async () => {
   const { codes } = await open({}, messagingOnly.replaceAll('to_number', 'remote_address'))
   const from = (address: string) => codes('messaging', [descriptor(`remote_address=${address}`)])
   expect([await from('2001:db8::1'), await from('2001:db8::2')]).toEqual([
@@ -367,7 +367,7 @@ it('The listener reports its health', async () => {
   expect(health.status).toBe('SERVING')
 })
 
-it('a limit that degrades admits and is told to the upstream, one that delays refuses at once, beside each other or alone', async () => {
+it('a limit that degrades admits and is named to the upstream, and one that delays denies immediately, alone or together', async () => {
   const text = messagingOnly
     .replace(
       'routes:',

@@ -21,6 +21,9 @@ export const codes = { ok: 1, overLimit: 2 } as const
 type Code = (typeof codes)[keyof typeof codes]
 
 /** Envoy's units of time by their numbers, which are not in the order of their lengths. */
+export const unitNames: readonly string[] = ['', 'second', 'minute', 'hour', 'day', 'month', 'year', 'week']
+
+/** The numbers of these units by their milliseconds. */
 export const unitsByMs: ReadonlyMap<number, number> = new Map([
   [1_000, 1],
   [60_000, 2],

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createLivePolicy } from '../policy-view.ts'
 import { createCallAuthorizer } from './rate-limit-service.ts'
 
-test('an admin token that was replaced opens nothing from then on, also where it was sent last', () => {
+test('an admin token that was replaced authorizes no call from then on, even where it was the last to be sent', () => {
   const policy = createLivePolicy(requirePolicy('{ "version": 1, "plans": { "free": { "limits": [] } } }', 'weir.yaml'))
   let root = ''
   const codeOf = createCallAuthorizer({ policy }, () => root)

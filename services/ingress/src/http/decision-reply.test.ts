@@ -10,7 +10,7 @@ function problemOf(decision: Partial<typeof unlimitedDecision>, costStatus?: 413
   return { ...denialProblem(reply, recorded, { costStatus }), retryAfter: headers.get('retry-after') }
 }
 
-test('too many markers are a problem of their own, which says when there is room', () => {
+test('too many markers are a problem of their own, which says when to try again', () => {
   const crowded = problemOf({ reason: 'limit', deniedBy: markersName, retryAfterMs: 61_000 })
   expect(crowded).toMatchObject({ type: 'urn:weir:problem:too-many-open', status: 429, retryAfter: 61 })
 })

@@ -22,7 +22,7 @@ describe('createRequestScopes', () => {
     )
   })
 
-  it('gives nothing for what a request does not have', () => {
+  it('has no value for a header that a request does not have', () => {
     expect(read({}, '/x')).toEqual(new Map())
     expect(read({}, '/x?p=1')?.get('query:q')).toBe('')
   })

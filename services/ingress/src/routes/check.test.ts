@@ -233,7 +233,7 @@ it.each([
   ['__proto__', '{"checks":[{"subject":"acme","__proto__":{"allowed":true}}]}', 400],
   ['deep nesting', `{"checks":[${'['.repeat(50_000)}${']'.repeat(50_000)}]}`, 200],
   ['300 kB', { checks: [{ subject: 'x'.repeat(300_000) }] }, 413],
-])('a batch of %s is answered in words, and nobody is charged', async (_, payload, status) => {
+])('a batch of %s is answered with a problem, and nothing is charged', async (_, payload, status) => {
   const { ask, records } = await open()
   const answer = await ask(payload, 'ci-token', '/v1/check/batch')
   expect([answer.statusCode, records.length]).toEqual([status, 0])

@@ -25,12 +25,12 @@ const pauseSchema = {
   additionalProperties: false,
   required: ['limit', 'for'],
   properties: {
-    subject: { ...nameSchema, description: 'Whose; or give key. A subject pauses its own.' },
-    key: { ...nameSchema, description: 'An API key of whom it is; of a limit by key, that key.' },
+    subject: { ...nameSchema, description: 'The subject; or give key. A subject pauses its own limits.' },
+    key: { ...nameSchema, description: 'An API key of the subject; for a limit by key, that key.' },
     limit: { type: 'string', minLength: 1, maxLength: 64, description: 'Name of a limit with onExceed: delay.' },
     for: {
       ...durationSchema,
-      description: 'How long it refuses from now on, 31d at most: 30s. A longer pause that stands already stays.',
+      description: 'How long it refuses from now on, 31d at most: 30s. A longer pause that was set before stays.',
     },
   },
 } as const
@@ -50,7 +50,7 @@ const unavailable = problem(
   'Redis did not answer, or refused, of which the log has the reason: the limit may be paused or not. Ask again, which is safe.',
 )
 
-/** `POST /v1/pause`: for a caller that a foreign API told to wait, say by an answer with 429. */
+/** `POST /v1/pause`: for a caller that a foreign API asked to wait, for example by a 429. */
 export function addPauseRoute(
   app: FastifyInstance,
   ports: Pick<Ports, 'pauses' | 'clock'>,
@@ -72,7 +72,7 @@ export function addPauseRoute(
       return sendProblem(reply, badRequest('A subject pauses its own limits for at most 1h.'))
     const limit = findLimit(view, subject, body.limit)
     if (!('wrong' in limit) && keyId === '' && limit.by.some(({ kind }) => kind === 'key'))
-      return sendProblem(reply, badRequest(`The limit ${limit.name} counts by key: give key in the place of subject.`))
+      return sendProblem(reply, badRequest(`The limit ${limit.name} counts by key: give key instead of subject.`))
     if ('wrong' in limit) return sendProblem(reply, badRequest(limit.wrong))
     const scope = { subject: subject.id, keyId, ip: '', route: '', method: '' }
     const leftMs = await ports.pauses?.pause(limit, scope, ms)

@@ -32,8 +32,8 @@ export const checkSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    subject: { ...nameSchema, description: 'Who is checked; or give key.' },
-    key: { ...nameSchema, description: 'An API key of who is checked.' },
+    subject: { ...nameSchema, description: 'The subject that is checked; or give key.' },
+    key: { ...nameSchema, description: 'An API key of the subject that is checked.' },
     ip: {
       type: 'string',
       maxLength: 64,
@@ -61,12 +61,12 @@ export const checkSchema = {
     },
     settle: {
       ...durationSchema,
-      description: 'For so long, 24h at most, the cost can be corrected by /v1/settle: 15m.',
+      description: 'How long the cost can be corrected by /v1/settle, 24h at most: 15m.',
     },
     wait: {
       ...durationSchema,
       description:
-        'Where limits refuse it now, it waits so long for room, 60s at most: 5s. Not in a batch, and never a peek.',
+        'If limits refuse it now, it waits up to this long for capacity, 60s at most: 5s. Not in a batch, and never a peek.',
     },
   },
 } as const
