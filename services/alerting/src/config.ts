@@ -5,7 +5,7 @@ import { redisUrlVariable, redisVariables } from '@weir/redis/redis-url.ts'
 import { secret, text, url } from '@weir/runtime/read-config.ts'
 import { serviceVariables } from '@weir/runtime/start-service.ts'
 
-/** Everything alerting reads from its environment, the endpoints' secrets apart: the policy names those variables. */
+/** All variables of alerting except the endpoints' secrets, whose variables the policy names. */
 export const alertingVariables = {
   ...serviceVariables(9103),
   ...policySourceVariables,

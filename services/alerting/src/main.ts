@@ -28,11 +28,11 @@ import { startRateWatch } from './watch/watch-rates.ts'
 keepHeapSmall()
 
 /**
- * Reading decisions and alerts: an alert is out within half a second. A fetch is that large at most, for all of it
- * becomes objects.
+ * Fetches of decisions and alerts: an alert is published within half a second. The size is bounded because every record
+ * of a fetch becomes an object.
  */
 const soon = { maxWaitMs: 250, maxBytes: 3_000_000, partitionsAtOnce: 3 }
-/** Writing rows: an insert of one row costs ClickHouse what one of a thousand does. */
+/** Fetches for rows: an insert of one row costs ClickHouse as much as one of a thousand. */
 const gathered = { maxWaitMs: 1_000, minBytes: 1_000_000, maxBytes: 2_000_000, partitionsAtOnce: 6 }
 
 const disconnect = (one: { disconnect(): void }) => one.disconnect()
@@ -42,7 +42,7 @@ type Consumer = Pick<
   'groupId' | 'topics' | 'minBytes' | 'maxWaitMs' | 'maxBytes' | 'partitionsAtOnce' | 'onBatch'
 >
 
-/** The Redis of the claims and that of the queue, which may be one. */
+/** Opens the Redis of the claims and that of the queue, which may be the same. */
 async function openRedis(config: Config<typeof alertingVariables>, { run, log, checkReady }: Service) {
   const watched = { tls: config, onError: (error: Error) => log.warn({ err: error }, 'redis') }
   const claims = connectRedis(config.redisUrl, { ...watched, role: 'claims', use: 'claims' })
@@ -75,7 +75,7 @@ await startService(
 
     const { redis, queueRedis } = await openRedis(config, service)
     const clickhouse = await run.own('clickhouse', connectClickhouse(config, 'weir-alerting'), (one) => one.close())
-    // Alerts go out without it: whether they were raised before, and what is recorded of them, waits.
+    // Alerts are sent without it: only the look-up of earlier alerts and the rows wait.
     checkReady('clickhouse', () => clickhouseWarning(clickhouse))
     const sender = await run.own('alert topic', createRecordSender(kafka), (one) => one.close())
     checkReady('alert topic', () => sender.denied)
@@ -115,7 +115,7 @@ await startService(
     const consumers: readonly Consumer[] = [
       { groupId: 'weir-alerting', topics: [topics.decisions], ...soon, minBytes: 1_000_000, onBatch: onDecisions },
       { groupId: 'weir-dispatcher', topics: [topics.alerts], ...soon, minBytes: 1, onBatch: onAlerts },
-      // A group of its own: a request for what ClickHouse does not tell waits, and no alert waits behind it.
+      // A group of its own: a request waits while ClickHouse is unavailable, and no alert waits behind it.
       { groupId: 'weir-redelivery', topics: [topics.deliveries], ...soon, minBytes: 1, onBatch: onRequests },
       { groupId: 'weir-alert-log', topics: [topics.alerts, topics.deliveries], ...gathered, onBatch: onLog },
     ]

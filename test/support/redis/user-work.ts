@@ -157,7 +157,7 @@ async function claims(redis: Redis, admin: Redis): Promise<void> {
   await admin.del('weir:1:watches:turn', 'weir:1:watches:looked')
   const turns = createEvaluationLock(redis)
   expect(await turns.take()).toEqual(new Map())
-  await turns.looked('denials', 5)
+  await turns.storeEvaluated('denials', 5)
   expect(await admin.pttl('weir:1:watches:looked')).toBeGreaterThan(0)
 }
 

@@ -10,12 +10,12 @@ import type { DisabledEndpoints } from './disabled-endpoints.ts'
 import type { EndpointLimiter } from './endpoint-limiter.ts'
 
 /**
- * A process may lag behind the policy by this much; for that long it looks again for an endpoint that it does not know.
+ * A process may lag behind the policy by up to this much. Until then a job of an unknown endpoint waits.
  */
 const policyBehindMs = 120_000
 const unknownLookMs = 5_000
 
-/** How often the jobs of a paused endpoint look whether it still is paused. */
+/** Pause after which a job of a paused endpoint checks the endpoint again. */
 const pausedLookMs = 60_000
 
 /** The result of one attempt. */

@@ -1,8 +1,8 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
 /**
- * An alert for people: one sentence, and what else there is to know, a line each. Plain text: a caller that puts it
- * into markup escapes it.
+ * An alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes for its
+ * markup.
  */
 export interface AlertText {
   readonly title: string
@@ -11,16 +11,17 @@ export interface AlertText {
 
 const grouped = new Intl.NumberFormat('en')
 const number = (value: number) => grouped.format(value)
-/** To the minute: nobody asks for more of a quota. */
+/** Formats a time to the minute, which is precise enough for quotas. */
 const time = (rfc3339: string) => `${rfc3339.slice(0, 16).replace('T', ' ')} UTC`
 
-/** As it stands before *refused* and after *of*. */
+/** Returns how a subject reads before *refused* and after *of*. */
 function namesOf(subject: string): readonly [who: string, whose: string] {
   if (subject === '_all') return ['All subjects together are', 'all subjects']
   if (subject === '_unauthenticated') return ['Callers without a valid key are', 'callers without a valid key']
   return [`${subject} is`, subject]
 }
 
+/** Describes an alert for Slack and mail. */
 export function describeAlert(alert: AlertV1): AlertText {
   const { subject } = alert
   switch (alert.type) {

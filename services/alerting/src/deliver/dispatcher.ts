@@ -20,8 +20,8 @@ const jobsPerCallMax = 1_000
 /** Pauses before a run that rejected is repeated. */
 const pauses = { firstMs: 1_000, maxMs: 60_000 }
 /**
- * Another process takes up a job whose process has died after this time; living processes renew their locks twice
- * within it.
+ * After this time another process takes over a job whose process died; living processes renew their locks twice within
+ * it.
  */
 const lockMs = 10_000
 const stalledLookMs = 5_000
@@ -39,7 +39,7 @@ function* chunks<T>(all: readonly T[]): Generator<readonly T[]> {
 /** Pause after Redis refused to give a job, as to a user without the right. */
 const refusedPauseMs = 1_000
 
-/** BullMQ's own asks again immediately, ten thousand times a second, unless there is no connection. */
+/** Pauses after a refusal: BullMQ's own worker asks again immediately, ten thousand times a second. */
 class PatientWorker extends Worker<DeliveryJob> {
   protected override async moveToActive(token: string, name?: string) {
     try {

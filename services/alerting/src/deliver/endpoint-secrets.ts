@@ -3,12 +3,12 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { Environment } from '@weir/runtime/read-config.ts'
 import { readSecretFile } from '@weir/runtime/secret.ts'
 
-/** The current one and that before it; more would only be more that can leak. */
+/** The current and the previous secret; more would only be more to leak. */
 const secretsMax = 2
 /** Standard Webhooks: 24 to 64 bytes. */
 const secretForm = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
-/** One secret, or in a rotation the new and the old, with a space between them. */
+/** Reads one secret, or during a rotation the new and the old with a space between them. */
 function parseSecrets(text: string): readonly string[] {
   const secrets = text.split(' ').filter((part) => part !== '')
   return secrets.length <= secretsMax && secrets.every((secret) => secretForm.test(secret)) ? secrets : []
@@ -19,7 +19,7 @@ const smtpVariable = 'WEIR_SMTP_URL'
 const parseSlackUrl = (text: string) =>
   /^https?:\/\/[^/@?#\s]+\S*$/.test(text) && URL.canParse(text) ? text : undefined
 
-/** What a variable or its file holds now, empty while that cannot be read; where it stands, and how to put it right. */
+/** Reads a variable or its file, empty if unreadable, with the place to name in a message and how to fix it. */
 function readNamed(environment: Environment, name: string) {
   const file = environment[`${name}_FILE`]
   if (!file) return { text: environment[name] ?? '', where: name, remedy: 'set it and start again' }

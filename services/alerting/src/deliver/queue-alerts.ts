@@ -21,7 +21,7 @@ function isChosen({ types, limits, subjects, percent }: AlertChoice, alert: Aler
 
 /**
  * Returns the endpoints of an alert: every endpoint whose `only` selects it. A test goes to its own endpoint alone,
- * whatever that selects; the alert about a disabled endpoint goes to the others.
+ * whatever its `only` selects; the alert about a disabled endpoint goes to the others.
  */
 export function chooseEndpoints(alert: AlertV1, { endpoints }: Pick<Policy, 'endpoints'>): readonly string[] {
   const all = [...endpoints.values()]

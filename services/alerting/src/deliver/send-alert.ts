@@ -10,14 +10,14 @@ import type { EndpointSecrets } from './endpoint-secrets.ts'
 
 /** Standard Webhooks gives receivers 15 to 30 s. */
 const attemptMs = 15_000
-/** What of an answer is read, for the log of deliveries. */
+/** Bytes of an answer that are read, for the rows of deliveries. */
 const answerBytesMax = 1_024
 
-/** What Slack takes for markup: with these three escaped, no name of a subject becomes a link or a mention. */
+/** Slack's markup: with these three escaped, no name of a subject becomes a link or a mention. */
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 const escapeText = (text: string) => text.replace(/[&<>]/g, (character) => escapes[character] ?? character)
 
-/** A header takes 150 characters, a section 3,000; a subject has at most 128. */
+/** Slack accepts headers of 150 characters, and sections of 3,000; a subject has at most 128. */
 const headerMax = 150
 
 function errorOf(status: number): string | undefined {
@@ -26,7 +26,7 @@ function errorOf(status: number): string | undefined {
   return `answered ${status}`
 }
 
-/** Of undici's errors the code says most; those of a refused address say it in words. */
+/** Returns why a request failed. The code of undici's errors says most; those of a refused address have a sentence. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return `no whole answer within ${attemptMs / 1_000} s`
@@ -34,7 +34,7 @@ function reasonOf(error: unknown): string {
   return code === '' || error.message.includes(code) ? error.message : `${code}: ${error.message}`
 }
 
-/** The body of a message to Slack. */
+/** Builds the body of a message to Slack. */
 function slackBody(alert: AlertV1): string {
   const { title, lines } = describeAlert(alert)
   return JSON.stringify({
@@ -48,11 +48,11 @@ function slackBody(alert: AlertV1): string {
   })
 }
 
-/** The body of the webhook: what happened, when, to whom. The alert's id travels as `webhook-id`. */
+/** Builds the body of a webhook: type, time, subject and data. The alert's id is in the header `webhook-id`. */
 const webhookBody = ({ type, subject, time, data }: AlertV1) =>
   JSON.stringify({ type, timestamp: time, data: { subject, ...data } })
 
-/** Headers by Standard Webhooks 1.0. During a rotation both secrets sign, so that a receiver may have either. */
+/** Signs by Standard Webhooks 1.0. During a rotation both secrets sign, so that a receiver may have either. */
 function signatureHeaders(secrets: readonly string[], id: string, at: Date, body: string) {
   return {
     'webhook-id': id,

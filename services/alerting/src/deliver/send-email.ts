@@ -4,9 +4,9 @@ import { createTransport } from 'nodemailer'
 import type { AttemptResult } from './deliver-alert.ts'
 import { describeAlert } from './describe-alert.ts'
 
-/** Servers answer within seconds, or a queue before them does. */
+/** Time for each step: mail servers, or the queue before them, answer within seconds. */
 const stepMs = 15_000
-/** Messages at a time: servers limit what one client opens. */
+/** Connections: servers limit how many a client may open. */
 const connectionsMax = 4
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
@@ -22,7 +22,7 @@ function bodiesOf(alert: AlertV1) {
   }
 }
 
-/** A server's refusal, by its code. It is tried again like any other: many servers say 5xx of what passes. */
+/** Returns the result of a refusal. It is retried like any other: many servers answer 5xx to temporary problems. */
 function failureOf(error: unknown): AttemptResult {
   const status = error instanceof Error && 'responseCode' in error ? Number(error.responseCode) : 0
   const message = error instanceof Error ? error.message : String(error)
@@ -42,7 +42,7 @@ const connect = (url: string) =>
     disableUrlAccess: true,
   })
 
-/** Sends by the SMTP server of the environment as it is now; without one nothing can be sent, and attempts say so. */
+/** Opens the sender of mail, by the SMTP server that is configured now; without one every attempt fails and says so. */
 export function createEmailSender({ smtpUrl, from }: { readonly smtpUrl: () => string; readonly from: string }) {
   let open: { readonly url: string; readonly transport: ReturnType<typeof connect> } | undefined
   const transportTo = (url: string) => {

@@ -46,7 +46,7 @@ export function createDeliveryRecorder(options: {
   }
 
   return (deliveries) => {
-    // One by one: a call takes at most some hundred thousand arguments.
+    // One by one: a call accepts at most some hundred thousand arguments.
     for (const delivery of deliveries) {
       logDelivery(delivery, log)
       waiting.push(delivery)

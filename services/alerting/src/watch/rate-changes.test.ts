@@ -2,7 +2,7 @@ import type { Presence, RateQuestion, RateRow } from '@weir/clickhouse/rate-quer
 import type { Completeness } from '@weir/core/usage/complete-through.ts'
 import type { Watch } from '@weir/policy/policy.ts'
 import { describe, expect, it, test } from 'vitest'
-import { endsToLookAt, lastWholeMinute, longestAbsenceMs, lookForChanges } from './rate-changes.ts'
+import { evaluateWindow, lastWholeMinute, longestAbsenceMs, windowEndsToEvaluate } from './rate-changes.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:30Z')
 const minuteMs = 60_000
@@ -28,15 +28,15 @@ function source(about: { presence?: readonly Presence[]; isMissing?: boolean; ro
   }
 }
 const complete: Completeness = { completeThroughMs: nowMs, silent: [] }
-const whyNot = async (...asked: Parameters<typeof lookForChanges>) => {
-  const look = await lookForChanges(...asked)
-  return look.kind === 'unknown' ? look.why : look.kind
+const whyNot = async (...asked: Parameters<typeof evaluateWindow>) => {
+  const evaluation = await evaluateWindow(...asked)
+  return evaluation.kind === 'unknown' ? evaluation.why : evaluation.kind
 }
 
-describe('a look', () => {
+describe('an evaluation', () => {
   it('asks about a window and twelve before it, leaves out subjects that were alerted, and claims for the cooldown', async () => {
     const from = source({ rows: [{ subject: 'acme', count: 900, usual: 12.5 }] })
-    const look = await lookForChanges(rise, from, complete, endMs)
+    const evaluation = await evaluateWindow(rise, from, complete, endMs)
     expect(from.asked).toEqual([
       {
         ...{ isRise: true, per: 'subject', firstMs, endMs, windowMs: 5 * minuteMs, windowsBefore: 12 },
@@ -44,8 +44,8 @@ describe('a look', () => {
         quiet: { watch: 'one', type: 'weir.denied_rate.high', sinceMs: endMs - 3_600_000 },
       },
     ])
-    expect(look).toEqual({
-      kind: 'looked',
+    expect(evaluation).toEqual({
+      kind: 'evaluated',
       changes: [
         {
           ...{
@@ -66,8 +66,8 @@ describe('a look', () => {
   it('takes a journal that is cut off for no fall until it has left what is usual; a rise is found all the same', async () => {
     const cutOff = (sinceMs: number): Completeness => ({ ...complete, silent: [{ journal: 'j', sinceMs }] })
     expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j is cut off since/)
-    expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('looked')
-    expect(await whyNot(rise, source(), cutOff(firstMs), endMs)).toBe('looked')
+    expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('evaluated')
+    expect(await whyNot(rise, source(), cutOff(firstMs), endMs)).toBe('evaluated')
   })
 
   it('finds nothing where no ingress was there for a quarter of a window, nor where decisions are missing', async () => {
@@ -75,7 +75,7 @@ describe('a look', () => {
       { fromMs: 0, toMs: endMs - 20 * minuteMs },
       { fromMs: endMs - 20 * minuteMs + ms, toMs: nowMs },
     ]
-    expect(await whyNot(rise, source({ presence: away(75_000) }), complete, endMs)).toBe('looked')
+    expect(await whyNot(rise, source({ presence: away(75_000) }), complete, endMs)).toBe('evaluated')
     expect(await whyNot(rise, source({ presence: away(76_000) }), complete, endMs)).toMatch(
       /no ingress was there for 76 s/,
     )
@@ -103,11 +103,11 @@ test('the last whole minute is that of which everything is there, unless that is
   expect(at(undefined)).toBeUndefined()
 })
 
-test('every minute since the last look is looked at, but none of a quarter of an hour ago', () => {
-  expect(endsToLookAt(undefined, endMs)).toEqual([endMs])
-  expect(endsToLookAt(endMs, endMs)).toEqual([])
-  expect(endsToLookAt(endMs + minuteMs, endMs)).toEqual([])
-  expect(endsToLookAt(endMs - 3 * minuteMs, endMs)).toEqual([endMs - 2 * minuteMs, endMs - minuteMs, endMs])
-  const all = endsToLookAt(0, endMs)
+test('every minute since the last evaluation is evaluated, except those of a quarter of an hour ago', () => {
+  expect(windowEndsToEvaluate(undefined, endMs)).toEqual([endMs])
+  expect(windowEndsToEvaluate(endMs, endMs)).toEqual([])
+  expect(windowEndsToEvaluate(endMs + minuteMs, endMs)).toEqual([])
+  expect(windowEndsToEvaluate(endMs - 3 * minuteMs, endMs)).toEqual([endMs - 2 * minuteMs, endMs - minuteMs, endMs])
+  const all = windowEndsToEvaluate(0, endMs)
   expect([all.length, all[0]]).toEqual([15, endMs - 14 * minuteMs])
 })

@@ -49,8 +49,8 @@ export function lastWholeMinute({ completeThroughMs }: Completeness, nowMs: numb
 }
 
 /** Returns the ends of the windows to evaluate: every minute since the last evaluation, except old ones. */
-export function endsToLookAt(lookedMs: number | undefined, newestMs: number): readonly number[] {
-  const firstMs = lookedMs === undefined ? newestMs : Math.max(lookedMs + minuteMs, newestMs - oldMs + minuteMs)
+export function windowEndsToEvaluate(evaluatedMs: number | undefined, newestMs: number): readonly number[] {
+  const firstMs = evaluatedMs === undefined ? newestMs : Math.max(evaluatedMs + minuteMs, newestMs - oldMs + minuteMs)
   const count = Math.max(0, (newestMs - firstMs) / minuteMs + 1)
   return Array.from({ length: count }, (_, at) => firstMs + at * minuteMs)
 }
@@ -72,7 +72,7 @@ function changeOf(watch: Watch, { subject, count, usual }: RateRow, endMs: numbe
   }
 }
 
-/** The longest part of this time in which nobody was there. */
+/** Returns the longest part of this time in which no ingress ran. */
 export function longestAbsenceMs(presence: readonly Presence[], { fromMs, toMs }: Presence): number {
   let [longestMs, coveredMs] = [0, fromMs]
   for (const one of presence.toSorted((a, b) => a.fromMs - b.fromMs)) {
@@ -82,29 +82,30 @@ export function longestAbsenceMs(presence: readonly Presence[], { fromMs, toMs }
   return Math.max(longestMs, toMs - coveredMs)
 }
 
-export type Look =
-  | { readonly kind: 'looked'; readonly changes: readonly RateChange[] }
-  /** What is missing would look like a change. */
+/** The result of evaluating a window. */
+export type Evaluation =
+  | { readonly kind: 'evaluated'; readonly changes: readonly RateChange[] }
+  /** Data is missing, which would look like a change. */
   | { readonly kind: 'unknown'; readonly why: string }
 
 const timeOf = (ms: number) => new Date(ms).toISOString()
 
-/** Looks once at what a watch watches. */
-export async function lookForChanges(
+/** Evaluates one window of a watch. */
+export async function evaluateWindow(
   watch: Watch,
   source: RateSource,
   { silent }: Completeness,
   endMs: number,
-): Promise<Look> {
+): Promise<Evaluation> {
   const question = questionOf(watch, endMs)
   const during = { fromMs: question.firstMs, toMs: endMs }
-  // It is in what is usual, and not in the window.
+  // Its decisions are in the usual rate, and not in the window.
   const cutOff = silent.find(({ sinceMs }) => sinceMs >= question.firstMs)
   if (cutOff !== undefined && !question.isRise) {
     return { kind: 'unknown', why: `journal ${cutOff.journal} is cut off since ${timeOf(cutOff.sinceMs)}` }
   }
   const absenceMs = longestAbsenceMs(await source.presence(during.fromMs), during)
-  // A restart takes less.
+  // A restart is shorter.
   if (absenceMs > watch.windowMs / 4) {
     const what = `no ingress was there for ${Math.round(absenceMs / 1_000)} s`
     return { kind: 'unknown', why: `${what} between ${timeOf(during.fromMs)} and ${timeOf(endMs)}` }
@@ -113,5 +114,5 @@ export async function lookForChanges(
     return { kind: 'unknown', why: `decisions are missing since ${timeOf(during.fromMs)} (table gaps)` }
   }
   const rows = await source.changed(question)
-  return { kind: 'looked', changes: rows.map((row) => changeOf(watch, row, endMs)) }
+  return { kind: 'evaluated', changes: rows.map((row) => changeOf(watch, row, endMs)) }
 }

@@ -10,26 +10,26 @@ import type { Redis } from 'ioredis'
 import { repeatUntilStopped } from '../repeat.ts'
 import {
   changesMax,
-  endsToLookAt,
+  evaluateWindow,
   lastWholeMinute,
-  lookForChanges,
   type RateChange,
   rateSource,
+  windowEndsToEvaluate,
 } from './rate-changes.ts'
 
 /** Windows are whole minutes. */
-const lookEveryMs = 60_000
+const evaluateEveryMs = 60_000
 /** Pause while Redis or ClickHouse is unavailable, as it may be at the start. */
 const retryMs = 5_000
 /** A stop waits up to this long for an evaluation in progress; the next process evaluates the same windows. */
 const stopMs = 2_000
 
 const lockKey = 'weir:1:watches:turn'
-const lookedKey = 'weir:1:watches:looked'
+const evaluatedKey = 'weir:1:watches:looked'
 /** Evaluations are a minute apart; the lock of a process that dies expires before the next one. */
 const lockMs = 50_000
-/** Longer than windows are evaluated late. */
-const lookedKeptMs = 3_600_000
+/** Longer than the age up to which windows are evaluated. */
+const evaluatedKeptMs = 3_600_000
 
 /**
  * Decides in Redis which process evaluates the watches. If it dies, the next process evaluates the same windows, and
@@ -39,12 +39,12 @@ export const createEvaluationLock = (redis: Redis) => ({
   /** Returns until when each watch was evaluated if this process gets the lock; else undefined. */
   async take(): Promise<ReadonlyMap<string, number> | undefined> {
     if ((await redis.set(lockKey, '1', 'PX', lockMs, 'NX')) !== 'OK') return undefined
-    const looked = await redis.hgetall(lookedKey)
-    return new Map(Object.entries(looked).map(([watch, endMs]) => [watch, Number(endMs)]))
+    const evaluated = await redis.hgetall(evaluatedKey)
+    return new Map(Object.entries(evaluated).map(([watch, endMs]) => [watch, Number(endMs)]))
   },
   /** Stores that a watch was evaluated until `endMs` and its alerts are raised. */
-  async looked(watch: string, endMs: number): Promise<void> {
-    await redis.multi().hset(lookedKey, watch, endMs).pexpire(lookedKey, lookedKeptMs).exec()
+  async storeEvaluated(watch: string, endMs: number): Promise<void> {
+    await redis.multi().hset(evaluatedKey, watch, endMs).pexpire(evaluatedKey, evaluatedKeptMs).exec()
   },
 })
 
@@ -64,25 +64,25 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Rat
   const source = rateSource(clickhouse)
 
   /** Evaluates every window since the last one. Returns why the last was not evaluated, if so. */
-  const lookAt = async (watch: Watch, lookedMs: number | undefined, complete: Completeness, newestMs: number) => {
+  const evaluate = async (watch: Watch, evaluatedMs: number | undefined, complete: Completeness, newestMs: number) => {
     let problem: string | undefined
-    for (const endMs of endsToLookAt(lookedMs, newestMs)) {
+    for (const endMs of windowEndsToEvaluate(evaluatedMs, newestMs)) {
       if (stopping.aborted) return problem
-      const look = await lookForChanges(watch, source, complete, endMs)
-      if (look.kind === 'looked') await raise(look.changes)
-      problem = look.kind === 'unknown' ? `${watch.name}: ${look.why}` : undefined
-      if (look.kind === 'looked' && look.changes.length >= changesMax) {
+      const evaluation = await evaluateWindow(watch, source, complete, endMs)
+      if (evaluation.kind === 'evaluated') await raise(evaluation.changes)
+      problem = evaluation.kind === 'unknown' ? `${watch.name}: ${evaluation.why}` : undefined
+      if (evaluation.kind === 'evaluated' && evaluation.changes.length >= changesMax) {
         log.warn({ watch: watch.name }, 'more subjects have changed than are alerted together')
       }
       // Only now: after a crash before this, the next process evaluates the same window again.
-      await lock.looked(watch.name, endMs)
+      await lock.storeEvaluated(watch.name, endMs)
     }
     return problem
   }
 
-  return async function lookAtAll(watches: readonly Watch[]): Promise<readonly string[]> {
-    const looked = await lock.take()
-    if (looked === undefined) return []
+  return async function evaluateAll(watches: readonly Watch[]): Promise<readonly string[]> {
+    const evaluated = await lock.take()
+    if (evaluated === undefined) return []
     const complete = await readCompleteness(clickhouse, topics.decisions)
     const newestMs = lastWholeMinute(complete, clock.nowMs())
     if (newestMs === undefined) {
@@ -92,9 +92,9 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Rat
     }
     const found: string[] = []
     for (const watch of watches) {
-      const problem = await lookAt(watch, looked.get(watch.name), complete, newestMs).catch((error: unknown) => {
-        log.warn({ err: error, watch: watch.name }, 'watch not looked at, trying again')
-        return `${watch.name}: the last look failed, see the log`
+      const problem = await evaluate(watch, evaluated.get(watch.name), complete, newestMs).catch((error: unknown) => {
+        log.warn({ err: error, watch: watch.name }, 'watch not evaluated, trying again')
+        return `${watch.name}: the last evaluation failed, see the log`
       })
       if (problem !== undefined) found.push(problem)
     }
@@ -105,16 +105,16 @@ function createEvaluator({ clickhouse, redis, raise, clock, stopping, log }: Rat
 /** Evaluates the policy's watches every minute, and raises the changes that they find. */
 export async function startRateWatch(options: RateWatchOptions) {
   const { policyInForce, stopping, log } = options
-  const lookAtAll = createEvaluator(options)
+  const evaluateAll = createEvaluator(options)
   let problems: readonly string[] = []
-  const looking = repeatUntilStopped(async () => {
+  const evaluating = repeatUntilStopped(async () => {
     try {
       const watches = [...policyInForce().watches.values()]
-      problems = watches.length === 0 ? [] : await lookAtAll(watches)
-      return lookEveryMs
+      problems = watches.length === 0 ? [] : await evaluateAll(watches)
+      return evaluateEveryMs
     } catch (error) {
-      log.warn({ err: error }, 'watches not looked at, trying again')
-      problems = ['the last look failed, see the log']
+      log.warn({ err: error }, 'watches not evaluated, trying again')
+      problems = ['the last evaluation failed, see the log']
       return retryMs
     }
   }, stopping)
@@ -125,6 +125,6 @@ export async function startRateWatch(options: RateWatchOptions) {
     /** Returns what keeps watches from being evaluated; undefined while nothing does. */
     problem: () => (problems.length === 0 ? undefined : problems.join('; ')),
     /** Resolves after `stopping` aborted and the evaluation ended. */
-    stopped: Promise.race([looking, givenUp]),
+    stopped: Promise.race([evaluating, givenUp]),
   }
 }
