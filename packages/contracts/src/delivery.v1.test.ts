@@ -27,6 +27,6 @@ test.each([
   expect(parse(changed).kind).toBe('unreadable')
 })
 
-test('what is no JSON, and nothing at all, is unreadable', () => {
+test('a value that is no JSON, and no value, are unreadable', () => {
   expect([parseDelivery(Buffer.from('?')).kind, parseDelivery(null).kind]).toEqual(['unreadable', 'unreadable'])
 })

@@ -4,14 +4,14 @@ import { encodeGapOpen, encodeMark, kindOf, numberOf, parseGap, parseMark } from
 const journal = '0199a3a0-7c1e-7000-8000-00000000000a'
 const tsMs = Date.UTC(2026, 0, 31, 14, 0, 0, 5)
 
-test('a mark reads back as it was written, and is told by its first bytes', () => {
+test('a watermark is read back as it was written, and is recognized by its first bytes', () => {
   const value = Buffer.from(encodeMark(tsMs, journal, 7, true))
   expect(kindOf(value)).toBe('mark')
   expect(parseMark(value)).toEqual({ v: 1, mark: '2026-01-31 14:00:00.005', journal, seq: 7, end: true })
   expect(numberOf(value)).toBeUndefined()
 })
 
-test('a gap reads back as it was written, under its number', () => {
+test('a gap record is read back as it was written, under its number', () => {
   const gap = { cause: 'journal_full', count: 12, fromMs: tsMs, toMs: tsMs + 1, detail: 'so "full"' } as const
   const value = Buffer.from(`${encodeGapOpen(gap)},"journal":"${journal}","seq":9}`)
   expect(kindOf(value)).toBe('gap')
@@ -28,7 +28,7 @@ test.each([
   expect(numberOf(Buffer.from(text))).toBeUndefined()
 })
 
-test('what is neither is a record for its own reader', () => {
+test('any other value is a record for its own reader', () => {
   for (const text of ['', '{}', '{"v":1,"mark"', '{"v":1,"id":"x"}', '[1]'])
     expect(kindOf(Buffer.from(text))).toBe('record')
   expect(parseMark(Buffer.from('{"v":1,"mark":"yesterday"}'))).toBeUndefined()

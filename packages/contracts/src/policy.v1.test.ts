@@ -55,7 +55,7 @@ test('a change says when, by whom and what, of a long one the first lines and th
   expect(long.kind === 'change' && [long.change.summary.length, long.change.total]).toEqual([changeLinesMax, 5_000])
 })
 
-test('a reset is news once; its tombstone and a deleted audit record are nothing', () => {
+test('a reset counts once; its tombstone and a deleted audit record mean nothing', () => {
   const [reset, tombstone] = encodeReset('acme/eu')
   expect(read(reset)).toEqual({ kind: 'reset', subject: 'acme/eu' })
   expect(read(tombstone)).toEqual({ kind: 'nothing' })

@@ -25,7 +25,7 @@ describe('reading the configuration', () => {
     })
   })
 
-  it('names every problem at once, with what it should be, and no secret', () => {
+  it('names all problems together, with the form that each value should have, and no secret', () => {
     const environment = {
       WEIR_REDIS_URL: 'http://h',
       WEIR_PORT: '70000',

@@ -100,7 +100,7 @@ test('endpoints that hang, fail, redirect, ask for patience, are gone or answer 
   })
 }, 180_000)
 
-test('an endpoint that is gone is asked no more, and the other endpoints are notified', async () => {
+test('an endpoint that answers 410 gets nothing more, and the other endpoints are notified', async () => {
   await until(() => subjectsAt('/good', 'weir.endpoint.disabled').length > 0)
   expect(subjectsAt('/good', 'weir.endpoint.disabled')).toEqual(['gone'])
   const before = at('/gone').length

@@ -56,7 +56,7 @@ test('the examples of kafkajs, confluent-kafka and kcat handle each alert once, 
   }
 }, 120_000)
 
-test('what others wrote among the alerts is kept as a dead letter, with where it stood', async () => {
+test('a record of another program among the alerts is kept as a dead letter, with its position', async () => {
   const letters: string[] = []
   const read = async () => {
     letters.length = 0

@@ -30,7 +30,7 @@ const known = async (subject: string) => {
   return row?.n ?? 0
 }
 
-test('a restart of everything within a schedule: the next try comes when it was due', async () => {
+test('after a restart of everything within a schedule the next attempt comes when it was due', async () => {
   stack.answer('/ops', (out) => out.writeHead(500).end())
   const before = await stack.start()
   await stack.decide(['patient'], 800)
@@ -50,7 +50,7 @@ test('a restart of everything within a schedule: the next try comes when it was 
   expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
 })
 
-test('a Redis that loses all: what was raised is not raised again, and what was not delivered is', async () => {
+test('after Redis lost all data no alert is raised again, and undelivered alerts are delivered', async () => {
   await stack.decide(['known'], 800)
   await until(() => received('known').length === 1)
   stack.answer('/ops', (out) => out.writeHead(503, { 'retry-after': '30' }).end())

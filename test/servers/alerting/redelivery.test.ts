@@ -80,7 +80,7 @@ test('what an endpoint refused for good is listed, shown, and delivered again on
   expect(before).toBe(1)
 }, 180_000)
 
-test('what nobody knows is told', async () => {
+test('an unknown alert or endpoint is named in the error', async () => {
   const nobody = '2ed6657d-e927-568b-95e1-2665a8aea6a2'
   await expect(showAlert(nobody, options, commandContext().context)).rejects.toThrow(`no alert "${nobody}"`)
   await expect(redeliver(nobody, options, commandContext().context)).rejects.toThrow('no alert')

@@ -78,7 +78,7 @@ describe('addresses that others chose', () => {
     expect(requests).toBe(0)
   })
 
-  it('are reached where that is allowed, and what they redirect to is not', async () => {
+  it('are reached if that is allowed, and their redirects are not followed', async () => {
     const outgoing = createOutgoing()
     expect(await post(outgoing, `http://127.0.0.1:${port}/`, true)).toMatchObject({
       status: 302,
@@ -116,7 +116,7 @@ describe('a proxy', () => {
     return new Promise((done) => proxy.close(done))
   })
 
-  it('takes what goes to public names, and resolves them', async () => {
+  it('gets the requests to public names, and resolves them', async () => {
     const outgoing = createOutgoing({ proxyUrl: () => proxyUrl })
     const answer = await post(outgoing, 'http://hooks.example.com/a')
     expect([answer.status, answer.body.toString()]).toEqual([200, 'by proxy'])
@@ -126,7 +126,7 @@ describe('a proxy', () => {
     await outgoing.close()
   })
 
-  it('is another one from the next request on, when its address was replaced', async () => {
+  it('is replaced from the next request on', async () => {
     let url = proxyUrl
     const outgoing = createOutgoing({ proxyUrl: () => url })
     seen.length = 0

@@ -62,14 +62,14 @@ function open(answers: readonly AttemptResult[], reasonNot?: string, isPaused = 
 const good: AttemptResult = { status: 204, answer: '' }
 const bad: AttemptResult = { status: 500, error: 'answered 500', answer: 'oops' }
 
-test('what arrives is recorded once, and over', async () => {
+test('an alert that an endpoint accepts is recorded once, and its job ends', async () => {
   const { deliver, rows, counters } = open([good])
   expect(await deliver(job)).toEqual({ kind: 'over' })
   expect(rows).toMatchObject([{ outcome: 'delivered', attempt: 1, status: 204, ms: 40, error: '', next_try: null }])
   expect(counters).toMatchObject({ delivered: 1, failedAttempts: 0 })
 })
 
-test('what fails is recorded with the time of its next try, and waits for it though it is taken up too early', async () => {
+test('a failed attempt is recorded with the time of the next, and the job waits until then even if it runs too early', async () => {
   const { deliver, rows, moveTo, left } = open([bad, good])
   const after = await deliver(job)
   const dueMs = startMs + 40 + 5_000
@@ -88,7 +88,7 @@ test('an endpoint that asks for a longer pause gets it', async () => {
   expect(await deliver(job)).toMatchObject({ kind: 'later', atMs: startMs + 40 + 600_000 })
 })
 
-test('after ten attempts, and after four days, it is given up', async () => {
+test('an alert is given up after ten attempts, and after four days', async () => {
   const { deliver, rows, counters, moveTo } = open([bad])
   expect(await deliver({ ...job, attempts: 9 })).toEqual({ kind: 'given_up', reason: 'ops: answered 500' })
   moveTo(startMs + giveUpAfterMs + 1)
@@ -100,7 +100,7 @@ test('after ten attempts, and after four days, it is given up', async () => {
   expect(counters.givenUp).toBe(2)
 })
 
-test('an endpoint that is gone is disabled, and what comes for it later is dropped with the reason', async () => {
+test('an endpoint that answers 410 is disabled, and later alerts for it are dropped with the reason', async () => {
   const { deliver, rows, disabled } = open([{ status: 410, error: 'answered 410', isGone: true, answer: '' }])
   expect(await deliver(job)).toMatchObject({ kind: 'given_up' })
   expect(disabled).toEqual(['ops'])
@@ -110,7 +110,7 @@ test('an endpoint that is gone is disabled, and what comes for it later is dropp
   expect(rows).toMatchObject([{ outcome: 'given_up', status: 410 }])
 })
 
-test('an alert for an endpoint that the policy has no more is dropped', async () => {
+test('an alert for an endpoint that is no longer in the policy is dropped', async () => {
   const { deliver, rows, moveTo } = open([])
   const gone = { ...job, endpoint: 'gone' }
   // Another process may have read of it before this one.
@@ -120,7 +120,7 @@ test('an alert for an endpoint that the policy has no more is dropped', async ()
   expect(rows).toMatchObject([{ outcome: 'dropped', endpoint: 'gone' }])
 })
 
-test('a test is sent to an endpoint that is disabled, and enables it when it is taken', async () => {
+test('a test is sent to a disabled endpoint, and enables it if the endpoint accepts it', async () => {
   const test: AlertOf<'weir.endpoint.test'> = { ...attributes, type: 'weir.endpoint.test', data: { endpoint: 'ops' } }
   const failing = open([bad], 'disabled since today')
   expect(await failing.deliver({ ...job, alert: test })).toMatchObject({ kind: 'later' })
@@ -130,7 +130,7 @@ test('a test is sent to an endpoint that is disabled, and enables it when it is 
   expect(working.enabled).toEqual(['ops'])
 })
 
-test('what is to go to a paused endpoint waits, and is given up in its time', async () => {
+test('an alert for a paused endpoint waits, and is given up in its time', async () => {
   const { deliver, rows, moveTo } = open([], undefined, true)
   expect(await deliver(job)).toEqual({ kind: 'later', job, atMs: startMs + 60_000 })
   expect(rows).toEqual([])

@@ -10,7 +10,7 @@ function fail(limiter: EndpointLimiter, times: number, nowMs: number): void {
   }
 }
 
-test('an endpoint that takes what it is sent has several attempts at a time, and no more', () => {
+test('an endpoint that accepts alerts gets eight concurrent attempts, and no more', () => {
   const limiter = new EndpointLimiter()
   expect(Array.from({ length: 9 }, () => isGranted(limiter, 0))).toEqual([...Array(8).fill(true), false])
   expect(limiter.acquire('other', 0).isGranted).toBe(true)
@@ -18,7 +18,7 @@ test('an endpoint that takes what it is sent has several attempts at a time, and
   expect(isGranted(limiter, 0)).toBe(true)
 })
 
-test('one that failed has one attempt at a time until it takes one', () => {
+test('an endpoint that failed gets one attempt at a time until it accepts an alert', () => {
   const limiter = new EndpointLimiter()
   fail(limiter, 1, 0)
   expect([isGranted(limiter, 0), isGranted(limiter, 0)]).toEqual([true, false])
@@ -26,7 +26,7 @@ test('one that failed has one attempt at a time until it takes one', () => {
   expect([isGranted(limiter, 0), isGranted(limiter, 0)]).toEqual([true, true])
 })
 
-test('one that fails again and again is left alone, twice as long each time, up to ten minutes; one success ends it', () => {
+test('the circuit of an endpoint that keeps failing opens, twice as long each time, up to ten minutes; one success closes it', () => {
   const limiter = new EndpointLimiter()
   fail(limiter, 5, 0)
   expect(limiter.acquire('ops', 29_999)).toEqual({ isGranted: false, askAgainMs: 30_000 })
@@ -41,14 +41,14 @@ test('one that fails again and again is left alone, twice as long each time, up 
   expect([isGranted(limiter, lastMs + 600_002), isGranted(limiter, lastMs + 600_002)]).toEqual([true, true])
 })
 
-test('eight that fail together leave it alone for as long as five do', () => {
+test('eight attempts that fail together open the circuit for as long as five do', () => {
   const limiter = new EndpointLimiter()
   for (let n = 0; n < 8; n += 1) limiter.acquire('ops', 0)
   for (let n = 0; n < 8; n += 1) limiter.release('ops', false, n)
   expect(limiter.acquire('ops', 10)).toEqual({ isGranted: false, askAgainMs: 30_004 })
 })
 
-test('those that are put off ask again one behind the other', () => {
+test('delayed jobs ask again one after the other', () => {
   const limiter = new EndpointLimiter()
   fail(limiter, 5, 0)
   const asked = Array.from({ length: 1_000 }, () => limiter.acquire('ops', 1))
@@ -57,7 +57,7 @@ test('those that are put off ask again one behind the other', () => {
   expect(times.at(-1)).toBe(90_000)
 })
 
-test('of more than 50,000 endpoints the ones that are well are forgotten first, and none that is left alone', () => {
+test('beyond 50,000 endpoints the healthy ones are forgotten first, and none whose circuit is open', () => {
   const limiter = new EndpointLimiter()
   fail(limiter, 5, 0)
   for (let n = 0; n < 120_000; n += 1) {
@@ -67,7 +67,7 @@ test('of more than 50,000 endpoints the ones that are well are forgotten first, 
   expect([limiter.openCount(1), isGranted(limiter, 1)]).toEqual([1, false])
 })
 
-test('when all endpoints are left alone, the oldest are forgotten', () => {
+test('when all circuits are open, the oldest endpoints are forgotten', () => {
   const limiter = new EndpointLimiter()
   for (let n = 0; n < 50_001; n += 1) {
     for (let times = 0; times < 5; times += 1) {

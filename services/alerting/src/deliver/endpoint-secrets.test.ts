@@ -16,7 +16,7 @@ const webhooksOf = ({ endpoints }: Policy) =>
   [...endpoints.values()].flatMap((one) => (one.type === 'webhook' ? [one] : []))
 const log = createLogger('test', 'silent')
 
-test('an endpoint that comes with a change and has no secret is named, kept waiting, and spoils no other', () => {
+test('an endpoint that comes with a change and has no secret is named and waits, and affects no other', () => {
   const environment = { OPS_SECRET: secret, BAD_SECRET: 'whsec_short' }
   let policy = policyOf({ ops: endpoint('OPS_SECRET') })
   const secrets = createEndpointSecrets(() => policy, environment, log)
@@ -32,14 +32,14 @@ test('an endpoint that comes with a change and has no secret is named, kept wait
   expect(secrets.findProblems()).toEqual([])
 })
 
-test('while one secret replaces another there are two, the current first; more, or a bad one beside a good one, are none', () => {
+test('during a rotation there are two secrets, the current first; three, or a malformed second one, count as none', () => {
   const environment = { TWO: `${next} ${secret}`, THREE: `${next} ${secret} ${secret}`, HALF: `${next} whsec_` }
   const policy = policyOf({ two: endpoint('TWO'), three: endpoint('THREE'), half: endpoint('HALF') })
   const secrets = createEndpointSecrets(() => policy, environment, log)
   expect(webhooksOf(policy).map((one) => secrets.signingSecrets(one))).toEqual([[next, secret], [], []])
 })
 
-test('a channel of Slack needs its URL, and mail a server', () => {
+test('a Slack endpoint without a URL, and mail without a server, are named as problems', () => {
   const policy = policyOf({ chat: { type: 'slack', urlEnv: 'CHAT' }, mail: { type: 'email', to: ['ops@example.com'] } })
   expect(createEndpointSecrets(() => policy, { CHAT: 'hooks.slack.com/x' }, log).findProblems()).toEqual([
     expect.stringContaining('CHAT (endpoint chat)'),

@@ -30,14 +30,14 @@ const blocked: AlertV1 = {
 }
 const choose = (alert: AlertV1) => chooseEndpoints(alert, policy)
 
-test('an endpoint gets what it has chosen, one that is paused too; without a choice everything', () => {
+test('an endpoint, paused or not, gets the alerts that its `only` selects; without `only` it gets all', () => {
   expect(choose(quota('other', 80))).toEqual(['all', 'days'])
   expect(choose(quota('other', 100))).toEqual(['all', 'full', 'days'])
   expect(choose(quota('acme', 80, 'month'))).toEqual(['all', 'acme'])
   expect(choose(blocked)).toEqual(['all'])
 })
 
-test('a test goes to its endpoint alone, though it has chosen otherwise; of a disabled one all others hear', () => {
+test('a test goes to its endpoint alone, whatever its `only`; all others are notified of a disabled one', () => {
   const about = (type: 'weir.endpoint.test' | 'weir.endpoint.disabled', endpoint: string): AlertV1 => ({
     ...{ ...attributes, subject: endpoint },
     ...(type === 'weir.endpoint.test'

@@ -125,7 +125,7 @@ describe('sending a webhook', () => {
     expect(written).toBeLessThan(16_000_000)
   })
 
-  it('says what is wrong when nobody is there, or there is no secret', async () => {
+  it('names the problem when the connection breaks, or there is no secret', async () => {
     expect(await send({ secrets: [] })).toEqual({ status: 0, error: 'SECRET holds no secret', answer: '' })
     expect(received).toHaveLength(0)
     answer = (response) => response.destroy()

@@ -44,7 +44,7 @@ const alertOf = (subject: string): AlertOf<'weir.limit.blocked'> => ({
   data: { limit: 'minute', size: 1_000, until: '2026-11-21T13:00:00Z', decision_id: 'd' },
 })
 
-test('everybody gets one message that says what happened, under an id that is the same for every attempt', async () => {
+test('every recipient gets one message that says what happened, under an id that is the same for every attempt', async () => {
   expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({ status: 250 })
   await sender.send(endpoint, alertOf('acme'))
   expect(received.map(({ to }) => to)).toEqual([endpoint.to, endpoint.to])
@@ -65,7 +65,7 @@ test('a subject is text and nothing else: neither markup nor a header of its own
   expect(message).not.toContain('<strong><b>')
 })
 
-test('what the server refuses, and that nobody is there, is said', async () => {
+test('a refusal of the server, and a closed port, are named in the result', async () => {
   refusal = { code: 552, words: 'mailbox full' }
   expect(await sender.send(endpoint, alertOf('acme'))).toMatchObject({
     status: 552,
@@ -81,7 +81,7 @@ test('what the server refuses, and that nobody is there, is said', async () => {
   expect(await none.send(endpoint, alertOf('acme'))).toMatchObject({ status: 0, error: 'WEIR_SMTP_URL is not set' })
 })
 
-test('a server whose address or password was replaced is asked by the new one from the next message on', async () => {
+test('a replaced address or password of the server is used from the next message on', async () => {
   const { port } = server.server.address() as AddressInfo
   let smtpUrl = 'smtp://127.0.0.1:1'
   const moved = createEmailSender({ smtpUrl: () => smtpUrl, from: 'weir@example.com' })

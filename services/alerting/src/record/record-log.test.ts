@@ -25,7 +25,7 @@ const recordOf = (position: number, value: Buffer) => ({
   ...{ headers: { from: 'another program' }, valueStart: 0, valueEnd: value.length },
 })
 
-test('nobody stops alerting by what he writes among the alerts: what is too large to be kept leaves a stub', async () => {
+test('no record of another program stops alerting: one that is too large to be kept leaves a stub', async () => {
   const { kept, sink } = smallKafka()
   const client = connectClickhouse('http://127.0.0.1:1', 'test')
   const keep = createRecordLog({ client, deadLetters: sink, log: createLogger('test', 'silent') })

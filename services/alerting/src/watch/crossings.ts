@@ -41,7 +41,7 @@ const zoneOfUnknown: Zone = { timeZone: 'UTC', anchor: 1 }
 
 /**
  * Returns the period that a decision was counted in. Redis decided by its own clock, the record carries the ingress's:
- * the period's end is the boundary next to `ts + reset_ms`, so that two clocks a second apart never name different days.
+ * the period's end is the boundary next to `ts + reset_ms`, so that clocks a second apart never name different days.
  */
 function periodOf(unit: PeriodUnit, zone: Zone, tsMs: number, resetMs: number): { startMs: number; endMs: number } {
   const endMs = tsMs + resetMs

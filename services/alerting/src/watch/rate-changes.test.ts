@@ -63,7 +63,7 @@ describe('an evaluation', () => {
     })
   })
 
-  it('takes a journal that is cut off for no fall until it has left what is usual; a rise is found all the same', async () => {
+  it('takes a cut-off journal for no fall while its decisions are in the usual rate; a rise is found all the same', async () => {
     const cutOff = (sinceMs: number): Completeness => ({ ...complete, silent: [{ journal: 'j', sinceMs }] })
     expect(await whyNot(fall, source(), cutOff(firstMs), endMs)).toMatch(/^journal j is cut off since/)
     expect(await whyNot(fall, source(), cutOff(firstMs - 1), endMs)).toBe('evaluated')
@@ -84,7 +84,7 @@ describe('an evaluation', () => {
   })
 })
 
-test('the longest absence is that between the times of all, whatever their order, or at either end', () => {
+test('the longest absence is found between, before and after the times of all journals, whatever their order', () => {
   const span = { fromMs: 100, toMs: 200 }
   const of = (...presence: Presence[]) => longestAbsenceMs(presence, span)
   expect(of()).toBe(100)
@@ -94,7 +94,7 @@ test('the longest absence is that between the times of all, whatever their order
   expect(of({ fromMs: 140, toMs: 300 })).toBe(40)
 })
 
-test('the last whole minute is that of which everything is there, unless that is long ago', () => {
+test('the last whole minute is the last with complete decisions, unless that is long ago', () => {
   const at = (completeThroughMs: number | undefined) => lastWholeMinute({ completeThroughMs, silent: [] }, nowMs)
   expect(at(nowMs + 5_000)).toBe(endMs)
   expect(at(endMs - 1)).toBe(endMs - minuteMs)

@@ -29,7 +29,7 @@ const recordOf = (limits: DecisionInput['limits'], subject = 'acme') =>
 
 const limit = (name: string, used: number, size = 1_000, remaining = 7) => ({ name, size, used, remaining, resetMs: 5 })
 
-test('it is near from the lowest threshold of one of its limits on', () => {
+test('a record may cross from the lowest threshold of one of its limits on', () => {
   expect(near(recordOf([limit('day', 799)]))).toBe(false)
   expect(near(recordOf([limit('day', 800)]))).toBe(true)
   expect(near(recordOf([limit('minute', 1_000), limit('day', 799), limit('hour', 1_000)]))).toBe(false)
@@ -37,7 +37,7 @@ test('it is near from the lowest threshold of one of its limits on', () => {
   expect(near(recordOf([]))).toBe(false)
 })
 
-test('it is near by units whatever the size, and by a block where nothing is left', () => {
+test('a record may cross by units whatever the size, and by a block where nothing remains', () => {
   expect(near(recordOf([limit('month', 499)]))).toBe(false)
   expect(near(recordOf([limit('month', 500, 1_000_000)]))).toBe(true)
   expect(near(recordOf([limit('month', 0, 1_000, 0)]))).toBe(true)
@@ -55,7 +55,7 @@ test('a number is compared exactly, whatever its size', () => {
   )
 })
 
-test('what looks otherwise is left to the parser: another form, no limits, names that imitate', () => {
+test('a record of another form is left to the parser: without limits, or with names that imitate them', () => {
   expect(near('{"v":1,"limits":[{"size":1,"name":"day","used":0}]}')).toBe(true)
   expect(near('{"v":1,"limits": []}')).toBe(true)
   expect(near('{"v":1}')).toBe(true)
@@ -64,7 +64,7 @@ test('what looks otherwise is left to the parser: another form, no limits, names
   expect(near(recordOf([limit('day', 900)], '"limits":[]'))).toBe(true)
 })
 
-test('a value is looked at from its place in the fetch, and never beyond its end', () => {
+test('a value is read from its place in the fetch, and never beyond its end', () => {
   const [low, high] = [recordOf([limit('day', 1)]), recordOf([limit('day', 900)])]
   const bytes = Buffer.from(`${low}${high}{"mark":1}${high}`)
   const second = low.length + high.length

@@ -43,7 +43,7 @@ const decision = (used: number, given: Partial<DecisionInput> = {}) =>
     }),
   )
 
-test('marks and gaps of journals among decisions are passed over, and are not unreadable', () => {
+test('watermarks and gap records among decisions are skipped, and do not count as unreadable', () => {
   const { counters, watch } = open()
   const gap = encodeGapOpen({ cause: 'journal_full', count: 3, fromMs: 0, toMs: 0, detail: '' })
   const crossings = watch([
@@ -57,7 +57,7 @@ test('marks and gaps of journals among decisions are passed over, and are not un
   expect(counters).toMatchObject({ read: 3, unreadable: 2 })
 })
 
-test('a record that sums refusals raises what one of them would', () => {
+test('a coalesced denial crosses what one of its denials would', () => {
   const sum = decision(10, { count: 5_000, outcome: 'deny', reason: 'limit', charged: 'no', deniedBy: 'day' })
   const [crossing, ...more] = open().watch([decision(9), sum, sum])
   expect(crossing).toMatchObject({ decisionId: 'used-9', thresholds: [{ percent: 80 }] })
@@ -75,7 +75,7 @@ test('a correction raises what the count that it changed has reached, and one th
   expect(counters.unreadable).toBe(0)
 })
 
-test('a subject that gets thresholds of its own is watched by them from then on', () => {
+test('a subject that gets thresholds of its own crosses them from then on', () => {
   const own = requirePolicy(
     JSON.stringify({
       version: 1,
