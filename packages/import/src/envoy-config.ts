@@ -10,9 +10,10 @@ export const windowOfUnit = {
   month: '30d',
   year: '365d',
 } as const
+/** A unit of time in Envoy's configuration. */
 export type EnvoyUnit = keyof typeof windowOfUnit
 
-/** What stands in a `rate_limit`. */
+/** A `rate_limit`. */
 export interface EnvoyLimit extends Spot {
   /** Undefined for one that is unlimited. */
   readonly per: { readonly unit: EnvoyUnit; readonly requests: number } | undefined

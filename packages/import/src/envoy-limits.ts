@@ -35,7 +35,7 @@ interface Named extends DomainRule {
 
 /** Like `limitsPerDecisionMax` of scopes in one `by`. */
 const scopePartsMax = 8
-/** Weir's gRPC door answers longer questions, and names that are longer, with an error. */
+/** Weir's gRPC server answers longer questions, and longer names, with an error. */
 const stepsMax = 16
 const nameLengthMax = 128
 /** The size of a limit that only replaces others: no caller reaches it. */

@@ -16,7 +16,7 @@ export interface Rule {
   readonly steps: readonly Step[]
   /** Whose limit is meant. */
   readonly from: EnvoyDescriptor
-  /** Whether `from` is only why there is no limit: it stands before a more general one that has one. */
+  /** Whether `from` is only why there is no limit: it comes before a more general one that has one. */
   readonly isGap: boolean
 }
 
@@ -35,13 +35,13 @@ export const rulesMax = 10_000
  *
  * That server goes down one branch: it takes a written value before the first beginning that fits, that before the key
  * alone, and never comes back to try another. Where the branch that it takes has no limit and one that it has passed
- * over has, a rule without a limit (a gap) stands for that.
+ * over has, a rule without a limit (a gap) says so.
  */
 export function rulesBelow(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly Rule[] {
   const rules: Rule[] = []
   for (const sameKey of Map.groupBy(withoutKeyPatterns(descriptors, notes), ({ key }) => key).values()) {
     const candidates = inOrderOfMatching(sameKey, notes).map((descriptor) => candidateOf(descriptor, notes))
-    // Whatever is written stands before these, and before nothing else.
+    // Written values come before these, and before no others.
     const generals = candidates.filter(({ step }) => step.match !== 'written')
     for (const candidate of candidates) {
       rules.push(...withGaps(candidate, generals.slice(generals.indexOf(candidate) + 1)))
@@ -61,7 +61,7 @@ function withoutKeyPatterns(descriptors: readonly EnvoyDescriptor[], notes: Impo
   })
 }
 
-/** Written values, then beginnings, then the key alone; without those that another always stands before. */
+/** Written values, then beginnings, then the key alone; without those that another always comes before. */
 function inOrderOfMatching(descriptors: readonly EnvoyDescriptor[], notes: ImportNote[]): readonly EnvoyDescriptor[] {
   const prefixes: EnvoyDescriptor[] = []
   const rest = (one: EnvoyDescriptor) => {
@@ -101,7 +101,7 @@ function stepOf({ key, value, isShared }: EnvoyDescriptor): Step {
 /**
  * The rules of a candidate, and a gap wherever it would let a more general one through that the server passes over.
  * After the candidate's own step a gap takes any values: so it is found after every rule of the candidate's own, and
- * stands before none.
+ * comes before none.
  */
 function withGaps({ descriptor, step, rules }: Candidate, passedOver: readonly Candidate[]): readonly Rule[] {
   const found = [...rules]

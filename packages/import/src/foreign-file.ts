@@ -29,9 +29,9 @@ const textLengthMax = 4 * 1024 * 1024
 const mergeDepthMax = 16
 /** Maps that merge keys bring in, in all: lists of lists of them multiply. */
 const mergesMax = 10_000
-/** Entries of lists, in all: a policy has no room for more, and aliases of a long list multiply. */
+/** Entries of lists, in all: a policy has no more, and aliases of a long list multiply. */
 const itemsMax = 100_000
-/** Kept problems end here: nobody reads a longer list. */
+/** Kept problems end here: no one reads a longer list. */
 const problemsMax = 200
 
 const words: ReadonlyMap<string, boolean> = new Map(
@@ -158,7 +158,7 @@ export class ForeignFile {
     return found !== undefined
   }
 
-  /** What an alias stands for, at the place of the alias. */
+  /** The value of an alias, at the position of the alias. */
   #value(node: unknown, offset: number, near?: Spot): ForeignValue {
     const spot = isAlias(node) && near !== undefined ? near : this.#spot(offsetOf(node) ?? offset)
     const meant: Node | undefined =

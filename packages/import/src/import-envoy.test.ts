@@ -105,7 +105,7 @@ descriptors:
   ])
 })
 
-test('a gap stands before no rule of the branch that it is in', () => {
+test('a gap comes before no rule of its own branch', () => {
   const limit = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
   const { policy } = imported(`
 domain: d
@@ -197,7 +197,7 @@ descriptors:
     )
 })
 
-test('what the gRPC door refuses is left out with its line', () => {
+test('what the gRPC server refuses is left out with its line', () => {
   const hour = 'rate_limit: { unit: hour, requests_per_unit: 1 }'
   const deep = Array.from({ length: 17 }).reduce<string>(
     (inner) => `{ key: a, value: b, ${inner === '' ? hour : `descriptors: [${inner}]`} }`,

@@ -5,6 +5,7 @@ import { rulesBelow, rulesMax } from './envoy-rules.ts'
 import { type ImportProblem, type Spot, spotName } from './foreign-file.ts'
 import { readEnvoyConfig } from './read-envoy-config.ts'
 
+/** The result of an import: a policy with notes, or every problem of the files. */
 export type EnvoyImport =
   | { readonly kind: 'imported'; readonly policy: ImportedPolicy; readonly notes: readonly ImportNote[] }
   | { readonly kind: 'problems'; readonly problems: readonly ImportProblem[] }
@@ -34,7 +35,7 @@ export function importEnvoy(files: readonly { readonly name: string; readonly te
   return { kind: 'imported', policy, notes: inOrderOf(files, notes) }
 }
 
-/** As somebody reads who has the files open. */
+/** By file and line. */
 function inOrderOf<T extends Spot>(files: readonly { readonly name: string }[], spots: readonly T[]): readonly T[] {
   const places = new Map(files.map(({ name }, at) => [name, at]))
   const placeOf = ({ file }: Spot) => places.get(file) ?? 0

@@ -2,12 +2,14 @@ import { type Document, isMap, isScalar, isSeq, parseDocument } from 'yaml'
 
 /** The subjects that the shipped policy has for trying things out. */
 const demoSubjects = ['demo', 'demo-small'] as const
+/** The id of a demo subject. */
 export type DemoSubject = (typeof demoSubjects)[number]
 
 /** What weir.yaml says where `weir up` has its demo API and its demo receiver; replaced by where they really are. */
 const demoUpstreamPlaceholder = 'http://127.0.0.1:8070'
 const demoEndpointPlaceholder = 'http://127.0.0.1:8071/'
 
+/** The keys and addresses of the demo that runs. */
 export interface DemoFacts {
   /** SHA-256 in hex of the key made for `demo`. */
   readonly demoKeySha256: string
@@ -17,6 +19,7 @@ export interface DemoFacts {
   readonly receiverUrl: string
 }
 
+/** A policy with the demo in it. */
 export interface AppliedDemo {
   readonly text: string
   /** Those the policy has: only they got a key. */
@@ -24,7 +27,7 @@ export interface AppliedDemo {
 }
 
 /**
- * The policy that `weir up` hands to its services: as people wrote it, with the demo keys beside the keys there are,
+ * The policy that `weir up` hands to its services: as people wrote it, with the demo keys in addition to its own,
  * the demo addresses in place of the shipped placeholders, and the demo API as the upstream if there is none at all.
  * Anything else stays. For a text that `parsePolicy` has accepted; one it would refuse comes back unchanged or is
  * refused still.
@@ -40,7 +43,7 @@ export function applyDemo(text: string, facts: DemoFacts): AppliedDemo {
   }
   replaceUrl(document, 'upstreams', demoUpstreamPlaceholder, facts.upstreamUrl)
   replaceUrl(document, 'endpoints', demoEndpointPlaceholder, facts.receiverUrl)
-  // Lines are never folded: a folded URL would still be right, but nobody could read it.
+  // Lines are never folded: a folded URL would still be right, but unreadable.
   return { text: document.toString({ lineWidth: 0 }), subjects }
 }
 

@@ -1,5 +1,6 @@
 /** What JSON can say. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject
+/** An object of JSON. */
 export interface JsonObject {
   readonly [name: string]: JsonValue
 }
@@ -17,6 +18,7 @@ export const entityKinds = [
   'subject',
   'key',
 ] as const
+/** The kind of an entity. */
 export type EntityKind = (typeof entityKinds)[number]
 
 /** Where weir.yaml has them. Keys stand below their subjects. */
@@ -27,6 +29,7 @@ export const sectionOf = {
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */
 export const entityOrigins = ['file', 'admin'] as const
+/** The maker of an entity. */
 export type EntityOrigin = (typeof entityOrigins)[number]
 
 /**
@@ -68,11 +71,14 @@ export function canonicalJson(value: JsonValue): string {
   return `{${names.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name] ?? null)}`).join(',')}}`
 }
 
+/** Returns whether the value is an object of JSON, and neither null nor a list. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Returns the change that adds or replaces an entity. */
 export const putEntity = (entity: Entity): EntityChange => ({ kind: entity.kind, name: entity.name, entity })
+/** Returns the change that deletes an entity. */
 export const deleteEntity = (kind: EntityKind, name: string): EntityChange => ({ kind, name, entity: undefined })
 
 /** A key's body in its one form. */

@@ -11,7 +11,7 @@ export const unlistedSubject = (id: string, plan: Plan): Subject => ({
 })
 
 /**
- * The subject that somebody with a token names: the policy's own, else one on `identity.unknown`, if it may be a
+ * The subject that the holder of a token names: the policy's own, else one on `identity.unknown`, if it may be a
  * subject's id.
  */
 export function subjectNamed({ subjects, identity }: Policy, id: string): Subject | undefined {

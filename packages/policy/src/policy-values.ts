@@ -23,18 +23,23 @@ const unitsMs: ReadonlyMap<string, number> = new Map([
  */
 export const parseName = (text: string): string | undefined => (namePattern.test(text) ? text : undefined)
 
+/** The form that `parseName` accepts. */
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
+/** The form of names in words, for messages. */
 export const nameRule =
   'a name of 1 to 64 letters, digits, dots, underscores or hyphens that begins with a letter or digit'
 
 /** Ids of subjects. What begins with `_` or `ip:` is Weir's own: the unauthenticated and the anonymous. */
 export const parseSubjectId = (text: string): string | undefined => (subjectPattern.test(text) ? text : undefined)
 
+/** The form that `parseSubjectId` accepts. */
 export const subjectPattern = /^(?!_|ip:)[\x21-\x7e]{1,128}$/
 
+/** The form of ids of subjects in words, for messages. */
 export const subjectRule = '1 to 128 printable ASCII characters without spaces, not beginning with `_` or `ip:`'
 
+/** The form of all time zones; `parseTimeZone` also asks whether there is such a zone. */
 export const timeZonePattern = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
 
 /**
@@ -59,14 +64,17 @@ export function parseTimeMs(text: string): number | undefined {
   }
 }
 
+/** The form that `parseTimeMs` accepts, for days and hours that exist. */
 export const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
+/** The form of a time in words, for messages. */
 export const timeRule = 'a time with its offset such as 2027-01-31T00:00:00Z'
 
 /** SHA-256 in hex, lower case. */
 export const parseSha256 = (text: string): string | undefined =>
   sha256Pattern.test(text) ? text.toLowerCase() : undefined
 
+/** The form that `parseSha256` accepts. */
 export const sha256Pattern = /^[0-9a-fA-F]{64}$/
 
 /** `80%` as 80. */
@@ -74,6 +82,7 @@ export function parsePercent(text: string): number | undefined {
   return percentPattern.test(text) ? Number.parseInt(text, 10) : undefined
 }
 
+/** The form that `parsePercent` accepts. */
 export const percentPattern = /^(?:0{0,2}[1-9]|0?[1-9]\d|100)%$/
 
 /** The name of an environment variable. */
@@ -101,6 +110,7 @@ export function parseHost(text: string): string | undefined {
   return hostPattern.test(host) ? host : undefined
 }
 
+/** The form that `parseHost` accepts. */
 export const hostPattern = /^(?:\*|[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])$/
 
 /** What a cost that is read from the request looks like, for messages. */
@@ -126,7 +136,7 @@ export function parseCostSource(text: string): CostSource | undefined {
 
 const cidrRule = 'must be an address or a block of them such as 10.0.0.0/8 or fd00::/8'
 
-export type ParsedCidr =
+type ParsedCidr =
   /** `cidr` has its prefix always: `10.0.0.0/8`, `::1/128`. */
   { readonly kind: 'cidr'; readonly cidr: string } | { readonly kind: 'wrong'; readonly why: string }
 

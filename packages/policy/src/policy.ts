@@ -41,6 +41,7 @@ export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable
   return subjects.ownLimitSets?.() ?? new Set(Array.from(subjects.values(), ({ ownLimits }) => ownLimits))
 }
 
+/** A named set of limits. */
 export interface Plan {
   readonly name: string
   readonly limits: readonly Limit[]
@@ -72,7 +73,7 @@ export interface Route {
   readonly settleMs?: number
   /** Most units that a decision can be settled to; absent for the capacity of the largest of its limits. */
   readonly settleMax?: number
-  /** Statuses of the upstream's answer, or of ours in its place, that give back what the request was charged. */
+  /** Statuses of the upstream's answer, or of Weir's own instead, for which the charge is refunded. */
   readonly refundOn?: readonly number[]
 }
 
@@ -86,6 +87,7 @@ export type CostSource =
 /** What a route without limits of its own has. */
 export const noRouteLimits: readonly Limit[] = []
 
+/** An API behind the ingress. */
 export interface Upstream {
   readonly name: string
   /** Origin, without a path: `http://127.0.0.1:9000`. */
@@ -96,6 +98,7 @@ export interface Upstream {
   readonly timeoutMs: number
 }
 
+/** A customer, user or address that is limited and metered. */
 export interface Subject {
   readonly id: string
   readonly plan: Plan
@@ -111,7 +114,7 @@ export type OwnLimits = ReadonlyMap<string, Limit>
 /** What a subject without limits of its own has. */
 export const noOwnLimits: OwnLimits = new Map()
 
-/** A credential of a subject. The key itself is nowhere. */
+/** A credential of a subject. The key itself is not stored. */
 export interface ApiKey {
   /** Names the key in records: the policy's `id`, else the first 12 hex digits of the hash. */
   readonly id: string
@@ -121,7 +124,7 @@ export interface ApiKey {
   readonly expiresAtMs: number | undefined
 }
 
-/** How callers are told apart. The order is fixed: key, JWT, trusted header, address. */
+/** How callers are identified. The order is fixed: key, JWT, trusted header, address. */
 export interface Identity {
   /** Headers that may carry a key, lower case, in the order they are looked at; of `authorization` its Bearer token. */
   readonly keyHeaders: readonly string[]
@@ -129,12 +132,13 @@ export interface Identity {
   readonly keyQuery: string | undefined
   readonly jwt: readonly JwtIssuer[]
   readonly trustedHeaders: TrustedHeaders | undefined
-  /** CIDRs of the proxies in front, whose word on the caller's address and on the original request is taken. */
+  /** CIDRs of the trusted proxies, which say the caller's address and the original request. */
   readonly trustedProxies: readonly string[]
-  /** Of callers without any credential, who are the subject `ip:ADDRESS` then; undefined where they are refused. */
+  /** The plan of callers without any credential, who are the subject `ip:ADDRESS` then; undefined refuses them. */
   readonly anonymousPlan: Plan | undefined
   /**
-   * Of subjects that the policy does not have and a token names at the check API or over gRPC; undefined refuses them.
+   * The plan of subjects that the policy does not have and a token names at the check API or over gRPC; undefined
+   * refuses them.
    */
   readonly unknownPlan: Plan | undefined
 }
@@ -143,13 +147,13 @@ export interface Identity {
 export interface JwtIssuer {
   readonly issuer: string
   readonly jwksUrl: string
-  /** Required of a token if given. */
+  /** A token must have it, if it is given here. */
   readonly audience: string | undefined
   /** Names of RFC 7518 and RFC 8037; never `none`, never symmetric ones. */
   readonly algorithms: readonly string[]
   readonly subjectClaim: string
   readonly planClaim: string | undefined
-  /** Of subjects that the policy does not have and whose token names no plan of it; undefined refuses them. */
+  /** The plan of subjects that the policy does not have and whose token names none; undefined refuses them. */
   readonly plan: Plan | undefined
   /** Allows a JWKS at a loopback or private address. */
   readonly allowPrivate: boolean
@@ -166,6 +170,7 @@ export interface TrustedHeaders {
   readonly plan: Plan | undefined
 }
 
+/** The identity section of a policy that has none. */
 export const defaultIdentity: Identity = {
   keyHeaders: ['authorization', 'x-api-key'],
   keyQuery: undefined,
@@ -176,11 +181,12 @@ export const defaultIdentity: Identity = {
   unknownPlan: undefined,
 }
 
-/** What a token of Weir's own doors may do. `admin` may do everything, tokens included. */
+/** What a token for the check API and the admin API may do. `admin` may do everything, tokens included. */
 export const tokenScopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin'] as const
+/** One right of a token. */
 export type TokenScope = (typeof tokenScopes)[number]
 
-/** A credential for the check API of any subject, and for the admin API. The token itself is nowhere. */
+/** A credential for the check API of any subject, and for the admin API. The token itself is not stored. */
 export interface Token {
   readonly name: string
   readonly sha256: string
@@ -206,12 +212,12 @@ export interface Watch {
   readonly cooldownMs: number
 }
 
-/** Which alerts an endpoint gets. What is absent is not asked about. */
+/** Which alerts an endpoint gets: those that meet every condition that is there. */
 export interface AlertChoice {
   readonly types?: readonly AlertType[]
   readonly limits?: readonly string[]
   readonly subjects?: readonly string[]
-  /** Of quotas, from this percentage on. */
+  /** The least percentage of a quota. */
   readonly percent?: number
 }
 
@@ -219,7 +225,7 @@ export interface AlertChoice {
 interface AnyEndpoint {
   readonly name: string
   readonly only: AlertChoice
-  /** What is to go there waits until it is not paused any more, for as long as alerts are tried at all. */
+  /** Alerts wait while it is paused, for as long as a delivery is tried at all. */
   readonly isPaused: boolean
 }
 
@@ -233,7 +239,7 @@ export interface WebhookEndpoint extends AnyEndpoint {
   readonly allowPrivate: boolean
 }
 
-/** A channel of Slack, or of whatever takes Slack's incoming webhooks. */
+/** A channel of Slack, or of another program that accepts Slack's incoming webhooks. */
 export interface SlackEndpoint extends AnyEndpoint {
   readonly type: 'slack'
   /** The environment variable that holds the URL, which is a secret. */
@@ -241,6 +247,7 @@ export interface SlackEndpoint extends AnyEndpoint {
   readonly allowPrivate: boolean
 }
 
+/** Gets alerts as mail. */
 export interface EmailEndpoint extends AnyEndpoint {
   readonly type: 'email'
   /** Never empty. */

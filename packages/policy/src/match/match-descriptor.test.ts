@@ -37,14 +37,14 @@ test('where the most specific beginning leads nowhere, the next is taken', () =>
   expect(['a=1 b=1', 'a=1 b=2'].map(find)).toEqual(['a/1/b/1', 'a/:a/b/:b'])
 })
 
-test('any text can be a key or a value, and stands for itself only', () => {
+test('any text can be a key or a value, and matches only itself', () => {
   const texts = ['/api/v1', '50.0.0.5', 'a b', '*', 'x*', ':y', '%41', "it's (so)", '', '..', 'ü']
   const { findValue } = matcherOf(...texts.map((text) => `/d/k/${descriptorSegment(text)}`))
   for (const text of texts) expect(findValue(text), text).toBe(`k/${descriptorSegment(text)}`)
   expect(['A', 'xy', '/api'].map(findValue)).toEqual([undefined, undefined, undefined])
 })
 
-test('it knows the domains that have routes', () => {
+test('a matcher knows the domains that have routes', () => {
   const { knows } = matcherOf('/d/k/v', '/e%2Ff/k/v')
   expect(['d', 'e/f', 'e', 'k'].map(knows)).toEqual([true, true, false, false])
 })

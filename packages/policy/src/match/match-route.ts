@@ -10,10 +10,10 @@ export const unmatchedRoute: Route = {
   ...{ cost: 1, costFrom: undefined, upstream: undefined, limits: noRouteLimits },
 }
 
-/** Where in a list the route of a request stands. */
+/** Returns the index of a request's route in a list. */
 export type RouteFinder = (method: string, path: string) => number | undefined
 
-/** Where the route of each method stands. */
+/** The index of each method's route. */
 type Methods = Map<string, number>
 
 /** Most of ten thousand nodes have one of these: maps are made when something comes into them. */
@@ -43,7 +43,7 @@ export function createRouteMatcher(
   }
 }
 
-/** Whether a finder for the one list is right for the other: the same requests, whatever becomes of them. */
+/** Whether a finder for the one list is right for the other: their routes match the same requests. */
 export function findAlike(a: readonly Route[], b: readonly Route[]): boolean {
   return a === b || (a.length === b.length && a.every(({ template }, at) => template === b[at]?.template))
 }
@@ -92,7 +92,7 @@ function search(node: Node, path: string, from: number, method: string): number 
   const end = slash === -1 ? path.length : slash
   const next = node.statics?.get(path.slice(from, end))
   let at = next === undefined ? undefined : search(next, path, end + 1, method)
-  // `:name` stands for something: an empty segment is not it.
+  // `:name` does not match an empty segment.
   if (at === undefined && node.param !== undefined && end > from) at = search(node.param, path, end + 1, method)
   return at ?? byMethod(node.wildcards, method)
 }

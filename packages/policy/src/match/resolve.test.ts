@@ -141,8 +141,8 @@ subjects: { s: { plan: free, limits: { search: { size: 9 } } } }
 const explainedSubject = subject('s', explained)
 
 test('every limit says why it applies, and whether the subject has its own version', () => {
-  const told = explainLimits(explained, explainedSubject, explained.routes[0])
-  expect(told.map(({ limit, because, own }) => [limit.name, limit.size, because, own])).toEqual([
+  const explanation = explainLimits(explained, explainedSubject, explained.routes[0])
+  expect(explanation.map(({ limit, because, own }) => [limit.name, limit.size, because, own])).toEqual([
     ['minute', 1, ['plan free'], false],
     ['ip', 1, ['plan free', 'applies: all'], false],
     ['search', 9, ['route GET /a'], true],
@@ -153,7 +153,7 @@ test('every limit says why it applies, and whether the subject has its own versi
   ])
 })
 
-test('what is explained is what decides, in its order', () => {
+test('the limits that are explained are the limits that decide, in the same order', () => {
   const resolve = createLimitResolver(explained)
   for (const route of [...explained.routes, unmatchedRoute]) {
     expect(explainLimits(explained, explainedSubject, route).map(({ limit }) => limit)).toEqual(

@@ -17,7 +17,7 @@ const cases = readFileSync(new URL('./bad-policies.txt', import.meta.url), 'utf8
     return { name, text, problems }
   })
 
-test.each(cases)('$name is told with its line', ({ text, problems }) => {
+test.each(cases)('$name is reported with its line', ({ text, problems }) => {
   const parsed = parsePolicy(text, 'weir.yaml')
   expect(parsed.kind === 'problems' ? parsed.problems.map(formatProblem) : []).toEqual(problems)
 })
@@ -39,7 +39,7 @@ test.each([
   expect(parsed.kind === 'problems' && parsed.problems.map(formatProblem)).toEqual([`weir.yaml:${problem}`])
 })
 
-test('all problems of a file come at once, in the order of the file', () => {
+test('all problems of a file are reported together, in the order of the file', () => {
   const wrong = cases.filter(({ name }) => ['a negative size', 'an unknown section', 'bad endpoints'].includes(name))
   const text = ['version: 3', ...wrong.map((one) => one.text.replace('version: 1\n', ''))].join('\n')
   const parsed = parsePolicy(text, 'weir.yaml')
@@ -98,7 +98,7 @@ test.each([
   expect(parsed.kind === 'policy' ? [] : parsed.problems.map(formatProblem)).toEqual(problems)
 })
 
-test('the 17th limit for all is refused where it stands', () => {
+test('the 17th limit that applies to all is refused with its line', () => {
   const limits = Array.from(
     { length: 17 },
     (_, index) => `  l${index}: { algorithm: fixed_window, size: 1, window: 1m, applies: all }`,

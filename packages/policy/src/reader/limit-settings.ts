@@ -81,10 +81,10 @@ export function membersByAlgorithm<M extends typeof settingMembers>(members: M) 
     algorithm === undefined || algorithm === 'fixed_window' ? members : others
 }
 
-export type LimitSettings = Pick<Limit, 'size' | 'capacity' | 'mode' | 'blockMs' | 'onUnavailable' | 'thresholds'>
+type LimitSettings = Pick<Limit, 'size' | 'capacity' | 'mode' | 'blockMs' | 'onUnavailable' | 'thresholds'>
 
 /** For settings that are not written. Without `capacity` the burst is the size. */
-export interface SettingDefaults extends Omit<LimitSettings, 'size' | 'capacity'> {
+interface SettingDefaults extends Omit<LimitSettings, 'size' | 'capacity'> {
   readonly size: number | undefined
   readonly capacity: number | undefined
 }

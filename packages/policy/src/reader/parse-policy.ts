@@ -14,7 +14,7 @@ import { type PolicyProblem, TextReader } from './text-reader.ts'
 import { type PolicyValue, ValueReader } from './value-reader.ts'
 import * as t from './value-types.ts'
 
-export type ParsedPolicy =
+type ParsedPolicy =
   /** `written`: names and values of a section as JSON has them, with nothing filled in; of a list by number. */
   | {
       readonly kind: 'policy'
@@ -63,7 +63,7 @@ export const policySchema: JsonObject = {
 
 /**
  * Reads weir.yaml (YAML 1.2, or JSON) as docs/policy.md describes it. Either every word of it is understood and
- * checked, or all its problems come back at once, in the order of the file; `fileName` is only for their text.
+ * checked, or all its problems are returned together, in the order of the file; `fileName` is only for their text.
  */
 export function parsePolicy(text: string, fileName: string): ParsedPolicy {
   const reader = new TextReader(fileName)

@@ -8,7 +8,7 @@ const page = readFileSync(new URL('../../../../docs/policy.md', import.meta.url)
 const examples = page.split('```yaml\n').slice(1)
 const example = (named: string) => examples.find((text) => text.includes(named))?.split('```')[0] ?? ''
 
-test("the page's hybrid: a minute's quota that nobody can use up in one second", () => {
+test('the hybrid in docs/policy.md is a quota of a minute that cannot be used up in one second', () => {
   const text = `${example('search-second')}\nversion: 1\nplans: { free: { limits: [] } }\nsubjects: { acme: { plan: free } }`
   const policy = requirePolicy(text, 'docs/policy.md')
   const [subject, route] = [policy.subjects.get('acme'), policy.routes[0]]

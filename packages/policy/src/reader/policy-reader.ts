@@ -180,7 +180,7 @@ export abstract class PolicyReader extends ProblemList {
     return this.wrong(at, `must be one of ${options.join(', ')}`, hint)
   }
 
-  /** What the name stands for; undefined also for what is there but wrong, which is a problem at its own position. */
+  /** Returns the entry with this name; undefined also for one that is wrong, which is a problem at its own position. */
   find<T>(
     at: SourcePosition,
     kind: 'limit' | 'plan' | 'upstream',

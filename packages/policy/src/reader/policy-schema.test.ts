@@ -46,7 +46,7 @@ const cases = fileOf('packages/policy/src/reader/bad-policies.txt')
     return { name, text: lines.filter((line) => !line.startsWith('! ')).join('\n') }
   })
 
-/** What a schema cannot say: it sees values, not the text they come from, and never two places at once. */
+/** What a schema cannot say: it sees values, not the text they come from, and never two places together. */
 const beyondSchema = [
   // The text.
   ...['a tag', 'an alias'],

@@ -79,6 +79,7 @@ function schemaOf(type: Endpoint['type']) {
   return t.objectSchema({ type: typeMember, ...own[type], ...common })
 }
 
+/** The section `endpoints`. */
 export const endpointEntries = t.entries({ oneOf: types.map(schemaOf) }, { plural: 'endpoints', one: 'an endpoint' })
 
 /** Where alerts go, by name. No secret is ever in a policy. */

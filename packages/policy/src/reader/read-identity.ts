@@ -66,6 +66,7 @@ const keyHeaders = t.list('a list of header names such as [authorization, x-api-
 })
 const parameter = t.matching('a name of 1 to 64 letters, digits, -, _ or .', /^[\w.-]{1,64}$/)
 
+/** The section `identity`. */
 export const identity = t.object('identity', {
   keyHeaders: t.orEmpty(
     'Headers that may carry a key, in the order they are looked at. Default: [authorization, x-api-key].',
@@ -88,7 +89,7 @@ export const identity = t.object('identity', {
   ),
 })
 
-/** How callers are told apart; what is wrong falls back to the default, and is a problem. */
+/** Reads how callers are identified; a wrong value is a problem, and the default is returned for it. */
 export function readIdentity(reader: PolicyReader, at: SourcePosition, plans: Plans): Identity {
   const found = identity.find(reader, at)
   if (found === undefined) return defaultIdentity

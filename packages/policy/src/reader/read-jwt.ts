@@ -52,6 +52,7 @@ const issuer = t.object(
   t.implies({ not: t.has('allowPrivate', true) }, { properties: { jwksUrl: { pattern: '^[Hh][Tt][Tt][Pp][Ss]://' } } }),
 )
 
+/** The `jwt` of the section `identity`. */
 export const issuerList = t.list('a list of issuers such as [{ issuer: …, jwksUrl: … }]', issuer.found, {
   max: issuersMax,
   wrongCount: (count) => `has ${count} issuers; there are at most ${issuersMax}`,

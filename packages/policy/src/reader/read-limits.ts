@@ -69,6 +69,7 @@ const schema = t.objectSchema(members, {
   ],
 })
 
+/** The section `limits`. */
 export const limitEntries = t.entries(schema, {
   plural: 'limits',
   one: 'a limit',

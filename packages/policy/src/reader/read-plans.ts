@@ -3,7 +3,7 @@ import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
 import * as t from './value-types.ts'
 
-/** The limits by name; undefined stands for one that is there but wrong, so that what names it is not wrong too. */
+/** The limits by name; undefined for one that is there but wrong, so that its uses are not reported too. */
 export type Limits = ReadonlyMap<string, Limit | undefined>
 
 /** The plans by name; undefined as in `Limits`. */
@@ -28,6 +28,7 @@ const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
 })
 
+/** The section `plans`. */
 export const planEntries = t.entries(plan.schema, { plural: 'plans', one: 'a plan' })
 
 /** Reads the plans. One that is as it was in `before` is the same object. */
@@ -123,6 +124,7 @@ export class RouteLimits {
   }
 }
 
+/** The name of a plan, which `planOf` looks up. */
 export const planName = t.anyText('the name of a plan')
 
 /** The plan that a key names. */

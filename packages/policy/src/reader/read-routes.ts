@@ -82,6 +82,7 @@ const route = t.object('a route', {
   ),
 })
 
+/** The section `routes`. */
 export const routeList = t.list('a list of routes', route.found, {
   max: routesMax,
   wrongCount: (count) => `has ${count} routes; a policy has at most ${routesMax}`,

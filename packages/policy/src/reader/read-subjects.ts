@@ -40,6 +40,7 @@ const subject = t.object('a subject', {
   keys: t.orEmpty('API keys, as their hashes.', keyList),
 })
 
+/** The section `subjects`. */
 export const subjectEntries = t.entries(subject.schema, {
   plural: 'subjects',
   one: 'a subject',

@@ -22,6 +22,7 @@ const token = t.object('a token', {
   ),
 })
 
+/** The section `tokens`. */
 export const tokenEntries = t.entries(token.schema, {
   plural: 'tokens',
   one: 'a token',

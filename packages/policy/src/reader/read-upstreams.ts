@@ -25,9 +25,10 @@ const upstream = t.object('an upstream', {
   ),
 })
 
+/** The section `upstreams`. */
 export const upstreamEntries = t.entries(upstream.schema, { plural: 'upstreams', one: 'an upstream' })
 
-/** The upstreams by name; undefined stands for one that is there but wrong. No host belongs to two. */
+/** The upstreams by name; undefined for one that is there but wrong. No host belongs to two. */
 export function readUpstreams(reader: PolicyReader, at: SourcePosition): Map<string, Upstream | undefined> {
   const upstreams = new Map<string, Upstream | undefined>()
   const owners = new Map<string, string>()

@@ -27,6 +27,7 @@ const watch = t.object('a watch', {
   ),
 })
 
+/** The section `watches`. */
 export const watchEntries = t.entries(watch.schema, { plural: 'watches', one: 'a watch', max: watchesMax })
 
 /** What is watched for, by name. */

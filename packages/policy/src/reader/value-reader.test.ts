@@ -26,7 +26,7 @@ test.each(bad)('$name is refused without its text too', ({ text }) => {
 const elsewhere = / (?:on line \d+|at (?:routes|subjects|tokens|identity|limits)(?:\.[\w-]+|\[[^\]]*\])*)/
 const withoutLines = (message: string) => message.replace(/ \(line \d+\)/, '').replace(elsewhere, '')
 
-test.each(bad)('$name is told in the same words without its text', ({ text }) => {
+test.each(bad)('$name is reported in the same words when the policy is read from values', ({ text }) => {
   const parsed = parsePolicy(text, 'weir.yaml')
   const values = readValues(parse(text, { uniqueKeys: false }), emptyPolicy, nothingKept)
   const words = (problems: readonly { path: string; message: string }[]) =>

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonValue } from '../entities.ts'
 import { type Fields, PolicyReader, type SourcePosition } from './policy-reader.ts'
 
 /**
- * What JSON has; a Map stands for an object whose names keep their order, also those that are numbers, or for a list
+ * What JSON has; a Map is an object whose names keep their order, also those that are numbers, or for a list
  * whose items messages call by their names.
  */
 export type PolicyValue = JsonValue | ReadonlyMap<string, PolicyValue>

@@ -36,11 +36,13 @@ export const matching = (rule: string, pattern: RegExp): ValueType<string> =>
 /** Any text, such as a name that is looked up once everything is read. */
 export const anyText = (rule: string): ValueType<string> => text(rule, (written) => written)
 
+/** A whole number between two others. */
 export const integer = (minimum: number, maximum: number): ValueType<number> => ({
   schema: { type: 'integer', minimum, maximum },
   read: (reader, at) => reader.integer(at, minimum, maximum),
 })
 
+/** `true` or `false`. */
 export const boolean: ValueType<boolean> = {
   schema: { type: 'boolean' },
   read: (reader, at) => {
@@ -49,6 +51,7 @@ export const boolean: ValueType<boolean> = {
   },
 }
 
+/** One of these words. */
 export const oneOf = <const T extends string>(options: readonly T[]): ValueType<T> => ({
   schema: { enum: options },
   read: (reader, at) => reader.oneOf(at, options),
@@ -97,7 +100,7 @@ export const located = <T>(type: ValueType<T>): ValueType<{ readonly value: T; r
   },
 })
 
-export interface ListBounds<T> {
+interface ListBounds<T> {
   readonly min?: number
   readonly max?: number
   /** The problem of a list with another number of items. */
@@ -154,7 +157,7 @@ export const implies = (condition: JsonObject, consequence: JsonObject): JsonObj
 })
 
 /** A key of an object: its type, and what editors show with it. */
-export interface Member<T> {
+interface Member<T> {
   readonly type: ValueType<NonNullable<T>>
   readonly about: string
   readonly isRequired: boolean
@@ -164,14 +167,17 @@ export interface Member<T> {
   readonly otherwise?: T
 }
 
+/** A key that must be written. */
 export const required = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T> => ({
   ...{ about, type, isRequired: true },
 })
 
+/** A key that may be left out. */
 export const optional = <T extends NonNullable<unknown>>(about: string, type: ValueType<T>): Member<T | undefined> => ({
   ...{ about, type, isRequired: false },
 })
 
+/** A key that has this value if it is left out. */
 export const withDefault = <T extends NonNullable<unknown>>(
   about: string,
   type: ValueType<T>,
@@ -184,6 +190,7 @@ export const orEmpty = <T extends NonNullable<unknown>>(about: string, type: Val
   mayBeEmpty: true,
 })
 
+/** The keys of an object, by name. */
 export type Members = Readonly<Record<string, Member<unknown>>>
 
 /** The values of an object that is right. */
@@ -267,7 +274,7 @@ export function object<M extends Members>(what: string, members: M, rules: JsonO
   }
 }
 
-export interface EntriesRule {
+interface EntriesRule {
   /** In the plural: `limits`. */
   readonly plural: string
   /** With its article: `a limit`. */

@@ -21,6 +21,7 @@ export interface ChangeSet {
   readonly keys: ReadonlyMap<string, Entity | undefined>
 }
 
+/** Sorts the changes. */
 export function changeSet(changes: readonly EntityChange[]): ChangeSet {
   const definitions = new Map<string, EntityChange>()
   const subjects = new Map<string, Entity | undefined>()
@@ -43,7 +44,7 @@ function addBelow(subject: string, problems: readonly PolicyFault[], faults: Pro
   for (const { path, message } of problems) faults.add(below(subject, path), `${message}${note}`)
 }
 
-/** The subjects that are put, by the rules that will hold; one at a step. */
+/** Checks the subjects that are put by the rules after the change, one at a step. */
 export function* checkSubjects(
   { subjects, keys }: ChangeSet,
   identities: PackedIdentities,
@@ -66,7 +67,7 @@ export function* checkSubjects(
   }
 }
 
-/** The subjects that stay as they are, by rules that are new: no definition may take away what they refer to. */
+/** Checks the unchanged subjects by new rules: no definition may take away what they refer to. */
 export function checkShapes(
   { subjects }: ChangeSet,
   identities: PackedIdentities,
@@ -118,7 +119,7 @@ function examplesOf(
   return examples
 }
 
-/** The keys that are put, read; those that are wrong are left out beside their faults. One at a step. */
+/** Reads the keys that are put, one at a step; wrong ones are left out and reported. */
 export function* checkKeys(
   change: ChangeSet,
   identities: PackedIdentities,
@@ -140,7 +141,7 @@ export function* checkKeys(
     if (owner === undefined) faults.add(path, `there is no subject ${JSON.stringify(key.subject)}`)
     const holder = ids.get(key.id) ?? identities.keyIds.get(key.id)
     const isTaken =
-      holder !== undefined && holder !== sha256 && (ids.has(key.id) || !isLetGo(holder, key.id, change, identities))
+      holder !== undefined && holder !== sha256 && (ids.has(key.id) || !isReleased(holder, key.id, change, identities))
     if (isTaken) faults.add(path, `another key has the id ${key.id} already`)
     ids.set(key.id, sha256)
     added.set(key.subject, (added.get(key.subject) ?? 0) + 1)
@@ -154,8 +155,8 @@ export function* checkKeys(
   return read
 }
 
-/** Whether the change takes the id from the key that has it: by deleting it, or by giving it another. */
-function isLetGo(holder: string, id: string, { keys }: ChangeSet, identities: PackedIdentities): boolean {
+/** Returns whether the change releases an id: it deletes the key that has it, or gives that key another. */
+function isReleased(holder: string, id: string, { keys }: ChangeSet, identities: PackedIdentities): boolean {
   if (!keys.has(holder)) return false
   const next = keys.get(holder)
   const packed = identities.keys.get(holder)
@@ -163,7 +164,7 @@ function isLetGo(holder: string, id: string, { keys }: ChangeSet, identities: Pa
   return next === undefined || packed === undefined || (nextId !== id && keyIdOf(holder, packed) === id)
 }
 
-/** The path shows no more of the hash than the key's id would: somebody may have sent the key itself by mistake. */
+/** The path shows no more of the hash than the key's id would: a client may have sent the key itself by mistake. */
 const keyPath = (sha256: string) => (parseSha256(sha256) === sha256 ? pathBelow('keys', defaultKeyId(sha256)) : 'keys')
 
 const keyMembers = ['subject', 'id', 'expires']

@@ -16,8 +16,10 @@ import type { PolicyValue } from '../reader/value-reader.ts'
 
 /** Everything but subjects and keys, in the order in which one may refer to the other. */
 const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'watch', 'identity', 'token'] as const
+/** The kind of a definition. */
 export type DefinitionKind = (typeof definitionKinds)[number]
 
+/** Returns whether entities of the kind are definitions. */
 export const isDefinitionKind = (kind: EntityKind): kind is DefinitionKind => kind !== 'subject' && kind !== 'key'
 
 /** Definitions by kind and name. */
@@ -101,7 +103,7 @@ function namesPlan({ anonymous, unknown, jwt, trustedHeaders }: JsonObject, name
   return anonymous === name || unknown === name || listOf(jwt).some(hasPlan) || hasPlan(trustedHeaders)
 }
 
-export type CompiledDefinitions =
+type CompiledDefinitions =
   /** The policy has no subjects and no keys. */
   | { readonly kind: 'compiled'; readonly policy: Policy }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyFault[] }

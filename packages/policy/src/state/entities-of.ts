@@ -4,6 +4,7 @@ import { parsePolicy } from '../reader/parse-policy.ts'
 import { defaultKeyId } from '../reader/read-keys.ts'
 import type { PolicyProblem } from '../reader/text-reader.ts'
 
+/** The entities of a text, or every problem of it. */
 export type ParsedEntities =
   | { readonly kind: 'entities'; readonly entities: readonly Entity[] }
   | { readonly kind: 'problems'; readonly problems: readonly PolicyProblem[] }

@@ -28,6 +28,7 @@ export interface PackedKey {
   readonly origin: EntityOrigin
 }
 
+/** A key that is to be stored. */
 export interface NewKey {
   readonly subject: string
   readonly id: string
@@ -122,8 +123,10 @@ export class PackedIdentities {
   }
 }
 
+/** Returns the id of a key: its own, or the one that its hash gives it. */
 export const keyIdOf = (sha256: string, { id }: PackedKey): string => id ?? defaultKeyId(sha256)
 
+/** Returns the SHA-256 of each of a subject's keys. */
 export function keyList({ keys }: PackedSubject): readonly string[] {
   if (keys === undefined) return []
   return typeof keys === 'string' ? [keys] : keys

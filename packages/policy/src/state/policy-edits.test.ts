@@ -106,7 +106,7 @@ test('there is one identity', () => {
   expect(refused(state, put('identity', 'other', {}))).toEqual(['identity: there is one, and its name is identity'])
 })
 
-test('a key is refused that has the hash or id of another, no owner, or too many beside it', () => {
+test('a key is refused if another has its hash or id, if it has no owner, or if its subject has too many', () => {
   const state = stateOf()
   const key = (digit: string, body: Entity['body']) => put('key', hash(digit), body)
   expect(refused(state, key('3', { subject: 'b', id: 'one' }))).toEqual([
@@ -222,7 +222,7 @@ test('subjects and keys change below one and the same policy', () => {
   expect(policy.keys.get(hash('9'))).toBeUndefined()
 })
 
-test('a bulk takes the last of several of a name in any order, and leaves out and tells what does not fit', () => {
+test('a bulk in any order keeps the last entity of a name, and leaves out and reports what does not fit', () => {
   const key = (digit: string, body: Entity['body']): Entity => ({
     kind: 'key',
     name: hash(digit),

@@ -77,7 +77,7 @@ class Model implements PolicySource {
     }
     return next
   }
-  /** Whether a file that says the same is right. Keys of nobody cannot stand in a file. */
+  /** Whether a file that says the same is right. A file cannot have keys without a subject. */
   get isRight(): boolean {
     const keys = this.list('key')
     const orphans = keys.some(({ body }) => this.get('subject', String(body.subject)) === undefined)

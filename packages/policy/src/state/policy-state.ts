@@ -31,14 +31,14 @@ interface Problems {
 }
 
 /** `leftOut` lists subjects and keys that do not fit the definitions; everything else is in force. */
-export type LoadedState =
+type LoadedState =
   | { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] }
   | Problems
 
 /** `definitionsChange`: not only subjects and keys would change, so that `policy` would be another object. */
-export type CheckedChange = { readonly kind: 'fine'; readonly definitionsChange: boolean } | Problems
+type CheckedChange = { readonly kind: 'fine'; readonly definitionsChange: boolean } | Problems
 
-export type AppliedChange =
+type AppliedChange =
   | { readonly kind: 'applied'; readonly policy: Policy; readonly definitionsChange: boolean }
   | Problems
 
