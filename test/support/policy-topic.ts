@@ -61,7 +61,9 @@ export async function makePolicyTopic(options: KafkaOptions, name: string): Prom
 export function openFeed(
   options: KafkaOptions,
   topic: string,
-  more: Partial<Pick<PolicyFeedOptions, 'snapshotPath' | 'seed' | 'onAudit' | 'onAuditAnew' | 'startTimeoutMs'>> = {},
+  more: Partial<
+    Pick<PolicyFeedOptions, 'snapshotPath' | 'seed' | 'onAudit' | 'onAuditRestart' | 'startTimeoutMs'>
+  > = {},
 ): PolicyFeed {
   const feed = new PolicyFeed({ ...options, topic, snapshotPath: '', seed: () => undefined, ...more })
   onTestFinished(() => feed.close())

@@ -14,6 +14,6 @@ for (let count = 0; ; count += 1) {
   const parsed = entitiesOf(JSON.stringify({ version: 1, plans: { free: { limits: [] } }, subjects }), 'weir.yaml')
   const state = new PolicyState()
   if (parsed.kind === 'problems' || state.load(parsed.entities).kind === 'problems') throw new Error('no policy')
-  const mark = { offset: BigInt(state.count('subject')), id: 'one' }
-  await writeSnapshot(path, state, Date.now(), () => ({ mark, later: [] }))
+  const checkpoint = { offset: BigInt(state.count('subject')), id: 'one' }
+  await writeSnapshot(path, state, Date.now(), () => ({ checkpoint, later: [] }))
 }

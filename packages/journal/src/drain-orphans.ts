@@ -8,19 +8,20 @@ import { isLocked } from './directory/socket-lock.ts'
 import { type JournalTopic, readTopicsCopy } from './format/state-files.ts'
 import { openJournal } from './open-journal.ts'
 
-/** Nothing is written but the marks of a journal that ends at once. */
+/** Only the watermarks of a journal that ends immediately are written. */
 const maxBytes = 64 * 1024 * 1024
 
 /** An empty journal is sent in a moment. */
 const ownDeadlineMs = 5_000
 
+/** Which journals are drained, and for how long at most. */
 export interface DrainOptions extends KafkaOptions {
   readonly base: string
   readonly deadlineMs: number
   readonly signal: AbortSignal
 }
 
-/** Where a journal's marks go: to the topics that the ones before it were of. */
+/** The topics that watermarks are sent to: those of the journals before it. */
 async function topicsOf(base: string): Promise<readonly JournalTopic[]> {
   const copy = readTopicsCopy(base)
   if (copy !== undefined) return copy

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A decision whose correction stands in a journal. */
+/** A decision whose correction is in a journal. */
 export interface WrittenCorrection {
   readonly subject: string
   /** Of the decision. */
@@ -15,7 +15,7 @@ const pattern = /^"subject":("(?:[^"\\]|\\.)*"),"key_id":.*,"corrects":"([0-9a-f
 /** From there to the end of what `pattern` matches. */
 const tailBytes = `${correctsName}00000000-0000-0000-0000-000000000000","adjustment":`.length
 
-/** More than a process can have settled and not told Redis of, many times over. */
+/** Many times the corrections that a process can have settled without an acknowledgement of Redis. */
 const correctionsMax = 100_000
 
 /**
@@ -28,8 +28,8 @@ export async function findWrittenCorrections(folder: string): Promise<readonly W
   const found: WrittenCorrection[] = []
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   for (const name of names.filter((one) => one.endsWith('.seg'))) {
-    // One that a living process has sent and deleted meanwhile, or moved to where it takes it over: then that one
-    // tells.
+    // One that a living process has sent and deleted meanwhile, or has adopted: then that process
+    // reports its corrections.
     const bytes = await readFile(join(folder, name)).catch(() => Buffer.alloc(0))
     for (let at = bytes.indexOf(correctsName); at >= 0; at = bytes.indexOf(correctsName, at + tailBytes)) {
       if (found.length >= correctionsMax) return found

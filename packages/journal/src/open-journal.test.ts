@@ -6,7 +6,7 @@ import { readDead, TemporaryBase, testOptions } from './testing/temporary-journa
 import { type Disk, realDisk } from './write/disk.ts'
 import type { WriterOptions } from './write/open-writer.ts'
 
-/** Kafka has at once whatever may be sent. */
+/** Kafka has everything as soon as it may be sent. */
 async function openStopping(base: TemporaryBase, options: Partial<WriterOptions>) {
   const { writer, directory } = await base.open(options)
   const drains: number[] = []
@@ -41,7 +41,7 @@ test('a sum that is answered and cannot be closed at the stop is left to the pro
   }
   await using base = new TemporaryBase()
   const { writer, path, drains, stop } = await openStopping(base, { disk })
-  const sum = writer.log(0).openSum('a', '{"count":', '')
+  const sum = writer.log(0).openCoalesced('a', '{"count":', '')
   for (let n = 0; n < 7; n += 1) sum?.add()
   expect(await writer.log(0).written()).toBe(true)
   isFull = true
@@ -50,7 +50,7 @@ test('a sum that is answered and cannot be closed at the stop is left to the pro
   expect(found(path)).toEqual([expect.stringMatching(/^\{"count":7,/)])
 })
 
-test('decisions in the gap page of a journal that is still full at the stop are left to the process that adopts it', async () => {
+test('decisions in the gap file of a journal that is still full at the stop are left to the process that adopts it', async () => {
   await using base = new TemporaryBase()
   const { writer, path, drains, stop } = await openStopping(base, {})
   writer.state.set('adoptedBytes', writer.maxBytes)
@@ -62,7 +62,7 @@ test('decisions in the gap page of a journal that is still full at the stop are 
   expect(found(path)).toEqual([expect.stringContaining('"gap":"journal_full","count":3,')])
 })
 
-test('decisions that a slow disk refuses with the very last write are in the gap page', async () => {
+test('decisions that a slow disk refuses with the very last write are in the gap file', async () => {
   const disk: Disk = {
     ...realDisk,
     writeSync: (...all) => {

@@ -12,6 +12,7 @@ import type { Sink } from './publish/sink.ts'
 import type { RecordLog } from './record-log.ts'
 import { type JournalCounters, type JournalTrouble, type JournalWriter, openWriter } from './write/open-writer.ts'
 
+/** How a process opens its journal. */
 export interface JournalOptions extends KafkaOptions {
   readonly log: Logger
   /** Where all journals of this machine are. */
@@ -171,7 +172,7 @@ export class Journal {
 
 /**
  * Takes no more records and waits up to `deadlineMs` until Kafka has the rest. True when it has, and the directory is
- * gone. What the disk did not take cannot be closed here: sums left open and the gap page are read from a dead
+ * gone. What the disk did not take cannot be closed here: sums left open and the gap file are read from a dead
  * directory only, so it gets no end watermarks, and stays.
  */
 export async function stopJournal(

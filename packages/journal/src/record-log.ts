@@ -1,28 +1,23 @@
-/** Equal records of about a second, written as one with their number in it. */
-export interface OpenSum {
-  /**
-   * Counts one more, of which `written()` tells as of any record. False when the sum has been closed, or the journal
-   * took nothing: then the caller opens another.
-   */
+/** Equal records of about a second, written as one with their count in it. */
+export interface CoalescedRecord {
+  /** Counts one more. False once it is closed, or the journal accepts nothing: then the caller opens another. */
   add(): boolean
 }
 
 /** Takes encoded records and brings them to Kafka in the order of each key, numbered without holes. */
 export interface RecordLog {
   /**
-   * Takes one record: compact JSON without the closing brace, to which `journal` and `seq` are added. Never waits.
-   * False when the bound is reached, or the disk does not write: then nothing was taken. `isReserved` records (of
-   * allowed decisions) have the last fifth of the bound for themselves. Decisions that were not taken, and those that
-   * were and never came to stand in the journal, are counted in its gap page.
+   * Accepts one record: compact JSON without the closing brace, to which `journal` and `seq` are added. Never waits.
+   * False when the bound is reached, or the disk does not write: then nothing was accepted. The last fifth of the bound
+   * is for `isReserved` records (of allowed decisions). The gap file counts decisions that were not accepted, or lost.
    */
   append(key: string, openLine: string, isReserved?: boolean): boolean
   /**
-   * Begins a sum of equal records, which counts nothing yet: the finished line is `beforeCount`, the number added up,
-   * `afterCount`, then as with `append`. It closes by itself after a second, and then takes its number in its
-   * partition; what was written of it survives a kill. Undefined where there is no room for it; that counts nothing, so
-   * `append` is to be asked next.
+   * Opens a coalesced record, which counts nothing yet: its line is `beforeCount`, the count, `afterCount`, then as
+   * with `append`. It closes by itself after a second, and takes its number then; what was written of it survives a
+   * kill. Undefined when there is no space for it; that counts nothing, so the caller uses `append` next.
    */
-  openSum(key: string, beforeCount: string, afterCount: string): OpenSum | undefined
+  openCoalesced(key: string, beforeCount: string, afterCount: string): CoalescedRecord | undefined
   /**
    * Resolves once all that was appended before stands in the journal: to false if the disk did not take it in time; a
    * stalled one may take it later nevertheless. Nothing may be answered before. All who ask in one turn of the event

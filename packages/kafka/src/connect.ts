@@ -13,6 +13,7 @@ export interface KafkaLog {
   error(fields: object, event: string): void
 }
 
+/** How a process reaches Kafka. */
 export interface KafkaOptions {
   /** host:port, at least one; the others are found through it. */
   readonly brokers: readonly string[]

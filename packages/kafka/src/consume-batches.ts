@@ -14,6 +14,7 @@ export type { ConsumerStatus } from './consumer-status.ts'
 export type { ConsumedRecord, RecordBatch } from './record-batch.ts'
 export type { AssignedPartition, Start } from './start-partition.ts'
 
+/** What a consumer reads, in which steps, and what it calls. */
 export interface ConsumeOptions extends KafkaOptions {
   readonly groupId: string
   readonly topics: readonly string[]
@@ -48,7 +49,7 @@ export interface ConsumeOptions extends KafkaOptions {
  */
 const retryInPlace = {
   initialRetryTime: 200,
-  maxRetryTime: 5_000, // nobody should wait longer once Kafka is back
+  maxRetryTime: 5_000, // the longest pause once Kafka is back
   multiplier: 2,
   factor: 0.2,
   retries: 10,

@@ -1,3 +1,4 @@
+/** How far a partition is read. */
 export interface PartitionPosition {
   readonly topic: string
   readonly partition: number

@@ -4,11 +4,11 @@ import type { RecordSender } from './send-records.ts'
 interface DeadLetter {
   readonly message: { readonly position: number; readonly value: Buffer | null }
   readonly reason: string
-  /** What the record had itself, kept beside ours. */
+  /** The record's own, stored in addition to ours. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A reason longer than this is cut: it is for people, and the record itself is beside it. */
+/** A reason longer than this is cut: it is for people, and the letter has the whole record. */
 const reasonLengthMax = 500
 /** Of one request: a single record may be larger, and then goes alone. */
 const requestBytesMax = 500_000

@@ -15,6 +15,7 @@ export interface TopicDifference {
   readonly found: string
 }
 
+/** What was done about the topics. */
 export interface TopicsReport {
   readonly created: readonly string[]
   readonly differences: readonly TopicDifference[]
@@ -33,7 +34,7 @@ const leadersDeadlineMs = 15_000
 
 async function create(admin: Admin, specs: readonly TopicSpec[], brokers: number): Promise<void> {
   await admin.createTopics({
-    // Ours to wait for: kafkajs gives up at once where a broker does not know the topic yet.
+    // Waited for below: kafkajs gives up immediately where a broker does not know the topic yet.
     waitForLeaders: false,
     topics: specs.map((spec) => ({
       topic: spec.name,
@@ -90,7 +91,7 @@ async function configDifferences(admin: Admin, specs: readonly TopicSpec[], brok
 
 /**
  * Creates the topics that are missing, with explicit partitions and settings, and compares the others with what they
- * should be. Safe to run by several processes at once and at every start.
+ * should be. Safe to run by several processes concurrently, and at every start.
  */
 export async function ensureTopics(options: KafkaOptions, specs: readonly TopicSpec[]): Promise<TopicsReport> {
   const admin = createClient(options).admin()

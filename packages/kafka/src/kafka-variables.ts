@@ -59,6 +59,7 @@ export const sessionVariable = wholeNumber({
   max: 1_800_000,
 })
 
+/** The values of `kafkaVariables`. */
 export type KafkaConfig = Config<typeof kafkaVariables>
 
 const isLoopback = (host: string) => /^(127\.[\d.]+|localhost|\[::1\])$/.test(host)
@@ -116,8 +117,7 @@ function saslOf(config: KafkaConfig): KafkaSecurity['sasl'] {
 }
 
 /**
- * How a process reaches Kafka, made once at its start. Warns where somebody on the network could read what proves who
- * we are.
+ * How a process reaches Kafka, made once at its start. Warns where the network could read what proves its identity.
  */
 export function kafkaOptionsFrom(config: KafkaConfig, clientId: string, log: KafkaLog): KafkaOptions {
   const { kafkaBrokers: brokers, kafkaTlsCa: ca, kafkaTlsCert: cert, kafkaTlsKey: key } = config

@@ -38,7 +38,7 @@ async function logIn(login: PasswordLogin, args: AuthenticationProviderArgs): Pr
   }
 }
 
-/** Somebody waits for a connection meanwhile. */
+/** A caller waits for a connection meanwhile. */
 const requestMs = 10_000
 
 /** A token has some kilobytes. */

@@ -23,7 +23,7 @@ export interface PartitionFacts {
 
 /** Of one fetch: more than a block of any consumer, so that a range mostly comes in one. */
 const fetchBytesMax = 8_000_000
-/** A range lies in the past: what is not there at once will not come. */
+/** A range lies in the past: what is not there now will not come. */
 const fetchWaitMs = 1_000
 
 const named = (topic: string, partition: number) => `partition ${partition} of ${topic}`
@@ -103,7 +103,7 @@ export class PartitionAdmin {
       const coordinator = await cluster.findGroupCoordinator({ groupId })
       await coordinator.offsetCommit({
         groupId,
-        groupGenerationId: -1, // of nobody who is a member
+        groupGenerationId: -1, // as no member
         memberId: '',
         topics: [{ topic, partitions: [{ partition, offset: String(offset), metadata }] }],
       })

@@ -6,6 +6,7 @@ import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from '
 import type { FetchedRecord } from './wire/fetched-record.ts'
 import { isStillAssigned, kafkajs } from './wire/kafkajs-fixes.ts'
 
+/** One record of a batch. */
 export interface ConsumedRecord {
   readonly offset: string
   readonly key: Buffer | null
@@ -40,8 +41,8 @@ export interface RecordBatch {
    */
   heartbeat(): Promise<void>
   /**
-   * Commits for this partition: the next start reads from `nextOffset`, with at most 4,096 bytes of `metadata` kept
-   * beside it. Rejects with `PARTITION_LOST` when the partition is not ours any more, even if Kafka would have taken
+   * Commits for this partition: the next start reads from `nextOffset`, with at most 4,096 bytes of `metadata` stored
+   * with it. Rejects with `PARTITION_LOST` when the partition is not ours any more, even if Kafka would have taken
    * it; with `KAFKA_UNAVAILABLE` it may or may not stand. Does not change what is read next here.
    */
   commit(nextOffset: string, metadata?: string): Promise<void>
@@ -89,6 +90,7 @@ function openBatch(
   }
 }
 
+/** What handles a batch, and what is called when that fails. */
 export interface HandlingOptions {
   /** Handed nothing more until the next assignment. */
   readonly onStopped: (place: { topic: string; partition: number }, reason: string) => void

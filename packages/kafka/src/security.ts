@@ -12,6 +12,7 @@ export interface KafkaSecurity {
   readonly sasl: PasswordLogin | OauthLogin | undefined
 }
 
+/** A user and its password. */
 export interface PasswordLogin {
   readonly mechanism: 'PLAIN' | 'SCRAM-SHA-256' | 'SCRAM-SHA-512'
   readonly username: string

@@ -63,7 +63,7 @@ async function askOnce(place: Place, options: StartOptions): Promise<Start> {
  */
 export async function startPartition(place: Place, options: StartOptions): Promise<string | undefined> {
   const { consumer, isFenced, log } = options
-  await delay(0) // the join that told us of the partition is not over yet
+  await delay(0) // the join that assigned the partition is not over yet
   for (let failures = 1; !isFenced(); failures += 1) {
     try {
       const start = await askOnce(place, options)

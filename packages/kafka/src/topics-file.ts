@@ -26,7 +26,7 @@ function isTexts(value: unknown): value is Readonly<Record<string, string>> {
   return isObject(value) && Object.values(value).every((one) => typeof one === 'string')
 }
 
-/** The topics of infra/kafka/topics.json. All problems are reported at once. */
+/** The topics of infra/kafka/topics.json. All problems are reported together. */
 export function parseTopics(text: string): TopicSpec[] {
   const problems: string[] = []
   const whole: unknown = JSON.parse(text)

@@ -23,7 +23,7 @@ export interface PolicyTransaction {
   readonly changes: readonly EntityChange[]
   readonly resets: readonly string[]
   readonly audit: AuditRecord
-  readonly mark: PolicyCheckpoint
+  readonly checkpoint: PolicyCheckpoint
 }
 
 /**
@@ -39,6 +39,7 @@ export function isOvertaken(
   return previous.id !== id && previous.id !== after.id && previous.offset > BigInt(after.offset)
 }
 
+/** The key of an entity's record in the topic. */
 export const entityKey = ({ kind, name }: { readonly kind: string; readonly name: string }): string => `${kind}/${name}`
 
 /** Holds back what a change consists of until it is whole; at most each entity of the topic once. */
@@ -65,7 +66,7 @@ export class TransactionAssembler {
       const { id, change } = parsed
       const [changes, resets] = [[...this.#changes.values()], [...this.#resets]]
       this.forget()
-      return { changes, resets, audit: { id, ...change }, mark: { offset, id } }
+      return { changes, resets, audit: { id, ...change }, checkpoint: { offset, id } }
     }
     return undefined
   }

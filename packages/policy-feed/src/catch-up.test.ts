@@ -33,7 +33,7 @@ test('what compaction has moved to the end is known to what stands before it', (
   const result = catchUpOn([subject('acme')], [subject('globex')], [plan], [limit(5)])
   if (result.kind !== 'caught-up') throw new Error(result.kind)
   expect([...result.state.policy.subjects.keys()]).toEqual(['acme', 'globex'])
-  expect(result).toMatchObject({ mark: { offset: 7n, id: 'id-3' }, leftOut: [], tried: [], unreadable: [] })
+  expect(result).toMatchObject({ checkpoint: { offset: 7n, id: 'id-3' }, leftOut: [], tried: [], unreadable: [] })
 })
 
 test('the last record of an entity counts, in one change and over many, and a deletion deletes', () => {
@@ -56,11 +56,11 @@ test('of a topic whose end is wrong everything is in force that was so for a pro
   expect(result.tried.filter(({ problems }) => problems.length > 0).map(({ change }) => change.audit.id)).toEqual([
     'id-51',
   ])
-  expect(result.mark?.id).toBe('id-52')
+  expect(result.checkpoint?.id).toBe('id-52')
 })
 
-test('an empty topic is an empty policy without a mark, and one of which nothing fits is unusable', () => {
-  expect(catchUpOn()).toMatchObject({ kind: 'caught-up', mark: undefined })
+test('an empty topic is an empty policy without a checkpoint, and one of which nothing fits is unusable', () => {
+  expect(catchUpOn()).toMatchObject({ kind: 'caught-up', checkpoint: undefined })
   expect(catchUpOn([plan])).toMatchObject({ kind: 'unusable' })
 })
 

@@ -9,20 +9,23 @@ import {
   type PolicyTransaction,
 } from './assemble-transactions.ts'
 
+/** An entity without its content. */
 export type EntityName = Pick<EntityChange, 'kind' | 'name'>
 
+/** A change that was tried by itself. */
 export interface TriedChange {
   readonly change: PolicyTransaction
   /** None for one that was taken over. */
   readonly problems: readonly PolicyFault[]
 }
 
+/** What the whole topic amounts to. */
 export type CaughtUp =
   | {
       readonly kind: 'caught-up'
       readonly state: PolicyState
       /** Of the last change; undefined for a topic without any. */
-      readonly mark: PolicyCheckpoint | undefined
+      readonly checkpoint: PolicyCheckpoint | undefined
       readonly leftOut: readonly PolicyFault[]
       /** The changes at the end, if they were tried one by one. */
       readonly tried: readonly TriedChange[]
@@ -42,8 +45,8 @@ const recentMax = 20
 export class CatchUp {
   readonly #settled = new Map<string, string>()
   readonly #recent: PolicyTransaction[] = []
-  #mark: PolicyCheckpoint | undefined
-  /** Of all changes, in their order; filled where somebody wants them. */
+  #checkpoint: PolicyCheckpoint | undefined
+  /** Of all changes, in their order; filled by a caller that needs them. */
   readonly audits: AuditRecord[] = []
   readonly #overtaken = new Map<string, EntityName>()
   /** Since it was finished last. */
@@ -52,8 +55,8 @@ export class CatchUp {
   /** Gives whether the change counts. */
   add(change: PolicyTransaction): boolean {
     this.isChanged = true
-    const counts = !isOvertaken(change, this.#mark)
-    this.#mark = change.mark
+    const counts = !isOvertaken(change, this.#checkpoint)
+    this.#checkpoint = change.checkpoint
     for (const { kind, name } of change.changes) {
       if (counts) this.#overtaken.delete(entityKey({ kind, name }))
       else this.#overtaken.set(entityKey({ kind, name }), { kind, name })
@@ -77,12 +80,12 @@ export class CatchUp {
     this.isChanged = false
     const state = new PolicyState()
     const loaded = state.load(this.#all())
-    const mark = this.#mark
+    const checkpoint = this.#checkpoint
     const steps = loaded.kind === 'loaded' && loaded.leftOut.length === 0 ? undefined : this.#stepByStep()
     if (loaded.kind === 'loaded') {
       if (steps !== undefined && steps.leftOut.length < loaded.leftOut.length) return steps
       const overtaken = [...this.#overtaken.values()]
-      return { kind: 'caught-up', state, mark, leftOut: loaded.leftOut, tried: [], overtaken }
+      return { kind: 'caught-up', state, checkpoint, leftOut: loaded.leftOut, tried: [], overtaken }
     }
     if (steps !== undefined) return steps
     return { kind: 'unusable', problems: loaded.problems }
@@ -100,7 +103,7 @@ export class CatchUp {
     // All of them wrong, and nothing before: that is no policy.
     if (tried.every(({ problems }) => problems.length > 0) && this.#settled.size === 0) return undefined
     const overtaken = [...this.#overtaken.values()]
-    return { kind: 'caught-up', state, mark: this.#mark, leftOut: loaded.leftOut, tried, overtaken }
+    return { kind: 'caught-up', state, checkpoint: this.#checkpoint, leftOut: loaded.leftOut, tried, overtaken }
   }
 
   *#all(): Iterable<Entity> {

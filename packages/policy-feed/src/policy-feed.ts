@@ -19,6 +19,7 @@ import { TopicTailer } from './topic-tailer.ts'
 export type { AuditRecord, PolicyCheckpoint } from './assemble-transactions.ts'
 export type { EntityName } from './catch-up.ts'
 
+/** Where a policy comes from, and what reports its changes. */
 export interface PolicyFeedOptions extends KafkaOptions {
   /** Path of the copy on disk that a start without Kafka takes; empty for none. Each process has its own. */
   readonly snapshotPath: string
@@ -30,7 +31,7 @@ export interface PolicyFeedOptions extends KafkaOptions {
   /** Gets every audit record of the topic in its order, but for those of overtaken changes. */
   readonly onAudit?: (record: AuditRecord) => void
   /** Called when the topic was read from its beginning, and may be another one: all of its audit records follow. */
-  readonly onAuditAnew?: () => void
+  readonly onAuditRestart?: () => void
   /** Given by tests only. */
   readonly topic?: string
   /** How long a start waits for Kafka; given by tests only. */
@@ -48,6 +49,7 @@ export interface PolicyUpdate {
   readonly resets: readonly string[]
 }
 
+/** What the readiness line, the metrics and the console show of a feed. */
 export interface PolicyFeedStatus {
   /** Where the policy in force came from. */
   readonly source: 'none' | 'seed' | 'snapshot' | 'topic'
@@ -95,12 +97,12 @@ export class PolicyFeed {
   #startTimer: NodeJS.Timeout | undefined
   #catchUp: CatchUp | undefined
   #state: PolicyState | undefined
-  #mark: PolicyCheckpoint | undefined
+  #checkpoint: PolicyCheckpoint | undefined
   #policy: Policy | undefined
   #source: Source = 'none'
   #heardMs = 0
-  /** Whether all audit records of the topic were told. */
-  #isAuditTold: boolean
+  /** Whether `onAudit` got all audit records of the topic. */
+  #isAuditComplete: boolean
   #isClosed = false
   /** Counts since the start, for metrics. */
   readonly counters = { changes: 0, refusedChanges: 0, unreadableRecords: 0 }
@@ -109,15 +111,15 @@ export class PolicyFeed {
   constructor(options: PolicyFeedOptions) {
     this.#options = options
     this.#topic = options.topic ?? topics.policy
-    this.#isAuditTold = options.onAudit === undefined
+    this.#isAuditComplete = options.onAudit === undefined
     this.#rejected = new RejectedChanges(options.log)
     this.#assembler = new TransactionAssembler((offset, reason) => this.#skip(offset, reason))
     this.#snapshot = new SnapshotWriter(options.snapshotPath, options.log, () =>
-      this.#state === undefined || this.#mark === undefined
+      this.#state === undefined || this.#checkpoint === undefined
         ? undefined
-        : { state: this.#state, mark: this.#mark, heardMs: this.#heardMs },
+        : { state: this.#state, checkpoint: this.#checkpoint, heardMs: this.#heardMs },
     )
-    this.#first.promise.catch(() => undefined) // nobody may be waiting
+    this.#first.promise.catch(() => undefined) // no caller may be waiting
     void this.#start().catch((error: unknown) => this.#first.reject(error))
   }
 
@@ -162,8 +164,8 @@ export class PolicyFeed {
   }
 
   /** The last change that is in `state`, or was left out of it: what is planned on this state goes after it. */
-  get mark(): PolicyCheckpoint | undefined {
-    return this.#mark
+  get checkpoint(): PolicyCheckpoint | undefined {
+    return this.#checkpoint
   }
 
   /** What changes that were left out have written last: the next change writes them again as they are in `state`. */
@@ -218,14 +220,14 @@ export class PolicyFeed {
     if (loaded === undefined) return
     this.#rejected.leftOut(loaded.leftOut)
     this.#state = loaded.state
-    this.#mark = loaded.mark
+    this.#checkpoint = loaded.checkpoint
     this.#heardMs = loaded.heardMs
   }
 
   #resumeFrom(): PolicyCheckpoint | undefined {
     // A clock that was wrong then, or is now, tells nothing.
     const isFresh = Math.abs(Date.now() - this.#heardMs) < resumableMs
-    return isFresh && this.#isAuditTold && this.#catchUp === undefined ? this.#mark : undefined
+    return isFresh && this.#isAuditComplete && this.#catchUp === undefined ? this.#checkpoint : undefined
   }
 
   #begin(catchUp: CatchUp | undefined): void {
@@ -243,27 +245,27 @@ export class PolicyFeed {
       if (counts && this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
       return
     }
-    if (isOvertaken(change, this.#mark)) {
+    if (isOvertaken(change, this.#checkpoint)) {
       this.#options.log.info({ change: change.audit.id }, 'policy change left out: another came first')
       this.#rejected.overtake(change.changes)
-      this.#passed(change.mark, [])
+      this.#passed(change.checkpoint, [])
       return
     }
     this.#options.onAudit?.(change.audit)
     this.#takeOver(change, this.#state ?? new PolicyState())
   }
 
-  #passed(mark: PolicyCheckpoint, taken: readonly EntityChange[]): void {
-    this.#mark = mark
+  #passed(checkpoint: PolicyCheckpoint, taken: readonly EntityChange[]): void {
+    this.#checkpoint = checkpoint
     this.#snapshot.changed(taken)
-    this.#waiters.moveTo(mark.offset + 1n)
+    this.#waiters.moveTo(checkpoint.offset + 1n)
   }
 
   #takeOver(change: PolicyTransaction, state: PolicyState): void {
     this.#state = state
     const applied = state.apply(change.changes)
-    // Before listeners run: the mark and the state belong together.
-    this.#mark = change.mark
+    // Before listeners run: the checkpoint and the state belong together.
+    this.#checkpoint = change.checkpoint
     if (applied.kind === 'problems') this.#refuse(change, applied.problems)
     else {
       this.counters.changes += 1
@@ -271,14 +273,14 @@ export class PolicyFeed {
       // Before the first end it is not known yet whether there is more.
       if (this.#policy !== undefined) this.#enforce(applied.policy, 'topic', change)
     }
-    this.#passed(change.mark, applied.kind === 'applied' ? change.changes : [])
+    this.#passed(change.checkpoint, applied.kind === 'applied' ? change.changes : [])
   }
 
   #reachEnd(next: bigint): void {
     this.#heardMs = Date.now()
     if (this.#catchUp?.isChanged === true) this.#finishCatchUp(this.#catchUp)
     if (this.#catchUp !== undefined) return
-    if (this.#source !== 'topic' && this.#state !== undefined && this.#mark !== undefined)
+    if (this.#source !== 'topic' && this.#state !== undefined && this.#checkpoint !== undefined)
       this.#enforce(this.#state.policy, 'topic')
     if (this.#policy === undefined) this.#goWithoutTopic()
     this.#snapshot.heard(this.#heardMs)
@@ -287,15 +289,15 @@ export class PolicyFeed {
 
   #finishCatchUp(catchUp: CatchUp): void {
     const result = catchUp.finish()
-    this.#options.onAuditAnew?.()
+    this.#options.onAuditRestart?.()
     for (const audit of catchUp.audits) this.#options.onAudit?.(audit)
     if (result.kind === 'unusable') {
       this.#rejected.unusable(this.#topic, result.problems)
       return
     }
     this.#catchUp = undefined
-    this.#isAuditTold = true
-    if (result.mark === undefined && this.#policy === undefined) this.#goWithoutTopic()
+    this.#isAuditComplete = true
+    if (result.checkpoint === undefined && this.#policy === undefined) this.#goWithoutTopic()
     this.#rejected.clear()
     this.#rejected.overtake(result.overtaken)
     this.#rejected.leftOut(result.leftOut)
@@ -304,8 +306,8 @@ export class PolicyFeed {
       else this.#rejected.fixed(change.changes)
     }
     this.#state = result.state
-    this.#mark = result.mark
-    if (result.mark !== undefined) {
+    this.#checkpoint = result.checkpoint
+    if (result.checkpoint !== undefined) {
       this.#enforce(result.state.policy, 'topic')
       this.#snapshot.changed([])
     } else if (this.#source === 'topic' || this.#source === 'snapshot') {
@@ -341,7 +343,7 @@ export class PolicyFeed {
   /** Kafka did not answer in time. */
   #goWithout(): void {
     if (this.#policy !== undefined || this.#isClosed) return
-    if (this.#state !== undefined && this.#mark !== undefined) this.#enforce(this.#state.policy, 'snapshot')
+    if (this.#state !== undefined && this.#checkpoint !== undefined) this.#enforce(this.#state.policy, 'snapshot')
     else if (this.#catchUp === undefined) this.#goBySeed()
   }
 
@@ -349,7 +351,7 @@ export class PolicyFeed {
   #goWithoutTopic(): void {
     if (this.#isClosed) return
     this.#goBySeed()
-    if (this.#policy === undefined && this.#state !== undefined && this.#mark !== undefined)
+    if (this.#policy === undefined && this.#state !== undefined && this.#checkpoint !== undefined)
       this.#enforce(this.#state.policy, 'snapshot')
   }
 

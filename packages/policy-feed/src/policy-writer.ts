@@ -7,7 +7,7 @@ import { isTransient } from '@weir/kafka/kafka-errors.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import { createRecordSender } from '@weir/kafka/send-records.ts'
 
-/** Somebody waits: enough for a connection that broke since the last change to be made again. */
+/** A caller waits: enough to reconnect if the connection broke since the last change. */
 const attemptsMax = 3
 /** The topic has no other. */
 const partition = 0

@@ -10,7 +10,7 @@ const partsMax = 1_000
 /** The most changes whose problems are remembered: the author of a change asks for them immediately. */
 const changesMax = 100
 
-/** What the topic holds and the policy in force does not, until somebody changes the same entities again. */
+/** What the topic holds and the policy in force does not, until the same entities are changed again. */
 export class RejectedChanges {
   readonly #log: KafkaLog
   /** Reason by entity, or by a fault's path. */

@@ -20,7 +20,7 @@ const age = wholeNumber({
   max: 604_800,
 })
 
-/** Where a service has its policy from, beside Kafka. */
+/** Where a service has its policy from, in addition to Kafka. */
 export const policySourceVariables = {
   policyFile: text({
     name: 'WEIR_POLICY_FILE',

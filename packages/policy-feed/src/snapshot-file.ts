@@ -18,14 +18,16 @@ const headLine = (heardMs: number) =>
 /** Made in one go, which takes a millisecond or two: requests come between one and the next. */
 const chunkCharacters = 64 * 1024
 
+/** A snapshot as it was read. */
 export interface Snapshot {
-  readonly mark: PolicyCheckpoint
+  readonly checkpoint: PolicyCheckpoint
   /** When Kafka last said that this is all, in milliseconds since the epoch. */
   readonly heardMs: number
   /** Each is made when it is asked for. */
   entities(): Iterable<Entity>
 }
 
+/** What a snapshot's path holds. */
 export type ReadSnapshot =
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
   | { readonly kind: 'none' }
@@ -66,10 +68,14 @@ function parseSnapshot(bytes: Buffer): Snapshot {
   }
   if (count !== lines) throw new Error(`it has ${count} of its ${lines} lines`)
   if (later === 0) laterAt = lastAt
-  return { mark: { offset: BigInt(offset), id }, heardMs, entities: () => entitiesIn(bytes, bodyAt, laterAt, lastAt) }
+  return {
+    checkpoint: { offset: BigInt(offset), id },
+    heardMs,
+    entities: () => entitiesIn(bytes, bodyAt, laterAt, lastAt),
+  }
 }
 
-/** Millions of lines: each is looked at once, and none is kept. */
+/** Reads each of millions of lines one time, and stores none. */
 function* entitiesIn(bytes: Buffer, from: number, laterAt: number, to: number): Iterable<Entity> {
   const later = new Map<string, Entity | undefined>()
   for (let at = laterAt; at < to; at = nextLine(bytes, at)) {
@@ -111,7 +117,7 @@ function lineOf(change: EntityChange): string {
 
 /** What ends a snapshot. */
 export interface SnapshotEnd {
-  readonly mark: PolicyCheckpoint
+  readonly checkpoint: PolicyCheckpoint
   /** What was taken over since the write began. */
   readonly later: readonly EntityChange[]
 }
@@ -132,9 +138,14 @@ export async function writeSnapshot(
     const lines = await writeEntities(file, state)
     const ending = end()
     if (ending === undefined) return false
-    const { mark, later } = ending
+    const { checkpoint, later } = ending
     const total = lines + later.length
-    const foot = JSON.stringify({ lines: total, later: later.length, offset: String(mark.offset), id: mark.id })
+    const foot = JSON.stringify({
+      lines: total,
+      later: later.length,
+      offset: String(checkpoint.offset),
+      id: checkpoint.id,
+    })
     await file.write(`${later.map(lineOf).join('')}${foot}\n`)
     await file.sync()
   } finally {

@@ -17,10 +17,11 @@ const renewEveryMs = 30_000
 /** What a snapshot is made of, as it is at the moment. */
 export interface SnapshotSource {
   readonly state: PolicyState
-  readonly mark: PolicyCheckpoint
+  readonly checkpoint: PolicyCheckpoint
   readonly heardMs: number
 }
 
+/** What a start without Kafka begins with. */
 export interface LoadedSnapshot extends SnapshotSource {
   /** Parts that do not fit the rest. */
   readonly leftOut: readonly PolicyFault[]
@@ -55,13 +56,13 @@ export class SnapshotWriter {
     const read = this.#path === '' ? { kind: 'none' as const } : await readSnapshot(this.#path)
     if (read.kind === 'none') return undefined
     if (read.kind === 'unusable') return this.#leave({ reason: read.reason })
-    const { mark, heardMs, entities } = read.snapshot
+    const { checkpoint, heardMs, entities } = read.snapshot
     const state = new PolicyState()
     try {
       const loaded = state.load(entities())
       if (loaded.kind !== 'loaded') return this.#leave(loaded)
       this.#isThere = true
-      return { state, mark, heardMs, leftOut: loaded.leftOut }
+      return { state, checkpoint, heardMs, leftOut: loaded.leftOut }
     } catch (error) {
       return this.#leave({ err: error }) // a line that cannot be read, or entities that no state ever held together
     }
@@ -113,7 +114,7 @@ export class SnapshotWriter {
       if (now?.state !== held.state) return undefined
       this.#isBehind = false
       this.#later = undefined
-      return { mark: now.mark, later }
+      return { checkpoint: now.checkpoint, later }
     }
     const startedMs = performance.now()
     try {

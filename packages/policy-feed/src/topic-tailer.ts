@@ -5,6 +5,7 @@ import { type LogRecord, openPartitionLog, type PartitionLog } from '@weir/kafka
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
 import type { PolicyCheckpoint } from './assemble-transactions.ts'
 
+/** The topic, and what is called as it is read. */
 export interface TailerOptions extends KafkaOptions {
   readonly topic: string
   /**
@@ -100,11 +101,15 @@ export class TopicTailer {
   async #begin(log: PartitionLog): Promise<bigint> {
     const { resumeFrom, onResumed, onBeginning, onEnd } = this.#options
     const { first, end } = await log.range()
-    const mark = resumeFrom()
-    const isHere = mark !== undefined && mark.offset >= first && mark.offset < end && (await isCheckpointOf(log, mark))
+    const checkpoint = resumeFrom()
+    const isHere =
+      checkpoint !== undefined &&
+      checkpoint.offset >= first &&
+      checkpoint.offset < end &&
+      (await isCheckpointOf(log, checkpoint))
     if (isHere) onResumed()
     else onBeginning()
-    const position = isHere ? mark.offset + 1n : first
+    const position = isHere ? checkpoint.offset + 1n : first
     // A read would wait for something to come.
     if (position >= end && !this.#isStopping) {
       this.#isFollowing()
@@ -119,8 +124,8 @@ export class TopicTailer {
   }
 }
 
-async function isCheckpointOf(log: PartitionLog, mark: PolicyCheckpoint): Promise<boolean> {
-  const { records } = await log.read(mark.offset)
+async function isCheckpointOf(log: PartitionLog, checkpoint: PolicyCheckpoint): Promise<boolean> {
+  const { records } = await log.read(checkpoint.offset)
   const [record] = records
-  return record?.offset === mark.offset && record.key?.toString() === `change/${mark.id}`
+  return record?.offset === checkpoint.offset && record.key?.toString() === `change/${checkpoint.id}`
 }

@@ -40,7 +40,7 @@ describe('a change', () => {
   it('cannot be made before the policy was read', async () => {
     const { ask } = openConsole({
       policy: {
-        ...{ state: undefined, mark: undefined, stale: [] },
+        ...{ state: undefined, checkpoint: undefined, stale: [] },
         ...{ publish: async () => 0n, reached: async () => true, problemsOf: () => undefined },
       },
     })

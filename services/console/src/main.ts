@@ -62,7 +62,7 @@ await startService(
     const kafka = kafkaOptionsFrom(config, 'weir-console', log)
     const audit = new AuditLog()
     // No seed: what is changed here is what the topic holds, and nothing else. No snapshot: it has no audit.
-    const auditSink = { onAudit: audit.add.bind(audit), onAuditAnew: audit.clear.bind(audit) }
+    const auditSink = { onAudit: audit.add.bind(audit), onAuditRestart: audit.clear.bind(audit) }
     const feed = await run.own(
       'policy',
       new PolicyFeed({ ...kafka, snapshotPath: '', seed: () => undefined, ...auditSink }),

@@ -9,8 +9,8 @@ import type { ChangedLimits, LimitChange } from '@weir/redis/limit-admin.ts'
 import type { createAlertAdmin } from './alert-admin.ts'
 import type { AuditLog } from './audit-log.ts'
 
-/** The policy as this process has read it from Kafka. `state` and `mark`, its last change, are of the same moment. */
-export type PolicyReplica = Pick<PolicyFeed, 'state' | 'mark' | 'stale' | 'reached' | 'problemsOf'>
+/** The policy as this process has read it from Kafka. `state` and its last change, `checkpoint`, belong together. */
+export type PolicyReplica = Pick<PolicyFeed, 'state' | 'checkpoint' | 'stale' | 'reached' | 'problemsOf'>
 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>

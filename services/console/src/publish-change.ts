@@ -104,8 +104,8 @@ export class ChangePublisher {
 
   /** The last change of the policy in force. */
   lastChange(): PlaceOfChangeV1 {
-    const { mark } = this.#ports.policy
-    return mark === undefined ? noChange : { offset: String(mark.offset), id: mark.id }
+    const { checkpoint } = this.#ports.policy
+    return checkpoint === undefined ? noChange : { offset: String(checkpoint.offset), id: checkpoint.id }
   }
 
   async publish(by: string, { changes, lines }: PartOfChange, how: HowPublished): Promise<PublishedChange> {

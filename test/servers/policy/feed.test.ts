@@ -191,10 +191,10 @@ test('subjects and keys come and go without a new policy object; resets are told
 test('a topic that was created again is read from its beginning; while it is empty the policy before stays', async () => {
   const { topic } = await topicWithPolicy(1)
   const audits: string[] = []
-  const onAuditAnew = () => {
+  const onAuditRestart = () => {
     audits.length = 0
   }
-  const feed = openFeed(options(), topic, { onAudit: ({ id }) => audits.push(id), onAuditAnew })
+  const feed = openFeed(options(), topic, { onAudit: ({ id }) => audits.push(id), onAuditRestart })
   await feed.firstPolicy()
   expect(audits).toHaveLength(1)
   await deleteTopic(topic)

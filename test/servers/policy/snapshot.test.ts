@@ -156,7 +156,7 @@ test('a process killed while it writes a snapshot leaves the old one or the new 
     const read = await readSnapshot(path)
     if (read.kind !== 'snapshot') throw new Error(JSON.stringify(read))
     const subjects = [...read.snapshot.entities()].filter(({ kind }) => kind === 'subject')
-    expect(BigInt(subjects.length)).toBe(read.snapshot.mark.offset)
+    expect(BigInt(subjects.length)).toBe(read.snapshot.checkpoint.offset)
   }
 })
 

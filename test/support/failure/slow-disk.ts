@@ -1,5 +1,5 @@
 /**
- * Loaded into an ingress before anything else (`--import`): each write to a segment or the gap page of its journal
+ * Loaded into an ingress before anything else (`--import`): each write to a segment or the gap file of its journal
  * takes WEIR_TEST_DISK_MS, and after SIGUSR2 none ends for another WEIR_TEST_STALL_MS; the log says when that began.
  */
 import fs from 'node:fs'

@@ -1,5 +1,5 @@
 import { openJournal } from '@weir/journal/open-journal.ts'
-import type { OpenSum } from '@weir/journal/record-log.ts'
+import type { CoalescedRecord } from '@weir/journal/record-log.ts'
 import { createLogger } from '@weir/runtime/logger.ts'
 
 /** What the program below is told as its only argument. */
@@ -23,10 +23,10 @@ const journal = await openJournal({
 })
 const records = journal.log(0)
 
-let sum: OpenSum | undefined
+let sum: CoalescedRecord | undefined
 function addToSum(): void {
   if (sum?.add() === true) return
-  sum = records.openSum('flood', `{"n":-1,"count":`, '')
+  sum = records.openCoalesced('flood', `{"n":-1,"count":`, '')
   sum?.add()
 }
 

@@ -67,7 +67,7 @@ test('a directory that still holds adopted ones is not removed', async () => {
   expect(adoptedIn(directory.path)).toEqual([])
 })
 
-test('a socket that somebody removed is put back, and nobody takes the directory meanwhile', async () => {
+test('A socket that was removed is created again, and no process takes the directory meanwhile', async () => {
   await using base = new TemporaryBase()
   const { directory } = await base.open()
   unlinkSync(join(directory.path, 'live.sock'))
@@ -77,7 +77,7 @@ test('a socket that somebody removed is put back, and nobody takes the directory
   expect(await isLocked(directory.path)).toBe(true)
 })
 
-test('a directory without a socket that nobody has written for long is dead, whichever way a clock was set', async () => {
+test('A directory without a socket that was not written for long is dead, whichever way a clock was set', async () => {
   await using base = new TemporaryBase()
   for (const hours of [-5, 5]) {
     const path = join(base.path, crypto.randomUUID())

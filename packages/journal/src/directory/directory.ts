@@ -15,7 +15,7 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { WeirError } from '@weir/core/errors.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
-import { gapName } from '../format/gap-page.ts'
+import { gapName } from '../format/gap-file.ts'
 import { segmentPath, segmentsIn } from '../format/segment-files.ts'
 import { type JournalTopic, writeTopics } from '../format/state-files.ts'
 import { trimOrphan } from '../read/frame-source.ts'
@@ -27,7 +27,7 @@ export interface DirectoryLock {
   readonly journal: string
   readonly path: string
   /**
-   * Whether it still stands where it was made; a socket that somebody removed is put back. False means that another
+   * Whether it still stands where it was made; a socket that was removed is created again. False means that another
    * process took it for dead: what is written from now on may never be read.
    */
   isStillOwner(): Promise<boolean>
@@ -38,7 +38,7 @@ export interface DirectoryLock {
 /** Directories that a dead process had adopted, and now this one. */
 const adoptedName = 'adopted'
 
-/** Until it is held, a directory bears this ending and nobody adopts it. */
+/** Until it is held, a directory bears this ending and no process adopts it. */
 const unheldEnding = '.starting'
 
 /** A start takes less; what is older was left by a process that died in it, and holds nothing. */
@@ -180,7 +180,7 @@ export function removeDirectory(path: string, crash: CrashPoint = noCrash): void
     unlinkSync(segmentPath(path, segment))
     crash('journal_segment_removed')
   }
-  // The gap page as well, while `acked` still tells which of its gaps Kafka has.
+  // The gap file as well, while `acked` still tells which of its gaps Kafka has.
   rmSync(join(path, gapName), { force: true })
   rmSync(path, { recursive: true, force: true })
 }

@@ -117,7 +117,7 @@ for (const step of [
   })
 }
 
-test('a process that is stopped is alive: nobody takes its directory, and it goes on', async () => {
+test('A process that is stopped is alive: no other takes its directory, and it goes on', async () => {
   await using base = new TemporaryBase()
   const one = new JournalProcess(base.path, 1_000)
   try {

@@ -9,7 +9,7 @@ const socketName = 'live.sock'
 /** Linux takes socket paths of 107 bytes; longer ones go through the descriptor of their directory. */
 const pathBytesMax = 107
 
-/** A socket of this machine answers at once or never; a stopped process's queue takes the connection without it. */
+/** A socket of this machine answers immediately or never; a stopped process's queue takes the connection without it. */
 const connectDeadlineMs = 2_000
 
 /**

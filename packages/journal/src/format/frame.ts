@@ -5,6 +5,7 @@ import { crc32c } from '@node-rs/crc32'
  * all that was added as its count. A dropped sum counted nothing.
  */
 export const frameKinds = { record: 1, sumOpen: 2, sumAdd: 3, sumClose: 4, sumDrop: 5, gap: 6 } as const
+/** One of `frameKinds`. */
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 
 /**
@@ -32,6 +33,7 @@ export const isNumbered = ({ kind }: Pick<Frame, 'kind'>): boolean =>
   kind === frameKinds.record || kind === frameKinds.gap || kind === frameKinds.sumClose
 
 const prefixBytes = 8
+/** A frame's bytes before its key. */
 export const headerBytes = 34
 
 /** No frame is longer: a record is at most 900 kB, and this finds a damaged length early. */
@@ -58,12 +60,12 @@ export class FrameBuffer {
     this.#view = new DataView(this.bytes.buffer)
   }
 
-  hasRoom(size: number): boolean {
+  hasSpace(size: number): boolean {
     return this.length + size <= this.bytes.length
   }
 
   /**
-   * The caller has made sure of the room. `textBytes` are those of key and value together; where that is their length
+   * The caller has made sure of the space. `textBytes` are those of key and value together; where that is their length
    * they are plain ASCII, as nearly all are, and a third of the time of UTF-8 is enough.
    */
   put(

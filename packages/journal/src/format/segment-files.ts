@@ -10,6 +10,7 @@ export const segmentHeadBytes = 16
 /** A segment that is written full of zeros, under this name until it gets its number. */
 export const spareName = 'spare'
 
+/** Where a directory has the segment of this number. */
 export const segmentPath = (directory: string, segment: number): string =>
   join(directory, `${String(segment).padStart(8, '0')}.seg`)
 

@@ -34,7 +34,7 @@ const isTopic = (value: unknown): value is JournalTopic => {
 }
 
 /**
- * Writes down beside the frames, or beside all journals, what a topic's place in the list means and over how many
+ * Writes next to the frames, or next to all journals, what a topic's place in the list means and over how many
  * partitions it is spread.
  */
 export function writeTopics(directory: string, topics: readonly JournalTopic[]): void {
@@ -65,7 +65,7 @@ export interface AckedSequences {
    * where sums left open are numbered by the process that sends them, alike each time.
    */
   readonly numbered: readonly (readonly number[])[]
-  /** The last generation of the gap page that has become a record. */
+  /** The last generation of the gap file that has become a record. */
   readonly gapGeneration: number
 }
 

@@ -43,7 +43,7 @@ export class JournalSender {
   #isSaved = true
   /** The disk did not take it when last asked. */
   #isRefused = false
-  /** End marks stand behind all else. */
+  /** End watermarks are queued after all else. */
   isEnding = false
 
   /** Without `state` it is a dead process's. */
@@ -100,7 +100,7 @@ export class JournalSender {
     return read - this.reader.unacknowledged
   }
 
-  get #hasRoom(): boolean {
+  get #hasMemory(): boolean {
     let bytes = 0
     for (const queue of this.#queues.values()) bytes += queue.memoryBytes
     return bytes < this.#options.inFlightBytesMax
@@ -109,7 +109,7 @@ export class JournalSender {
   /** Reads ahead as far as memory allows. True when nothing more is committed and all of it is queued. */
   fill(nowMs: number): boolean {
     let isAllRead = false
-    while (!isAllRead && this.#hasRoom) {
+    while (!isAllRead && this.#hasMemory) {
       const records = this.reader.read(readBytes)
       isAllRead = records.length === 0
       for (const record of records) this.#queue(record.topic, record.partition).pushRead(record)
@@ -143,7 +143,7 @@ export class JournalSender {
     }
     const { reader, queues } = this.#reread
     const isThrough = () => [...queues].every(({ evictedFromSeq }) => evictedFromSeq === undefined)
-    while (!isThrough() && this.#hasRoom) {
+    while (!isThrough() && this.#hasMemory) {
       const records = reader.read(readBytes)
       if (records.length === 0) throw unreadable(this.path)
       for (const record of records) {
@@ -186,7 +186,7 @@ export class JournalSender {
   }
 
   /**
-   * Writes down what Kafka has, and gives up the room that it took. If the disk refuses, that is said once; the next
+   * Writes down what Kafka has, and deletes the segments of it. If the disk refuses, that is logged once; the next
    * call tries again.
    */
   save(): void {

@@ -51,7 +51,7 @@ function adopt(base: string, into: DirectoryLock) {
 
 const upTo = (count: number) => Array.from({ length: count }, () => crypto.randomUUID())
 
-test('corrections in the journals of dead processes, nested ones too, are told before the first of them is sent', async () => {
+test('corrections in the journals of dead processes, nested ones too, are reported before the first of them is sent', async () => {
   await using base = new TemporaryBase()
   const ids = upTo(6)
   // Each takes the one before it over, and dies with it: also more than are sent at a time.

@@ -24,14 +24,14 @@ interface OrphanJournalsOptions {
 }
 
 /**
- * Journals of dead processes, which this one takes over and brings to their end. Of each, first the corrections are
- * read and told, while the dead process may owe Redis the word that they are safe: once it is sent, nothing of it is
- * left to be read. All that were taken over are read at once, also those that wait for their turn to be sent.
+ * Journals of dead processes, which this one takes over and sends to their end. The corrections of a journal are
+ * reported before it is sent, because the dead process may not have told Redis that they are safe, and a journal that
+ * was sent is removed. All journals that were taken over are read for them together, also those that are sent later.
  */
 export class OrphanJournals {
   readonly #options: OrphanJournalsOptions
-  /** Paths of those whose corrections were told by this thread: only they are sent. */
-  readonly #told = new Set<string>()
+  /** Paths of those whose corrections this thread has reported: only they are sent. */
+  readonly #reported = new Set<string>()
   readonly #open = new Map<string, JournalSender>()
   #nextPollMs = Number.NEGATIVE_INFINITY
   #isPolling = false
@@ -88,7 +88,7 @@ export class OrphanJournals {
     }
     // Those that were taken over before are sent, whatever is wrong with others.
     try {
-      await this.#tellCorrections()
+      await this.#reportCorrections()
       this.#openNext()
     } catch (error) {
       this.#options.log.error({ reason: String(error) }, 'journals that were taken over cannot be read')
@@ -98,20 +98,20 @@ export class OrphanJournals {
   }
 
   /** Also of those that the thread before this one took over, and may have died before it read them. */
-  async #tellCorrections(): Promise<void> {
+  async #reportCorrections(): Promise<void> {
     for (const path of adoptedIn(this.#options.into.path)) {
-      if (this.#told.has(path)) continue
+      if (this.#reported.has(path)) continue
       const corrections = await findWrittenCorrections(path)
       if (this.#isEnding) return
       if (corrections.length > 0) this.#options.onCorrections(corrections)
-      this.#told.add(path)
+      this.#reported.add(path)
     }
   }
 
   #openNext(): void {
     for (const path of adoptedIn(this.#options.into.path)) {
       if (this.#open.size >= openMax || this.#isEnding) return
-      if (this.#open.has(path) || !this.#told.has(path)) continue
+      if (this.#open.has(path) || !this.#reported.has(path)) continue
       try {
         const sender = new JournalSender({ path, inFlightBytesMax, log: this.#options.log, crash: this.#options.crash })
         this.#open.set(path, sender)
@@ -131,7 +131,7 @@ export class OrphanJournals {
     sender.close()
     this.#options.crash('adopted_sent')
     removeDirectory(path, this.#options.crash)
-    this.#told.delete(path)
+    this.#reported.delete(path)
     this.#options.log.info({ journal: sender.reader.journal }, 'sent the journal of a dead process to its end')
     this.#openNext()
   }

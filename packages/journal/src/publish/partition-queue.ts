@@ -13,20 +13,21 @@ const keptWhenEvicted = 50
 /** The most that a record takes in a batch besides its bytes: its numbers and lengths. */
 const numbersBytesMax = 24
 
-/** What a record takes in memory beside its bytes: two views and the object. */
+/** What a record takes in memory in addition to its bytes: two views and the object. */
 const overheadBytes = 300
 
 /** Records and marks for one partition; a mark has the number -1, as it takes none. */
 export type QueuedRecord = Omit<JournalRecord, 'segment'> & { readonly segment?: number }
 
+/** Whether it is a record, and no watermark. */
 export const isNumbered = (record: QueuedRecord): record is JournalRecord => record.segment !== undefined
 
 const memoryOf = (record: QueuedRecord) => record.key.length + record.value.length + overheadBytes
 
 /**
- * What of one journal goes to one partition, in order. The records at its head are under way or next, and leave only
- * when Kafka has acknowledged them or something stands in their place: whatever goes wrong, the same ones are sent
- * again.
+ * The records of one journal that are sent to one partition, in order. Those at its head are under way or next, and
+ * leave only when Kafka has acknowledged them, or a gap record has replaced them: after any fault the same ones are
+ * sent again.
  */
 export class PartitionQueue {
   readonly topic: number
@@ -93,7 +94,7 @@ export class PartitionQueue {
     this.memoryBytes += memoryOf(record)
   }
 
-  /** A later mark says all that an earlier one says. */
+  /** A later watermark says all that an earlier one says. */
   pushWatermark(mark: QueuedRecord): void {
     const at = this.#records.length - 1
     const last = this.#records[at]

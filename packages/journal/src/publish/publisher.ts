@@ -9,7 +9,7 @@ import { quarantineRejected } from './quarantine.ts'
 import type { Sink, SinkResult } from './sink.ts'
 
 /**
- * Gathers a batch; invisible beside the second within which usage is to be seen. Each request costs both sides as much
+ * Gathers a batch; short against the second within which usage is to be seen. Each request costs both sides as much
  * as many records.
  */
 const lingerMs = 50
@@ -57,7 +57,7 @@ interface PublisherOptions {
 /**
  * Brings senders to Kafka: each partition of each journal in order, one request of it at a time. What is not
  * acknowledged is sent again from the first such record on, whether Kafka has it or not; readers of the topic drop what
- * they see twice, by its number. It goes by a clock that nobody sets back (`performance.now()`): deadlines of the wall
+ * they see twice, by its number. It goes by a clock that is never set back (`performance.now()`): deadlines of the wall
  * clock would hold everything up for as long as it was set back.
  */
 export class Publisher {
@@ -150,8 +150,8 @@ export class Publisher {
   }
 
   /**
-   * Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up nobody
-   * else.
+   * Sends whatever waits and may go. A partition that failed goes alone until it is through, so that it holds up no
+   * other.
    */
   #dispatch(nowMs: number): boolean {
     if (this.#learntMs === Number.NEGATIVE_INFINITY) return false

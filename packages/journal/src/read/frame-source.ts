@@ -5,7 +5,7 @@ import { type Frame, frameAt } from '../format/frame.ts'
 import type { Position } from '../format/journal-state.ts'
 import { segmentHeadBytes, segmentMagic, segmentPath, segmentsIn, spareName } from '../format/segment-files.ts'
 
-/** Read at once; a frame that is longer gets a buffer of its own. */
+/** Read in one call; a frame that is longer gets a buffer of its own. */
 const chunkBytes = 256 * 1024
 
 /** A frame may begin with so many zeros, less one. */
@@ -113,7 +113,7 @@ export class FrameSource {
   /** Of the segment that is read: what follows its last whole frame and is not zeros. */
   #cutOff: CorruptRange | undefined
 
-  /** What follows the last whole frame of all: a write that was cut off. Nobody was answered for what was in it. */
+  /** What follows the last whole frame of all: a write that was cut off. No request was answered for what was in it. */
   get tornTail(): CorruptRange | undefined {
     return this.#cutOff
   }
@@ -132,9 +132,9 @@ export class FrameSource {
    * Makes sure that something at `offset` is at hand; in a buffer that is never written again, for frames are views of
    * it.
    */
-  #fill(offset: number, size: number, end: number, isAnew = false): void {
+  #fill(offset: number, size: number, end: number, isRefilled = false): void {
     const has = offset >= this.#bytesAt && offset < this.#bytesAt + this.#bytes.length
-    if ((has && !isAnew) || this.#fd === undefined) return
+    if ((has && !isRefilled) || this.#fd === undefined) return
     const bytes = Buffer.allocUnsafeSlow(Math.min(size, end - offset))
     let length = 0
     for (let took = -1; took !== 0 && length < bytes.length; length += took)

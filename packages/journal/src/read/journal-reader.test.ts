@@ -58,7 +58,7 @@ test('segments go when all in them is acknowledged, and a later reader begins be
 test('the segment in which a sum was opened stays until its record is acknowledged', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
-  const sum = writer.log(0).openSum('a', '{"n":', '')
+  const sum = writer.log(0).openCoalesced('a', '{"n":', '')
   for (let n = 0; n < 30; n += 1) {
     sum?.add()
     writer.log(0).append('b', line(n, 100_000))
@@ -135,14 +135,14 @@ test("damage at a segment's head costs no more than elsewhere; a layout of anoth
   expect(() => readDead(directory.path)).toThrow(expect.objectContaining({ code: 'JOURNAL_UNUSABLE' }))
 })
 
-/** Leaves two sums open, of three topics' partitions, and counts two decisions into the gap page. */
+/** Leaves two sums open, of three topics' partitions, and counts two decisions into the gap file. */
 async function withLeftovers(base: TemporaryBase) {
   const opened = await base.open()
   const log = opened.writer.log(0)
   for (let n = 0; n < 40; n += 1) {
     log.append(`k${n}`, line(n, 50_000))
     if (n === 5 || n === 25) {
-      const sum = log.openSum(`sum${n}`, '{"n":', `,"s":${n}`)
+      const sum = log.openCoalesced(`sum${n}`, '{"n":', `,"s":${n}`)
       for (let times = 0; times < n; times += 1) sum?.add()
     }
     await log.written()
@@ -212,7 +212,7 @@ test('random records, sums, acknowledgements and deaths: each record once, in or
         if (what === 'append') {
           if (log.append(`k${key}`, line(n, bytes))) expected.push(n)
         } else if (what === 'sum') {
-          const sum = log.openSum(`k${key}`, `{"n":${1_000 + n}`, ',"sum":1')
+          const sum = log.openCoalesced(`k${key}`, `{"n":${1_000 + n}`, ',"sum":1')
           for (let times = 0; times < bytes; times += 1) sum?.add()
           expected.push(Number(`${1_000 + n}${bytes}`))
         } else if (what === 'turn') await log.written()

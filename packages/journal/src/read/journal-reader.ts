@@ -4,7 +4,7 @@ import { WeirError } from '@weir/core/errors.ts'
 import { partitionOf } from '@weir/kafka/partition.ts'
 import { type CrashPoint, noCrash } from '@weir/runtime/crash-point.ts'
 import { type Frame, frameKinds, isNumbered } from '../format/frame.ts'
-import { gapOpenLine, readGap } from '../format/gap-page.ts'
+import { gapOpenLine, readGap } from '../format/gap-file.ts'
 import type { JournalState } from '../format/journal-state.ts'
 import { segmentPath } from '../format/segment-files.ts'
 import { type JournalTopic, readAcked, readTopicsCopy, writeAcked } from '../format/state-files.ts'
@@ -56,8 +56,8 @@ export interface JournalRecord {
 }
 
 /**
- * Reads one directory from what Kafka is not known to have on, in order. Not safe for two at once. Files are read
- * synchronously, so it belongs on a thread of its own.
+ * Reads one directory from what Kafka is not known to have on, in order. Not safe for two
+ * concurrent callers. Files are read synchronously, so it belongs on a thread of its own.
  */
 export class JournalReader {
   readonly journal: string
@@ -83,7 +83,7 @@ export class JournalReader {
 
   /**
    * Reads a directory: with `state` a live one, up to what is committed there; without, a dead one, up to its last
-   * whole frame, which nobody may write any more.
+   * whole frame, which no process may write any more.
    */
   constructor(directory: string, state?: JournalState, crash: CrashPoint = noCrash) {
     const topics = readTopicsCopy(directory)
@@ -116,7 +116,7 @@ export class JournalReader {
 
   /**
    * The next records, of about so many bytes; none when nothing more is committed at present. Of a dead directory, the
-   * sums left open and the gap page come as its last records, under the next numbers; two readers of it number them
+   * sums left open and the gap file come as its last records, under the next numbers; two readers of it number them
    * alike.
    */
   read(bytesMax: number): JournalRecord[] {
@@ -269,7 +269,7 @@ export class JournalReader {
   }
 
   /**
-   * Writes down what Kafka has and deletes the segments that nobody needs any more. To be called now and then, and at
+   * Writes down what Kafka has and deletes the segments that are not needed any more. To be called now and then, and at
    * the end.
    */
   save(): void {

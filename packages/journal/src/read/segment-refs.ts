@@ -1,8 +1,7 @@
 import { segmentsIn } from '../format/segment-files.ts'
 
 /**
- * Which segments of a directory are still needed, by whom is not asked: a record that Kafka does not have, or a sum
- * that is open.
+ * Counts what each segment of a directory is still needed for: records that Kafka does not have, and open sums.
  */
 export class SegmentRefs {
   readonly #directory: string
@@ -34,7 +33,7 @@ export class SegmentRefs {
     return segmentsIn(this.#directory).filter((segment) => segment >= this.#first)
   }
 
-  /** The segments before the one that is read, as far as nobody holds one, in order: they may be deleted. */
+  /** The segments before the one that is read, up to the first that is held, in order: they may be deleted. */
   free(reading: number): number[] {
     const all = this.segments().filter((segment) => segment < reading)
     const held = all.findIndex((segment) => this.#holds.has(segment))

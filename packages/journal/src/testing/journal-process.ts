@@ -16,12 +16,12 @@ const writer = await openWriter(directory, { ...testOptions, crash })
 const log = writer.log(0)
 process.stdout.write(`journal ${directory.journal}\n`)
 
-let sum = log.openSum('flood', '{"n":-1,"count":', '')
+let sum = log.openCoalesced('flood', '{"n":-1,"count":', '')
 for (let n = 0; count === '0' || n < Number(count); ) {
   const first = n
   for (; n < first + 5; n += 1) log.append(`k${n % 7}`, `{"n":${n},"x":"${'x'.repeat((n * 7919) % 20_000)}"`, true)
   if (sum?.add() !== true) {
-    sum = log.openSum('flood', '{"n":-1,"count":', '')
+    sum = log.openCoalesced('flood', '{"n":-1,"count":', '')
     sum?.add()
   }
   if (!(await log.written())) throw new Error('not written')

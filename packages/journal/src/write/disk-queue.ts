@@ -35,6 +35,7 @@ const pollMs = 50
  */
 const chunksMax = 8
 
+/** The disk, and what is called once chunks are in the file or never will be. */
 export interface DiskQueueOptions {
   readonly disk: Disk
   /** In order. */
@@ -44,10 +45,10 @@ export interface DiskQueueOptions {
 }
 
 /**
- * Writes chunks in order. Quick: at once, on this thread. Slow, after a write that took too long: one at a time through
- * the thread pool, until one is quick again. Stalled: the one under way is overdue; what waits behind it is dropped and
- * nothing is taken. Failed: the disk refused; all is dropped and nothing is taken until a write of zeros there
- * succeeds.
+ * Writes chunks in order. Quick: immediately, on this thread. Slow, after a write that took too long: one at a time
+ * through the thread pool, until one is quick again. Stalled: the one under way is overdue; what waits behind it is
+ * dropped and nothing is taken. Failed: the disk refused; all is dropped and nothing is taken until a write of zeros
+ * there succeeds.
  */
 export class DiskQueue {
   readonly #options: DiskQueueOptions
@@ -66,7 +67,7 @@ export class DiskQueue {
     return this.#waiting.length === 0
   }
 
-  /** While it is not quick, small groups had better gather. */
+  /** While it is false, small groups are gathered into one write. */
   get isQuick(): boolean {
     return this.#isQuick
   }
@@ -75,7 +76,7 @@ export class DiskQueue {
     return this.#waiting.length >= chunksMax
   }
 
-  /** A turn that has nothing of its own to write ends with what is under way, or at once. */
+  /** A turn that has nothing of its own to write ends with what is under way, or immediately. */
   endWithLast(group: CommitGroup): void {
     const last = this.#waiting.at(-1)
     if (last === undefined || this.trouble !== undefined) group.resolve(this.trouble === undefined)

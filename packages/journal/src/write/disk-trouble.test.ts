@@ -128,7 +128,7 @@ test('frames of a failed write that still stand behind a shorter one are not rea
 test('a sum whose addition did not reach the disk says so, and counts what did', async () => {
   await using open = await openFaulty()
   const { disk, log, writer, path } = open
-  const sum = log.openSum('acme', '{"n":', '')
+  const sum = log.openCoalesced('acme', '{"n":', '')
   sum?.add()
   expect(await log.written()).toBe(true)
   disk.fault = 'full'
@@ -240,7 +240,7 @@ test('of a turn that was written in parts, and whose last part failed, what stan
 test('what a failed disk refused, and what was not taken after that, is counted in a gap, each once', async () => {
   await using open = await openFaulty()
   const { disk, attempt, log, writer, path } = open
-  const sum = log.openSum('acme', '{"n":', '')
+  const sum = log.openCoalesced('acme', '{"n":', '')
   sum?.add()
   disk.fault = 'full'
   expect(await Promise.all([1, 2].map(attempt))).toEqual([false, false])
@@ -305,10 +305,10 @@ test('an addition to a sum for which no segment has room is not told to be writt
   }
   // Asked for again when it has been refused.
   await until(() => segments.refused > 1)
-  const sum = log.openSum('acme', '{"n":', '')
+  const sum = log.openCoalesced('acme', '{"n":', '')
   for (let bytes = 100_000; bytes >= 1; bytes /= 10) while (fill(bytes));
   // An empty sum takes as much as an addition.
-  while (rest.openSum('', '', '') !== undefined);
+  while (rest.openCoalesced('', '', '') !== undefined);
   for (let turn = 1; turn < 4; turn += 1) {
     expect(sum?.add()).toBe(true)
     expect(await log.written()).toBe(false)

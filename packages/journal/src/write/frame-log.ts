@@ -9,19 +9,20 @@ import { type OpenSegment, SegmentStore, type SegmentStoreOptions } from './segm
 /** Holds the largest record; a turn that needs more is written in parts. */
 const bufferBytes = 1024 * 1024
 
-/** So much of the bound is left alone by what is not reserved. */
+/** The part of the bound that only reserved frames may use. */
 const reservedShare = 0.2
 
 /** Closes of sums and gap records must fit when nothing else does: ten thousand of them. */
 const closingBytes = 1024 * 1024
 
 /**
- * What may use up how much of the bound. Nobody waits for what is `unawaited`: it is written with the next that
- * somebody waits for, or when the event loop has been round, because such records come one by one and a write for each
- * costs more than they do.
+ * How much of the bound a frame may use. No caller waits for a `background` frame: it is written with the next frame
+ * that a caller waits for, or after a round of the event loop, because such records come one by one and a write for
+ * each costs more than they do.
  */
 export type SpaceClass = 'background' | 'normal' | 'reserved' | 'closing'
 
+/** Where a log of frames is written, and its bound. */
 export interface FrameLogOptions extends SegmentStoreOptions {
   readonly state: JournalState
   readonly maxBytes: number
@@ -29,6 +30,7 @@ export interface FrameLogOptions extends SegmentStoreOptions {
   readonly isSynced: boolean
 }
 
+/** What a log of frames calls. */
 export interface FrameLogHooks {
   /** Before a turn is written, to add frames to it. */
   readonly beforeGroupCommit: () => void
@@ -130,14 +132,14 @@ export class FrameLog {
     return this.#frames.length === 0 && this.#queue.isIdle
   }
 
-  /** Whether `share` has room for a small frame. */
-  hasRoom(share: SpaceClass): boolean {
+  /** Whether a small frame of `share` has space. */
+  hasSpace(share: SpaceClass): boolean {
     return this.trouble === undefined && this.#leftBytes - bufferBytes / 256 >= this.#keep[share]
   }
 
   /**
-   * At a turn's end, when a part of it could not be put: what is not on its way to the file is dropped, and nobody
-   * hears that it is there.
+   * A group is all or nothing: if one of its frames finds no space at its end, those that are not on their way to the
+   * file are dropped, and `written()` is false.
    */
   abortGroup(): void {
     this.#group.resolve(false)
@@ -155,7 +157,7 @@ export class FrameLog {
   put(head: FrameHead, key: string, keyBytes: number, value: string, textBytes: number, share: SpaceClass): boolean {
     const size = headerBytes + textBytes
     if (this.#leftBytes - size < this.#keep[share] || this.#queue.trouble !== undefined) return false
-    if (!this.#makeRoom(size)) return false
+    if (!this.#makeSpace(size)) return false
     if (this.#frames.length === 0) this.#groupMs = Date.now()
     this.#frames.put(head, this.#groupMs, this.#epoch, key, keyBytes, value, textBytes)
     this.#leftBytes -= size
@@ -164,12 +166,12 @@ export class FrameLog {
     return true
   }
 
-  #makeRoom(size: number): boolean {
+  #makeSpace(size: number): boolean {
     if (this.#offset + this.#frames.length + size > this.#options.segmentBytes) {
       this.#seal()
       return this.trouble === undefined && !this.#queue.isFull && this.#roll()
     }
-    if (this.#frames.hasRoom(size)) return true
+    if (this.#frames.hasSpace(size)) return true
     if (this.#queue.isFull) return false
     this.#seal()
     return this.trouble === undefined
@@ -283,7 +285,7 @@ export class FrameLog {
     )
   }
 
-  /** Every now and then: asks a disk that failed again, and for room for the next segment. */
+  /** Called every tick: tries a disk that failed again, and fills the next segment. */
   poll(): void {
     this.measure()
     void this.#store.fillSpare()

@@ -95,7 +95,7 @@ test('above four fifths of the bound only reserved records are taken, and at the
     return taken
   }
   const others = await fill(false)
-  expect(log.openSum('a', 'x'.repeat(60_000), 'y')).toBeUndefined()
+  expect(log.openCoalesced('a', 'x'.repeat(60_000), 'y')).toBeUndefined()
   const reserved = await fill(true)
   expect(others / (others + reserved)).toBeCloseTo(0.85, 1)
   while (log.append('a', line(0), true));
@@ -112,7 +112,7 @@ test('bytes of adopted directories take from the bound', async () => {
   await until(() => !writer.log(0).append('a', line(0), true))
 })
 
-test('what a full journal does not take is counted in the gap page, and recorded under a number once there is room; a correction is none of it', async () => {
+test('what a full journal does not take is counted in the gap file, and recorded under a number once there is room; a correction is none of it', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const log = writer.log(0)
@@ -138,8 +138,8 @@ test('equal records become one sum with all that was added, which takes its numb
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const log = writer.log(0)
-  const sum = log.openSum('äcme', '{"count":', ',"z":"ß"')
-  const empty = log.openSum('acme', '{"count":', ',"z":1')
+  const sum = log.openCoalesced('äcme', '{"count":', ',"z":"ß"')
+  const empty = log.openCoalesced('acme', '{"count":', ',"z":1')
   for (let n = 0; n < 1_000; n += 1) {
     expect(sum?.add()).toBe(true)
     if (n % 100 === 0) expect(await log.written()).toBe(true)
@@ -158,7 +158,7 @@ test('the watermark waits for sums that are open, and rises on its own otherwise
   await using base = new TemporaryBase()
   const { writer } = await base.open()
   const openedMs = Date.now()
-  const sum = writer.log(0).openSum('a', '{"count":', '')
+  const sum = writer.log(0).openCoalesced('a', '{"count":', '')
   sum?.add()
   await writer.log(0).written()
   expect(writer.state.read().watermarkMs).toBeLessThanOrEqual(openedMs)

@@ -6,9 +6,9 @@ import { type Frame, frameKinds } from '../format/frame.ts'
 import { JournalState } from '../format/journal-state.ts'
 import { type JournalTopic, writeTopics } from '../format/state-files.ts'
 import type { RecordLog } from '../record-log.ts'
+import { CoalescedRecords } from './coalesced-records.ts'
 import { type Disk, realDisk } from './disk.ts'
 import { type FirstSegment, FrameLog, type FrameLogOptions, openFirstSegment } from './frame-log.ts'
-import { OpenSums } from './open-sums.ts'
 import { SequenceAllocator } from './sequence-allocator.ts'
 import { UnrecordedCounter } from './unrecorded-counter.ts'
 
@@ -23,7 +23,7 @@ export interface JournalCounters {
    */
   readonly numbered: number
   readonly refused: number
-  /** Decisions that the journal was given and does not have: counted in its gap page. */
+  /** Decisions that the journal was given and does not have: counted in its gap file. */
   readonly gaps: number
   readonly writes: number
   /** Writes that took longer than the watchdog allows. */
@@ -31,8 +31,9 @@ export interface JournalCounters {
   readonly failedWrites: number
 }
 
+/** What a directory is written with. */
 export interface WriterOptions {
-  /** The first is that of decisions: only they count in the gap page. */
+  /** The first is that of decisions: only they count in the gap file. */
   readonly topics: readonly JournalTopic[]
   /** Of all segments, and of directories adopted. */
   readonly maxBytes: number
@@ -61,7 +62,7 @@ const ticksPerPoll = 4
 /** Preallocated in a few milliseconds, and at 10,000 records a second full after three seconds. */
 const segmentBytesMax = 16 * 1024 * 1024
 
-/** Room for two of the largest records. */
+/** Space for two of the largest records. */
 const segmentBytesMin = 2 * 1024 * 1024
 
 const decisions = 0
@@ -82,7 +83,7 @@ export class JournalWriter {
   readonly #options: WriterOptions
   readonly #frames: FrameLog
   readonly #sequences: SequenceAllocator
-  readonly #sums: OpenSums
+  readonly #sums: CoalescedRecords
   readonly #gap: UnrecordedCounter
   readonly #timers: NodeJS.Timeout[] = []
   #ticks = 0
@@ -107,7 +108,7 @@ export class JournalWriter {
     }
     this.#frames = new FrameLog(frameOptions, hooks, first)
     this.#sequences = new SequenceAllocator(journal, options.topics, this.#frames)
-    this.#sums = new OpenSums(this.#frames, this.#sequences)
+    this.#sums = new CoalescedRecords(this.#frames, this.#sequences)
     const parts = { frames: this.#frames, sequences: this.#sequences }
     this.#gap = new UnrecordedCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
     this.#every(tickMs, () => this.#onTick())
@@ -125,7 +126,7 @@ export class JournalWriter {
 
   /** What keeps it from taking records now; undefined when nothing does. */
   get trouble(): JournalTrouble | undefined {
-    return this.#ended ?? this.#frames.trouble ?? (this.#frames.hasRoom('reserved') ? undefined : 'full')
+    return this.#ended ?? this.#frames.trouble ?? (this.#frames.hasSpace('reserved') ? undefined : 'full')
   }
 
   /** Of the bound: segments not yet deleted, and adopted directories. */
@@ -138,7 +139,7 @@ export class JournalWriter {
     if (this.#sequences.topics[topic] === undefined) throw new RangeError(`no topic ${topic} in this journal`)
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
-      openSum: (key, before, after) =>
+      openCoalesced: (key, before, after) =>
         this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined,
       written: () => this.#frames.written(),
       landed: () => this.#frames.landed(),
@@ -234,7 +235,7 @@ export class JournalWriter {
 
   /**
    * Closes all sums, writes the last turn and stops. The directory stays held. False if the disk did not take all,
-   * or decisions are left in the gap page: then only who takes the directory over can bring it to its end.
+   * or decisions are left in the gap file: then only who takes the directory over can bring it to its end.
    */
   close(): Promise<boolean> {
     this.#closed ??= this.#close()

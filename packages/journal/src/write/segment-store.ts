@@ -6,7 +6,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { segmentHeadBytes, segmentMagic, segmentPath, spareName } from '../format/segment-files.ts'
 import type { Disk } from './disk.ts'
 
-/** Written at once when a spare is filled; the thread pool does it, a piece never holds it up for long. */
+/** Written in one piece when a spare is filled, by the thread pool: a larger piece would occupy it for long. */
 const zeros = Buffer.alloc(1024 * 1024)
 
 /** A segment that is being written. */
@@ -38,7 +38,7 @@ export class SegmentStore {
     this.#options = options
   }
 
-  /** The disk had no room for the next segment when last asked. */
+  /** The disk had no space for the next segment when last asked. */
   get isOutOfSpace(): boolean {
     return this.#spare === 'failed'
   }
@@ -52,7 +52,7 @@ export class SegmentStore {
       await this.#fill(path)
       this.#spare = 'ready'
     } catch (error) {
-      this.#hasNoRoom(error)
+      this.#outOfSpace(error)
       // It may hold the last free block, which the publisher needs before it can delete segments. A disk that keeps it
       // is asked again.
       await rm(path, { force: true }).catch(() => undefined)
@@ -85,7 +85,7 @@ export class SegmentStore {
     this.#isClosed = true
   }
 
-  #hasNoRoom(error: unknown): void {
+  #outOfSpace(error: unknown): void {
     if (this.#spare !== 'failed')
       this.#options.log.error({ reason: String(error) }, 'no room for the next journal segment')
     this.#spare = 'failed'
@@ -93,8 +93,8 @@ export class SegmentStore {
 
   /**
    * Opens the segment of this number. Without a spare yet, because records came faster than zeros, it is made without
-   * reserved space. Undefined when the disk has no room for it; another call for the same number goes on where this one
-   * failed.
+   * reserved space. Undefined when the disk has no space for it; another call for the same number goes on where this
+   * one failed.
    */
   next(number: number): OpenSegment | undefined {
     if (this.isOutOfSpace) return undefined
@@ -113,7 +113,7 @@ export class SegmentStore {
       this.#options.crash('journal_segment')
       return { number, fd }
     } catch (error) {
-      this.#hasNoRoom(error)
+      this.#outOfSpace(error)
       return undefined
     }
   }

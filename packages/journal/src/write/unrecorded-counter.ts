@@ -1,7 +1,7 @@
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { frameKinds } from '../format/frame.ts'
-import { type Gap, GapPage, gapOpenLine } from '../format/gap-page.ts'
+import { type Gap, GapFile, gapOpenLine } from '../format/gap-file.ts'
 import type { FrameLog } from './frame-log.ts'
 import type { SequenceAllocator } from './sequence-allocator.ts'
 
@@ -16,13 +16,13 @@ interface UnrecordedCounterOptions {
 }
 
 /**
- * Decisions answered without a record. They are counted in the gap page before the answer, unless the disk is slow or
- * stalls; once the journal has room they become one gap record, and only when that is in the file does the page begin
+ * Decisions answered without a record. They are counted in the gap file before the answer, unless the disk is slow or
+ * stalls; once the journal has space they become one gap record, and only when that is in the file does the file begin
  * at zero.
  */
 export class UnrecordedCounter {
   readonly #options: UnrecordedCounterOptions
-  readonly #page: GapPage
+  readonly #file: GapFile
   #underWay: Gap | undefined
   #isFailing = false
   /** Since the process started. */
@@ -30,12 +30,12 @@ export class UnrecordedCounter {
 
   constructor(options: UnrecordedCounterOptions) {
     this.#options = options
-    this.#page = new GapPage(options.directory)
+    this.#file = new GapFile(options.directory)
   }
 
   count(decisions: number): void {
     this.counted += decisions
-    this.#page.count(decisions, Date.now())
+    this.#file.count(decisions, Date.now())
     this.#options.frames.schedule()
   }
 
@@ -46,7 +46,7 @@ export class UnrecordedCounter {
   write(): void {
     if (this.#options.frames.isSlow) return
     try {
-      this.#page.write()
+      this.#file.write()
       this.#isFailing = false
     } catch (error) {
       this.#failed(error)
@@ -57,7 +57,7 @@ export class UnrecordedCounter {
   writeLater(): void {
     // It would take a thread and keep it.
     if (this.#options.frames.trouble === 'stalled') return
-    this.#page.writeLater().then(
+    this.#file.writeLater().then(
       () => {
         this.#isFailing = false
       },
@@ -69,17 +69,17 @@ export class UnrecordedCounter {
   #failed(error: unknown): void {
     if (!this.#isFailing) {
       this.#options.log.error(
-        { reason: String(error), count: this.#page.gap.count },
-        'the gap page could not be written',
+        { reason: String(error), count: this.#file.gap.count },
+        'the gap file could not be written',
       )
     }
     this.#isFailing = true
   }
 
-  /** Where there is room for others' records again. */
+  /** Makes the gap a record once there is space for other records again. */
   record(): void {
-    const { gap } = this.#page
-    if (gap.count === 0 || this.#underWay !== undefined || !this.#options.frames.hasRoom('normal')) return
+    const { gap } = this.#file
+    if (gap.count === 0 || this.#underWay !== undefined || !this.#options.frames.hasSpace('normal')) return
     const text = `${gap.generation} ${gapOpenLine(gap)}`
     if (this.#options.sequences.putRecord(frameKinds.gap, this.#options.topic, this.#options.journal, text, 'closing'))
       this.#underWay = gap
@@ -89,7 +89,7 @@ export class UnrecordedCounter {
   committed(): void {
     if (this.#underWay === undefined) return
     this.#options.crash('journal_gap_recorded')
-    this.#page.begin(this.#underWay)
+    this.#file.begin(this.#underWay)
     this.#underWay = undefined
     this.write()
   }
@@ -101,12 +101,12 @@ export class UnrecordedCounter {
 
   /** All that was counted is in the file as gap records. */
   get isEmpty(): boolean {
-    return this.#page.gap.count === 0
+    return this.#file.gap.count === 0
   }
 
   /** What was counted last is in the page, unless the disk stalls: then the file is left open. */
   async close(): Promise<void> {
     if (this.#options.frames.trouble === 'stalled') return
-    await this.#page.close().catch((error: unknown) => this.#failed(error))
+    await this.#file.close().catch((error: unknown) => this.#failed(error))
   }
 }

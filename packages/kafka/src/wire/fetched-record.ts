@@ -4,7 +4,7 @@ import { ByteReader } from './byte-reader.ts'
 
 const requireCjs = createRequire(import.meta.url)
 
-/** What the records of one batch share; of kafkajs's own, only what somebody reads. */
+/** What the records of one batch share; of kafkajs's own, only what is read here. */
 export interface BatchContext {
   readonly firstOffset: string
   readonly lastOffsetDelta: number

@@ -120,7 +120,7 @@ function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
   }
 }
 
-/** Groups that want to be told when the log does not reach to where they stand. */
+/** Groups whose consumers end when the log does not reach to their offset. */
 const strictGroups = new Set<string>()
 
 /**

@@ -109,6 +109,7 @@ export interface ClusterMetadata {
   readonly topics: readonly TopicMetadata[]
 }
 
+/** What Kafka says of a topic. */
 export interface TopicMetadata {
   readonly name: string
   /** Given to a topic at its creation: a topic that is deleted and created again has another. */

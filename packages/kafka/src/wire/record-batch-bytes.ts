@@ -42,7 +42,7 @@ function bodyBytes({ key, value }: RecordBytes, index: number): number {
   return fixedBytes + sizeOf(index) + sizeOf(key.length) + key.length + sizeOf(value.length) + value.length
 }
 
-/** Room that `writeBatch` needs. */
+/** The bytes that `writeBatch` writes. */
 export function batchBytes(records: readonly RecordBytes[]): number {
   let bytes = headerBytes
   for (let index = 0; index < records.length; index += 1) {

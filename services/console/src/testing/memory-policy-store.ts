@@ -48,7 +48,7 @@ export function createMemoryPolicyStore(audit: AuditLog): MemoryPolicyStore {
     },
     reached: async () => !store.isBehind,
     problemsOf: () => undefined,
-    mark: undefined,
+    checkpoint: undefined,
     stale: [],
   }
   return store

@@ -85,7 +85,7 @@ export class DecisionService {
     if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
     const landed = this.recorder.append(id, tsMs, ask, decision)
-    // Also where the log did not accept it: by then its gap page counts it.
+    // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await log.written()
     if (landed !== undefined && isWritten) {
       if (ask.route.refundOn === undefined) return { id, decision, limits }

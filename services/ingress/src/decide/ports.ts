@@ -3,7 +3,7 @@ import type { RecordClaim, ScopeValues } from '@weir/core/limits/limit-store.ts'
 import type { Settlement, SettlementResult } from '@weir/core/limits/settlement.ts'
 
 /** A record of equal decisions of about a second, which grows while it is open. */
-export interface OpenSum {
+export interface CoalescedRecord {
   /** Counts one more. False once it is closed, or when the log accepts nothing: then another one is to be opened. */
   add(): boolean
 }
@@ -15,8 +15,8 @@ export interface DecisionLog {
    * records may use space that others may not. The log itself counts decisions that it did not accept, or lost.
    */
   append(key: string, openLine: string, isReserved?: boolean): boolean
-  /** Begins a sum, which counts nothing yet; undefined when there is no space for it, which counts nothing either. */
-  openSum(key: string, beforeCount: string, afterCount: string): OpenSum | undefined
+  /** Opens a coalesced record, which counts nothing yet; undefined, and nothing counted, when there is no space. */
+  openCoalesced(key: string, beforeCount: string, afterCount: string): CoalescedRecord | undefined
   /**
    * Resolves once everything appended so far is written, or to false when the disk takes longer than 250 ms: then the
    * write may still complete. Nothing may be answered before.

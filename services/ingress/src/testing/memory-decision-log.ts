@@ -36,7 +36,7 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       else records.push({ key, ...line })
       return !this.isFull
     },
-    openSum(key, beforeCount, afterCount) {
+    openCoalesced(key, beforeCount, afterCount) {
       if (this.isFull) return undefined
       const at = records.length
       let count = 0

@@ -3,7 +3,7 @@ import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { type Charged, type Decision, denied } from '@weir/core/limits/decision.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
-import type { DecisionLog, OpenSum } from '../ports.ts'
+import type { CoalescedRecord, DecisionLog } from '../ports.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { admissionOf, type Denial, denialRecordOf, kindOf } from './decision-records.ts'
 
@@ -23,7 +23,7 @@ function journalFull({ exceededMask, atUs, repeats, limits }: Decision, charged:
 /**
  * Records decisions, and makes of each what a request may be answered with. A denial that cost nothing to give (from
  * memory, or of a request without a valid credential) comes in floods, so equal ones of a second are coalesced into one
- * record with a count. The journal counts what it does not accept in its gap page.
+ * record with a count. The journal counts what it does not accept in its gap file.
  */
 export class DecisionRecorder {
   /** Denials that share a record with others, since the process started. */
@@ -34,7 +34,7 @@ export class DecisionRecorder {
   readonly #clock: Clock
   readonly #coalescedMax: number
   /** The coalesced records of this second, by their kind: a record belongs to the minute in which it was counted. */
-  readonly #coalesced = new Map<string, { readonly id: string; readonly record: OpenSum }>()
+  readonly #coalesced = new Map<string, { readonly id: string; readonly record: CoalescedRecord }>()
   #second = 0
 
   /** @param coalescedMax given by tests */
@@ -57,13 +57,13 @@ export class DecisionRecorder {
   /** Records a denial, as one of many where that is possible. */
   async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
     const id = this.appendDenial(denial, decision.isCached === true)
-    // Also where the log did not accept it: by then its gap page counts it.
+    // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await this.#log.written()
     return id !== undefined && isWritten ? { id, decision, limits } : this.denyUnrecorded(limits, decision)
   }
 
   /**
-   * The answer to a decision that is not in the journal, or not yet. One that never will be is counted in the gap page.
+   * The answer to a decision that is not in the journal, or not yet. One that never will be is counted in the gap file.
    */
   denyUnrecorded(
     limits: readonly Limit[] | undefined,
@@ -99,7 +99,7 @@ export class DecisionRecorder {
       if (open === undefined && this.#coalesced.size >= this.#coalescedMax) return undefined
       const id = uuidv7(tsMs)
       const { beforeCount, afterCount } = encodeSumOpen(denialRecordOf(denial, id, tsMs, 0))
-      const record = this.#log.openSum(denial.key, beforeCount, afterCount)
+      const record = this.#log.openCoalesced(denial.key, beforeCount, afterCount)
       if (!record?.add()) return undefined
       open = { id, record }
       this.#coalesced.set(kind, open)

@@ -9,7 +9,7 @@ const writeToDisk = promisify(write)
 /** The file in a journal's directory. */
 export const gapName = 'gap'
 
-/** Two places take turns, so that one of them is whole at any time. */
+/** Written alternately, so that one of them is whole at any time. */
 const slotBytes = 64
 const slots = 2
 
@@ -39,7 +39,7 @@ function decodeSlot(slot: Buffer): { readonly version: number; readonly gap: Gap
 
 const emptyGap: Gap = { generation: 1, count: 0, fromMs: 0, toMs: 0 }
 
-/** What stands in a directory's gap page. */
+/** Returns what a directory's gap file counts. */
 export function readGap(directory: string): Gap {
   try {
     const page = readFileSync(join(directory, gapName))
@@ -64,8 +64,8 @@ export function gapOpenLine({ count, fromMs, toMs }: Gap): string {
   })
 }
 
-/** Room for the gap is taken when the journal is opened, so that counting needs none when the disk is full. */
-export class GapPage {
+/** The file has its full size from the start, so that counting needs no space when the disk is full. */
+export class GapFile {
   readonly #fd: number
   #version = 0
   #gap = emptyGap
@@ -80,7 +80,7 @@ export class GapPage {
   #put(slot: number): void {
     const bytes = encodeSlot(this.#gap, this.#version)
     const written = writeSync(this.#fd, bytes, 0, slotBytes, slot * slotBytes)
-    if (written !== slotBytes) throw new Error(`wrote ${written} of ${slotBytes} bytes of the gap page`)
+    if (written !== slotBytes) throw new Error(`wrote ${written} of ${slotBytes} bytes of the gap file`)
   }
 
   get gap(): Gap {

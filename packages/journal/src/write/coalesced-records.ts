@@ -1,18 +1,19 @@
 import { performance } from 'node:perf_hooks'
 import { type Frame, frameKinds } from '../format/frame.ts'
-import type { OpenSum } from '../record-log.ts'
+import type { CoalescedRecord } from '../record-log.ts'
 import type { FrameLog } from './frame-log.ts'
 import { bytesOf, type SequenceAllocator } from './sequence-allocator.ts'
 
-/** Sums open at once at most; more different denials in a second are turned away as when the journal is full. */
-const openSumsMax = 4_096
+/** Coalesced records that may be open; more different denials in a second are refused as when the journal is full. */
+const openMax = 4_096
 
 /** From its opening to its close; the records of a flood are to be seen within seconds. */
 const openMs = 1_000
 
-/** A sum's line may have been made so long before the sum was opened; more would only hold up the watermark. */
+/** How long before its opening a line may have been made; more would only hold up the watermark. */
 const lineAgeMs = 50
 
+/** A coalesced record that is open, or about to be closed. */
 interface Sum {
   readonly number: number
   readonly topic: number
@@ -29,10 +30,10 @@ interface Sum {
 }
 
 /**
- * Sums on their way: opened by a frame that bears the line, added to by at most one small frame a group, closed after a
- * second by one that gives the number. Every step is in the file before anything counted in it is answered.
+ * Coalesced records on their way: opened by a frame that bears the line, added to by at most one small frame a group,
+ * closed after a second by one that gives the number. Every step is in the file before what it counts is answered.
  */
-export class OpenSums {
+export class CoalescedRecords {
   readonly #frames: FrameLog
   readonly #sequences: SequenceAllocator
   #open = new Map<number, Sum>()
@@ -40,7 +41,7 @@ export class OpenSums {
   readonly #closing = new Map<number, Sum>()
   #touched: Sum[] = []
   #last = 0
-  /** Sums that have become records. */
+  /** How many have become records. */
   closed = 0
 
   constructor(frames: FrameLog, sequences: SequenceAllocator) {
@@ -48,9 +49,9 @@ export class OpenSums {
     this.#sequences = sequences
   }
 
-  /** See `RecordLog.openSum`. */
-  open(topic: number, key: string, before: string, after: string): OpenSum | undefined {
-    if (this.#open.size >= openSumsMax) return undefined
+  /** See `RecordLog.openCoalesced`. */
+  open(topic: number, key: string, before: string, after: string): CoalescedRecord | undefined {
+    if (this.#open.size >= openMax) return undefined
     const number = this.#last + 1
     const value = `${before}\0${after}`
     const keyBytes = bytesOf(key)
@@ -64,7 +65,7 @@ export class OpenSums {
   }
 
   #add(sum: Sum): boolean {
-    if (!sum.isOpen || !this.#frames.hasRoom('reserved')) return false
+    if (!sum.isOpen || !this.#frames.hasSpace('reserved')) return false
     if (sum.groupCount === 0) this.#touched.push(sum)
     sum.groupCount += 1
     this.#frames.schedule()
@@ -72,7 +73,7 @@ export class OpenSums {
   }
 
   /**
-   * At a turn's end: a frame for each sum that was added to. False when one did not find room: then the turn must be
+   * At a turn's end: a frame for each sum that was added to. False when one found no space: then the turn must be
    * dropped.
    */
   putCounts(): boolean {
@@ -98,7 +99,7 @@ export class OpenSums {
     return true
   }
 
-  /** Closes those that are due, oldest first; false when one found no room, which a later call tries again. */
+  /** Closes those that are due, oldest first; false when one found no space, which a later call tries again. */
   close(isAll: boolean): boolean {
     const nowTick = performance.now()
     for (const sum of this.#open.values()) {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { GapPage, gapName, readGap } from './gap-page.ts'
+import { GapFile, gapName, readGap } from './gap-file.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -10,8 +10,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-test('the page tells how many and between when, and takes no more room than at first', async () => {
-  const page = new GapPage(directory)
+test('The gap file says how many decisions it counts and between when, and never grows', async () => {
+  const page = new GapFile(directory)
   const { length } = readFileSync(join(directory, gapName))
   for (let n = 0; n < 100; n += 1) {
     page.count(2, 1_000 + n)
@@ -22,8 +22,8 @@ test('the page tells how many and between when, and takes no more room than at f
   await page.close()
 })
 
-test('a half of the page that was torn leaves what was written before', async () => {
-  const page = new GapPage(directory)
+test('A torn half of the gap file leaves what was written before', async () => {
+  const page = new GapFile(directory)
   page.count(1, 5)
   page.write()
   page.count(1, 6)
@@ -38,8 +38,8 @@ test('a half of the page that was torn leaves what was written before', async ()
   expect(readGap(directory)).toMatchObject({ count: 0 })
 })
 
-test('what is counted while a gap becomes a record is of the next generation', async () => {
-  const page = new GapPage(directory)
+test('Decisions that are counted while a gap becomes a record belong to the next generation', async () => {
+  const page = new GapFile(directory)
   page.count(5, 10)
   const recorded = page.gap
   page.count(2, 20)
@@ -50,8 +50,8 @@ test('what is counted while a gap becomes a record is of the next generation', a
   await page.close()
 })
 
-test('what is written around the main thread is never older than what is written from it', async () => {
-  const page = new GapPage(directory)
+test('A write from the thread pool never replaces a newer one from the main thread', async () => {
+  const page = new GapFile(directory)
   page.count(1, 5)
   const later = page.writeLater()
   page.count(1, 6)
