@@ -133,7 +133,7 @@ describe('kill -9', () => {
     try {
       expect(again.line.demoKey).toBe(up.line.demoKey)
       expect(await decisions(again)).toBe(1)
-      expect(await worksAgain(again)).toBe(true)
+      expect(await waitUntil(() => worksAgain(again), { deadlineMs: recoveryDeadlineMs })).toBe(true)
     } finally {
       await again.close()
     }
