@@ -1,6 +1,6 @@
 import { WeirError } from '@weir/core/errors.ts'
 
-/** What a command has of its process. */
+/** The parts of its process that a command uses. */
 export interface CommandContext {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly cwd: string
@@ -27,7 +27,7 @@ function stopWithNpm(stop: () => void): void {
   poll.unref()
 }
 
-/** Opens what a command has of this process: its environment, folder and output, and a signal for its end. */
+/** Opens the context of a command: environment, folder, output, and a signal for its end. */
 export function openCommandContext(environment: NodeJS.ProcessEnv): CommandContext {
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop.abort())

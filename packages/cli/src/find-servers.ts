@@ -4,7 +4,7 @@ import { kafkaOptionsFrom, kafkaVariables } from '@weir/kafka/kafka-variables.ts
 import { createLogger } from '@weir/runtime/logger.ts'
 import { type Environment, readConfig } from '@weir/runtime/read-config.ts'
 
-/** Whether the environment sets a variable, by itself or by a file. */
+/** Returns whether the environment sets a variable, directly or by a file. */
 export const isGiven = (environment: Environment, variable: string): boolean =>
   Boolean(environment[variable] || environment[`${variable}_FILE`])
 
@@ -35,6 +35,6 @@ export function clickhouseVariablesFor(
   return { ...Object.fromEntries(names.map((name) => [name, ''])), [clickhouseUrl.name]: ownAddress }
 }
 
-/** The ClickHouse of the environment, else that of a `weir up`. Throws CONFIG_INVALID where there is neither. */
+/** Finds the ClickHouse of the environment, else that of a `weir up`. Throws CONFIG_INVALID where there is neither. */
 export const findClickhouse = (environment: Environment, ownAddress?: string): ClickhouseServer =>
   readConfig(clickhouseVariables, { ...environment, ...clickhouseVariablesFor(environment, ownAddress) })

@@ -34,7 +34,7 @@ export async function withClickhouse<T>(
   }
 }
 
-/** How to reach the Kafka of the environment, else of the `weir up` on the data directory. */
+/** Finds the Kafka of the environment, else that of the `weir up` on the data directory. */
 export function findKafka({ environment }: CommandContext, dataDir: string): KafkaOptions {
   if (environment.WEIR_KAFKA_BROKERS) return kafkaFrom(environment, 'weir-audit')
   const [address, username, password] = (['kafka', 'kafkaUsername', 'kafkaPassword'] as const).map((name) =>

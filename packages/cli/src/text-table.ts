@@ -1,4 +1,4 @@
-/** Rows of texts in columns as wide as their widest; the last one is not padded. */
+/** Formats rows as a table, each column as wide as its widest text; the last column is not padded. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows

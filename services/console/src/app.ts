@@ -45,7 +45,7 @@ const wordSchemaProblems: NonNullable<FastifyServerOptions['schemaErrorFormatter
   return new Error(`${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`)
 }
 
-/** The usage API and the admin API. Opens nothing: tests use `inject`. */
+/** Builds the usage API and the admin API. Opens no port: tests use `inject`. */
 export function buildApp(
   ports: Ports,
   logger: Logger,

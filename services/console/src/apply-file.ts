@@ -63,8 +63,8 @@ function withKeysOfGone(state: PolicyState, diff: readonly EntityChange[]): read
 }
 
 /**
- * What it takes to have what the file says; what the admin API has made stays, its word on keys included, as long as
- * there is the subject. An entity at a step.
+ * Plans the changes that make the policy what the file says. Entities of the admin API stay, and so do its changes of
+ * keys while their subject exists. Each step handles one entity.
  */
 export function* planFile(state: PolicyState, entities: readonly Entity[], revision: string): Steps<AppliedFile> {
   const changes: EntityChange[] = []

@@ -5,7 +5,7 @@ const changesMax = 10_000
 /** Old records that one change takes away; more than one, so that what a stop left over is caught up with. */
 const dropPerChange = 20
 
-/** What a change says of itself when it is an applied file: its first line, named by the revision of the file. */
+/** Returns the first line of the audit record of an applied file, which names the file's revision. */
 export const fileLine = (revision: string) => ({ what: 'put', kind: 'policy', name: revision }) as const
 
 /** The changes that the topic holds, in their order. */

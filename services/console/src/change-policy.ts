@@ -13,7 +13,7 @@ import { ChangePublisher, splitChanges, triesMax } from './publish-change.ts'
 /** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
 const waitingMax = 100
 
-/** What a route would change of the policy as it is when the change is first in the queue. */
+/** The change that a route plans on the policy in force once the change is first in the queue. */
 export type ChangePlan<T> =
   | {
       readonly kind: 'change'
@@ -49,7 +49,7 @@ type MakePlan<T> = (state: PolicyState) => ChangePlan<T> | Promise<ChangePlan<T>
 /** Requests wait no longer than this for a large policy; a pause costs microseconds. */
 const sliceMs = 10
 
-/** Does all steps, and lets the event loop go on between them. */
+/** Runs all steps, and yields to the event loop every few milliseconds. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   let startMs = performance.now()
   for (;;) {

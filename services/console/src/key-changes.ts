@@ -38,14 +38,14 @@ function endOf(entity: Entity): number | undefined {
 /** Whether a key was revoked and stays only so that a file does not bring it back. */
 export const isRevoked = (entity: Entity): boolean => endOf(entity) === revokedAtMs
 
-/** The key of this id, revoked ones apart. */
+/** Finds the key of this id; a revoked key is not found. */
 export function findKey(state: PolicyState, id: string): Entity | undefined {
   const sha256 = state.keyOfId(id)
   const key = sha256 === undefined ? undefined : state.get('key', sha256)
   return key === undefined || isRevoked(key) ? undefined : key
 }
 
-/** A key that the admin API makes; named by its hash where no id is given. */
+/** Makes a key of the admin API, whose id is made of its hash where none is given. */
 export function newKey(facts: {
   readonly sha256: string
   readonly subject: string
@@ -62,7 +62,7 @@ export function newKey(facts: {
   }
 }
 
-/** The key with an end, or its own one if that is earlier; it is the admin API's from now on. */
+/** Returns the key with this end, or with its own end if that is earlier. It belongs to the admin API from then on. */
 export function keyUntil(key: Entity, atMs: number): Entity {
   const expiresAtMs = Math.min(atMs, endOf(key) ?? atMs)
   return { ...key, origin: 'admin', body: keyBody({ ...keyFacts(key), expiresAtMs }) }
@@ -76,7 +76,7 @@ export function revokeKey(key: Entity): EntityChange {
   return isOnlyHere ? deleteEntity('key', key.name) : putEntity(keyUntil(key, revokedAtMs))
 }
 
-/** Ended keys of a subject that has very many, so that rotating for years does not run into the bound of a policy. */
+/** Deletes the ended keys of a subject with very many keys, so that years of rotation stay within a policy's bound. */
 export function endedKeys(state: PolicyState, subject: string, nowMs: number): EntityChange[] {
   const keys = state.keysOf(subject)
   if (keys.length <= keysKept) return []

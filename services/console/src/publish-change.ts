@@ -32,9 +32,10 @@ function inOrder(changes: readonly EntityChange[]): EntityChange[] {
 }
 
 /**
- * A change as the batches it is published in: one, unless it is larger than a batch may be. Of several, each is whole
- * by itself, definitions first and deletions last; all say of themselves what the whole does, but only the last one
- * that a file is applied: a stop between them must not leave it as done. A change at a step.
+ * Splits a change into batches: one, unless it is larger than a batch may be. Each of several batches is valid by
+ * itself, definitions first and deletions last. All of them carry the audit lines of the whole change, but only the
+ * last one carries the line of the applied file: a stop between them must not leave the file as applied. Each step
+ * handles one entity.
  */
 export function* splitChanges(
   changes: readonly EntityChange[],

@@ -39,9 +39,9 @@ function copyJars(folder: string): Promise<void> {
 }
 
 /**
- * The folder with Kafka's jars, fetched when the pom or the list of hashes is new to this checkout. The folder is named
- * by the contents of both and appears by a rename, so that it is always whole, and processes that fetch concurrently do
- * not disturb each other.
+ * Returns the folder with Kafka's jars, which are fetched when the pom or the list of hashes is new to this checkout.
+ * The folder is named by the contents of both and appears by a rename, so that it is always whole, and processes that
+ * fetch concurrently do not disturb each other.
  */
 export async function kafkaLibs(progress: (line: string) => void): Promise<string> {
   const version = createHash('sha256')

@@ -46,7 +46,7 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
   const timer = setTimeout(() => client.destroy(), choiceMs)
   client.once('close', () => clearTimeout(timer))
   client.on('error', () => client.destroy())
-  // Others can take all connections of the open listener: who logs in does not need it.
+  // Other users can take all connections of the open listener: a client that logs in does not need it.
   let broker = join(client, ports.secured)
   let received = Buffer.alloc(0)
   client.on('data', function choose(chunk: Buffer) {
@@ -69,8 +69,8 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
 }
 
 /**
- * One address for two listeners of Kafka: clients that log in reach the one that asks for a password, all others the
- * open one. Only the first connection of a client comes here.
+ * Opens one address for two listeners of Kafka: clients that log in reach the one that asks for a password, all others
+ * the open one. Only the first connection of a client comes here.
  */
 export function openLoginRelay(port: number, ports: Listeners, choiceMs = choiceMsMax): Promise<Server> {
   const server = createServer((client) => serve(client, ports, choiceMs))

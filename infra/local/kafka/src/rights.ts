@@ -62,8 +62,8 @@ function withKafka(port: number, use: (ask: Ask) => Promise<boolean>): Promise<b
 }
 
 /**
- * Whether the Kafka on this loopback port can serve: it lists a broker only once that broker has registered with the
- * controller and is no longer fenced. A port that merely accepts connections is open seconds before that.
+ * Resolves to whether the Kafka on this loopback port can serve: it lists a broker only once that broker has registered
+ * with the controller and is no longer fenced. A port that merely accepts connections is open seconds before that.
  */
 export const servesClients = (port: number): Promise<boolean> =>
   withKafka(port, async (ask) => {
@@ -113,7 +113,7 @@ const mechanisms = {
 /** Kafka's least. */
 const iterations = 4_096
 
-/** The body of an AlterUserScramCredentials request that gives a user a password. */
+/** Encodes the body of an AlterUserScramCredentials request that gives a user a password. */
 export function encodeScramPassword(
   user: string,
   password: string,
@@ -152,7 +152,7 @@ const knows = (port: number, salt: Buffer): Promise<boolean> =>
     return answer.includes(`s=${salt.toString('base64')},`)
   })
 
-/** Puts in place what the callers of a running Kafka may do. Safe to repeat; false where it has to be repeated. */
+/** Sets the rights of callers in a running Kafka. Safe to repeat; resolves to false where it has to be repeated. */
 export async function grantRights(port: number, password: string): Promise<boolean> {
   const salt = randomBytes(16)
   return (await grant(port, password, salt)) && knows(port, salt)

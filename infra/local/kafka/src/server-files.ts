@@ -79,7 +79,7 @@ export function serverProperties({ dataDir, brokerPort, controllerPort, secured 
   return `${lines.join('\n')}\n`
 }
 
-/** Name of the file of `loggingProperties`, in the folder that Kafka is started in. */
+/** The name of the file of `loggingProperties`, in the folder that Kafka is started in. */
 export const loggingFile = 'log4j2.properties'
 
 /** Warnings and errors on stdout, where the launcher keeps them. */

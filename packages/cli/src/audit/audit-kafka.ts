@@ -56,7 +56,7 @@ async function withoutRow(
   return missing.sort((a, b) => a.offset - b.offset)
 }
 
-/** Marks and gaps are never rows, dead letters are kept elsewhere. */
+/** Sorts out watermarks and gaps, which are never rows, and dead letters, which are stored elsewhere. */
 function sort(records: readonly LogRecord[], letters: ReadonlySet<number>) {
   const suspects: Suspect[] = []
   const unreadable: Range[] = []
@@ -122,7 +122,7 @@ async function partitionsOf(
   return found
 }
 
-/** What Kafka still has and metering says is done, against the rows: since a time, by the broker's clock. */
+/** Compares the committed records that Kafka still has with the rows, from a time by the broker's clock on. */
 export async function auditKafka(
   client: ClickHouseClient,
   kafka: KafkaOptions,

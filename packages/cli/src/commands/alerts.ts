@@ -29,7 +29,7 @@ interface Page {
   readonly next: string | null
 }
 
-/** A test is on its way for milliseconds; its row, for a second or two. */
+/** A test is delivered within milliseconds, and its row written within a second or two. */
 const testDeadlineMs = 30_000
 const testPollMs = 500
 
@@ -84,7 +84,7 @@ export async function showAlert(id: string, options: CommonOptions, context: Com
   else context.print(textTable([head, ...deliveryRows(alert.deliveries)]))
 }
 
-/** Delivers one alert once more, or all that was given up or dropped in some time. */
+/** Delivers one alert again, or all alerts of some time whose delivery was given up or dropped. */
 export async function redeliver(
   id: string | undefined,
   options: CommonOptions & Filter & { readonly endpoint?: string },

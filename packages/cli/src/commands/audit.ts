@@ -76,7 +76,7 @@ async function run(options: AuditOptions, context: CommandContext, ports: AuditP
   return left.findings.length === 0
 }
 
-/** `weir audit`: whether raw rows, rollups, Kafka and Redis say the same. */
+/** Compares raw rows, rollups, Kafka and Redis. Resolves to whether nothing differs. */
 export async function audit(options: AuditOptions, context: CommandContext): Promise<{ readonly isClean: boolean }> {
   const span = spanOf(options, Date.now())
   const { policy } = await findDefinitions(options, context)

@@ -40,7 +40,7 @@ function environmentProblems(environment: Environment, names = Object.keys(servi
   return [...byVariable.values()]
 }
 
-/** What `weir up` fills in by itself, in a form that is right. */
+/** The variables that `weir up` sets by itself, with valid values. */
 const filledIn = {
   WEIR_REDIS_URL: 'redis://127.0.0.1:1',
   WEIR_KAFKA_BROKERS: '127.0.0.1:1',

@@ -30,7 +30,7 @@ const stateOf = ({ state, by }: JournalReport) =>
 const isSound = ({ damage, holes, problem }: JournalReport) =>
   damage.length === 0 && holes.length === 0 && problem === undefined
 
-/** What journals there are, whose, and what in them waits for Kafka. */
+/** Lists the journals with their owners, and the records in them that wait for Kafka. */
 export async function listJournals(options: JournalCommandOptions, context: CommandContext): Promise<void> {
   const reports = await inspectJournals(findBase(options, context))
   if (options.json) return context.print(JSON.stringify(reports))
@@ -74,7 +74,7 @@ export async function verifyJournals(options: JournalCommandOptions, context: Co
   return isAllSound
 }
 
-/** Takes over the journals of dead processes and sends them to Kafka. Resolves to whether all of it is there. */
+/** Takes over the journals of dead processes and sends them to Kafka. Resolves to whether Kafka has all of them. */
 export async function drainJournals(
   options: JournalCommandOptions & { readonly wait: number },
   context: CommandContext,

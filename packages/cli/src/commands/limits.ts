@@ -7,7 +7,7 @@ import { askLimits, type LimitOptions } from '../limits/find-policy.ts'
 import { durationText, type LimitReport, limitTable, reportLimits } from '../limits/limit-report.ts'
 import { withLimitAdmin } from '../open-servers.ts'
 
-/** What a request would get now: null where that takes to know more of it than was named. */
+/** The decision that a request would get now; `allowed` is null if it depends on facts that were not named. */
 interface Outlook {
   readonly allowed: boolean | null
   readonly denied_by: string
@@ -40,7 +40,7 @@ function headline({ subject, route }: AskedLimits, cost: number): string {
   return `${id}: plan ${plan.name}, ${timeZone}${months}. Route ${route?.template ?? '*'}, cost ${cost}.`
 }
 
-/** Which limits a request meets, why, and how they stand. Changes nothing. */
+/** Explains which limits apply to a request, why, and what they have counted. Changes nothing. */
 export async function explain(options: LimitOptions, context: CommandContext): Promise<void> {
   const asked = await askLimits(options, context)
   const cost = asked.route?.cost ?? 1
@@ -56,7 +56,7 @@ export async function explain(options: LimitOptions, context: CommandContext): P
   context.print([headline(asked, cost), '', table, '', outlookText(outlook)].join('\n'))
 }
 
-/** How the limits of a subject stand. Changes nothing. */
+/** Shows what the limits of a subject have counted. Changes nothing. */
 export async function peekLimits(options: LimitOptions, context: CommandContext): Promise<void> {
   const asked = await askLimits(options, context)
   const limits = await withLimitAdmin(context, options.data, (admin) => reportLimits(admin, asked, 1))

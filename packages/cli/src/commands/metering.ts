@@ -21,7 +21,7 @@ interface SeekServers {
 }
 
 /**
- * Puts metering's committed offset of a partition elsewhere, and marks it as meant. Metering must not run: Kafka
+ * Moves metering's committed offset of a partition, and marks the move as deliberate. Metering must not run: Kafka
  * refuses it while the group has members. Rows that are there already are dropped by their numbers when they are read
  * again.
  */

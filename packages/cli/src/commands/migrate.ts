@@ -4,7 +4,7 @@ import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import { inProject } from '../project.ts'
 
-/** Brings ClickHouse's tables to this version, and says what it did. */
+/** Brings ClickHouse's tables to this version, and reports the migrations that it applied. */
 export async function applyMigrations(server: ClickhouseServer, report: (line: string) => void): Promise<void> {
   const client = connectClickhouse(server, 'weir-migrate')
   try {

@@ -2,7 +2,7 @@ import type { KafkaOptions } from '@weir/kafka/connect.ts'
 import { ensureTopics } from '@weir/kafka/ensure-topics.ts'
 import { readTopics } from '@weir/kafka/topics-file.ts'
 
-/** Creates the topics of infra/kafka/topics.json that are missing, and names what is otherwise than it says there. */
+/** Creates the missing topics of infra/kafka/topics.json, and reports the settings that differ from that file. */
 export async function createTopics(kafka: KafkaOptions, report: (line: string) => void): Promise<void> {
   const changes = await ensureTopics(kafka, await readTopics())
   report(changes.created.length === 0 ? 'topics are there' : `topics: created ${changes.created.join(', ')}`)

@@ -7,7 +7,7 @@ import { nothingToAsk, readStateFile } from './read-state-file.ts'
 /** A change waits at most ten seconds for Kafka; a person, no longer than this for all of it. */
 const deadlineMs = 30_000
 
-/** Where the console is, and what opens it. */
+/** The console's URL and the token for it. */
 export interface ConsoleAddress {
   readonly url: string
   readonly token: string
@@ -28,14 +28,14 @@ const tokenVariables = {
   token: secret(text({ name: 'WEIR_ADMIN_TOKEN', about: 'the token that the console is asked with', fallback: '' })),
 }
 
-/** The console's address by the environment, else by the `weir up` on the data directory; undefined for neither. */
+/** Finds the console that the environment names, else that of the `weir up` on the data directory. */
 export function findConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress | undefined {
   const url = environment.WEIR_CONSOLE_URL || readStateFile(dataDir, 'console')
   const token = readConfig(tokenVariables, environment).token.text || readStateFile(dataDir, 'adminToken')
   return url === undefined || token === undefined ? undefined : { url, token }
 }
 
-/** As `findConsole`, where nothing goes without one. */
+/** Finds the console as `findConsole` does. Throws CONFIG_INVALID where there is none. */
 export function requireConsole(environment: CommandContext['environment'], dataDir: string): ConsoleAddress {
   const found = findConsole(environment, dataDir)
   if (found === undefined) {
@@ -62,7 +62,7 @@ export interface ConsoleRequest {
   readonly origin?: 'file'
 }
 
-/** What went wrong on the way, in the words of the system below (`ECONNREFUSED`). */
+/** Names the reason in the words of the operating system (`ECONNREFUSED`). */
 function whyUnreachable(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
@@ -77,7 +77,7 @@ function addressOf(url: string, { path, query = {} }: ConsoleRequest): URL {
   return address
 }
 
-/** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and what its refusal means otherwise. */
+/** Asks the console. Throws CONSOLE_UNAVAILABLE when it does not answer, and the error that a refusal stands for. */
 export async function askConsole<T>(
   { url, token }: ConsoleAddress,
   request: ConsoleRequest,
@@ -153,6 +153,6 @@ function refusal(url: string, { status, body, text }: ConsoleAnswer<unknown>): W
       `The console at ${url} does not know the token. Does WEIR_ADMIN_TOKEN hold it?`,
     )
   }
-  // What a person has typed, or its file says, is not there or makes no sense.
+  // The input names something that does not exist or is malformed.
   return new WeirError(status === 400 || status === 404 ? 'CONFIG_INVALID' : 'CONSOLE_REFUSED', words)
 }

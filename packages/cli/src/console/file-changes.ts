@@ -1,4 +1,4 @@
-/** What the console says of a file that it applied, or would (docs/admin-api.md). */
+/** The console's answer about a file that it applied, or would apply (docs/admin-api.md). */
 export interface AppliedFile {
   readonly dry_run: boolean
   readonly changed: boolean
@@ -36,7 +36,7 @@ function detail(change: FileChange): string {
   return change.action === 'keep' ? 'stays as the admin API has made it: the file is older' : ''
 }
 
-/** One line a change, for people: `~ limit minute  size: 100 → 200`. */
+/** Returns one line for each change: `~ limit minute  size: 100 → 200`. */
 export function changeLines({ changes, created, updated, deleted }: AppliedFile): string[] {
   const lines = changes.map((change) =>
     `${signs[change.action]} ${change.kind} ${change.name}  ${detail(change)}`.trimEnd(),
@@ -45,7 +45,7 @@ export function changeLines({ changes, created, updated, deleted }: AppliedFile)
   return left > 0 ? [...lines, `… and ${left} more`] : lines
 }
 
-/** `3 created, 1 updated, none deleted`. */
+/** Returns the counts in words: `3 created, 1 updated, none deleted`. */
 export const countsText = ({ created, updated, deleted }: AppliedFile): string =>
   [
     [created, 'created'],

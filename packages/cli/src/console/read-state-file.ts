@@ -22,7 +22,7 @@ export function readStateFile(
   }
 }
 
-/** The error of a command for which neither the environment nor a `weir up` names a server. */
+/** Returns the error of a command for which neither the environment nor a `weir up` names a server. */
 export function nothingToAsk(server: string, variables: string, dataDir: string): WeirError {
   const what = `No ${server} to ask: ${variables} not set, and no weir up has run on ${dataDir}`
   return new WeirError(

@@ -75,7 +75,7 @@ const units = [
   [1_000, 's'],
 ] as const
 
-/** `2h 5m`, `41s`, `300ms`: the two largest units, rounded up to the smaller. */
+/** Formats a duration in its two largest units, rounded up to the smaller: `2h 5m`, `41s`, `300ms`. */
 export function durationText(ms: number): string {
   if (ms <= 0) return '0s'
   if (ms < 1_000) return `${ms}ms`
@@ -102,7 +102,7 @@ function stateTexts(limit: LimitReport, count: ReturnType<typeof countReport> | 
   return [String(used), String(remaining), reset_ms === 0 ? 'now' : durationText(reset_ms), blocked, key]
 }
 
-/** The limits with their counts for a person, one count a row. */
+/** Formats the limits with their counts as a table, one count a row. */
 export function limitTable(limits: readonly LimitReport[]): string {
   const head = ['LIMIT', 'BECAUSE OF', 'ALGORITHM', 'ADMITS', 'USED', 'LEFT', 'FREE IN', 'BLOCKED', 'KEY']
   const rows = limits.flatMap((limit) => {

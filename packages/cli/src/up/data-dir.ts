@@ -85,7 +85,7 @@ export function openDataDir(dir: string) {
     stateFile,
     secrets: readOrMakeSecrets(join(dir, secretsFile)),
     writeState: (state: object) => replaceFile(stateFile, `${JSON.stringify(state)}\n`),
-    /** Lets the next one in. The kernel does the same when this process dies. */
+    /** Releases the lock for the next process. The kernel does the same when this process dies. */
     release: () => lock.close(),
   }
 }

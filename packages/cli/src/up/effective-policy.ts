@@ -17,7 +17,7 @@ export interface EffectivePolicy extends AppliedDemo {
   readonly revision: string
 }
 
-/** The policy that the services of a `weir up` have: the person's, with the demo's keys and addresses filled in. */
+/** Makes the policy of a `weir up`: the text of a file, with the demo's keys and addresses filled in. */
 export function effectivePolicy(
   text: string,
   demo: {
@@ -34,7 +34,7 @@ export function effectivePolicy(
   return { ...applyDemo(text, facts), revision }
 }
 
-/** The same for a `weir up` that runs on the data directory; undefined where none does. */
+/** Makes the policy of the `weir up` that runs on the data directory; undefined where none does. */
 export function effectivePolicyOf(dataDir: string, text: string): EffectivePolicy | undefined {
   const [upstream, receiver] = [readStateFile(dataDir, 'upstream'), readStateFile(dataDir, 'receiver')]
   if (upstream === undefined || receiver === undefined) return undefined
@@ -87,7 +87,7 @@ function entityOf(policy: unknown, section: string, name: string): unknown {
   return inside(inside(policy, section), name)
 }
 
-/** The admin API has deleted it: then it is not wanted. */
+/** Ignores the refusal for an entity that the admin API has deleted: it is not wanted. */
 function unlessRefused(error: unknown): undefined {
   if (!(error instanceof WeirError) || error.code !== 'CONFIG_INVALID') throw error
 }

@@ -19,7 +19,7 @@ export interface ProcessDefinition {
   readonly startDeadlineMs: number
 }
 
-/** What a managed process gets from its supervisor. */
+/** The parts of its supervisor that a managed process uses. */
 export interface ProcessContext {
   readonly logFile: string
   /** Variables that every process inherits, so that they can be set from outside. */

@@ -49,7 +49,7 @@ export async function choosePorts(mode: 'auto' | 'fixed', unused: ReadonlySet<Po
   return defaultPorts
 }
 
-/** The ops port of every service; of several ingress processes the first has the usual one, the others free ones. */
+/** Chooses the ops port of every process: the first ingress process has the usual port, further ones free ports. */
 export async function opsPortsOf(ports: Ports, ingressProcesses: number): Promise<Record<string, number>> {
   const more = await freePorts(ingressProcesses - 1)
   return {

@@ -47,10 +47,10 @@ export function readyLine(options: {
 /** What `weir up --json` prints. */
 export type ReadyLine = ReturnType<typeof readyLine>
 
-/** A screen is seen and copied; who needs the password has the state file. */
+/** A screen is seen and copied; the password is in the state file. */
 const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//')
 
-/** The same for a person: what runs where, the keys, and four commands to try. */
+/** Formats the ready line for a person: addresses, keys, and four commands to try. */
 export function readyScreen(line: ReadyLine): string {
   const rows = [
     ['ingress', line.ingress, 'in front of the demo API'],

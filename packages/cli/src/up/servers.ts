@@ -63,7 +63,7 @@ export function requirePrograms(environment: Environment): void {
   if (problems.length > 0) throw new WeirError('PROGRAM_MISSING', `Programs are missing.\n  ${problems.join('\n  ')}`)
 }
 
-/** Prepares the data of the servers that are ours. */
+/** Prepares the data of the servers that this `weir up` runs, and defines their processes. */
 export async function planServers(options: {
   readonly environment: Environment
   readonly dir: string

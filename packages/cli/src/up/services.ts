@@ -32,7 +32,7 @@ const decisionDeadlineMs = 250
 /** Short, so that metering resumes soon after a process was killed; long enough for a busy laptop. */
 const kafkaSessionMs = 10_000
 
-/** What the services and the demo are started with. */
+/** The options with which the services and the demo are started. */
 export interface ServiceOptions {
   readonly environment: Environment
   readonly data: DataDir
@@ -53,7 +53,7 @@ const program = (path: string, watch: boolean, ...args: string[]): readonly [str
   ...args,
 ]
 
-/** The small API that the demo protects, and the receiver of its webhooks. */
+/** Defines the small API that the demo protects, and the receiver of its webhooks. */
 export function demoProcesses({ ports, data }: ServiceOptions): ProcessDefinition[] {
   const demo = (name: 'upstream' | 'receiver', port: number): ProcessDefinition => ({
     name,
@@ -66,7 +66,7 @@ export function demoProcesses({ ports, data }: ServiceOptions): ProcessDefinitio
   return [demo('upstream', ports.upstream), demo('receiver', ports.receiver)]
 }
 
-/** The four services, the ingress as many times as asked. */
+/** Defines the processes of the four services; the ingress may have several. */
 export function serviceProcesses(options: ServiceOptions): ProcessDefinition[] {
   const { environment, ports, servers, data, policyFile, watch, opsPorts } = options
   const common = {

@@ -30,7 +30,7 @@ export const rootName = 'root'
 /** The token of an `Authorization: Bearer` header; empty if there is none. */
 const bearer = (authorization = '') => /^bearer (.+)$/i.exec(authorization)?.[1]?.trim() ?? ''
 
-/** Why the caller may not do what takes this scope; undefined if it may. */
+/** Returns the problem of a caller that lacks this scope; undefined if the caller has it. */
 export function missingScope({ by, scopes }: FastifyRequest, scope: TokenScope): Problem | undefined {
   if (scopes?.includes(scope) || scopes?.includes('admin')) return undefined
   return {
@@ -123,7 +123,7 @@ const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   key: always('keys'),
 }
 
-/** Why the caller may not make these changes with `write` alone; undefined if it may. */
+/** Returns the problem of a caller that may not make these changes with `write` alone; undefined if it may. */
 export function missingChangeScope(
   request: FastifyRequest,
   state: PolicyState,

@@ -21,12 +21,17 @@ export const preconditionFailed = problem(problemType('precondition-failed'), 'P
 /** The change collides with what the policy has. */
 export const conflict = problem(problemType('conflict'), 'Conflict', 409)
 
-/** Kafka is down, or this process has not read the policy yet. */
+/** Kafka is down, or the console cannot accept the change now. */
 export const policyUnavailable = problem(problemType('policy-unavailable'), 'Unavailable', 503)
+/** This process has not read the policy yet. */
 export const policyUnread = policyUnavailable('The policy was not read yet: Kafka does not answer.')
+/** Redis does not answer, so that counts cannot be changed. */
 export const limitsUnavailable = problem(problemType('limits-unavailable'), 'Unavailable', 503)
+/** ClickHouse or Kafka does not answer a request about alerts. */
 export const alertsUnavailable = problem(problemType('alerts-unavailable'), 'Unavailable', 503)
+/** ClickHouse does not answer a question about usage. */
 export const usageUnavailable = problem(problemType('usage-unavailable'), 'Unavailable', 503)
+/** ClickHouse does not answer a question about outcomes. */
 export const outcomesUnavailable = problem(problemType('outcomes-unavailable'), 'Unavailable', 503)
 
 /** One thing that is wrong with a change, with its position in the file where one was sent. */
@@ -42,7 +47,7 @@ export function changeRejected(problems: readonly ChangeFault[]): Problem {
   return { ...problem(problemType('policy-refused'), 'The policy would not be right', 422)(detail), problems }
 }
 
-/** Sends a problem; one that passes by itself says when to come back. */
+/** Sends a problem; a 503 carries Retry-After. */
 export function answerProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   if (problem.status === 503) reply.header('retry-after', retryAfterS)
   return sendProblem(reply, problem)

@@ -22,7 +22,7 @@ function isTooDeep(text: string): boolean {
   return false
 }
 
-/** JSON bodies as Fastify reads them, but refused with 400 where they are nested too deep. */
+/** Parses JSON bodies as Fastify does, and rejects with 400 those that are nested too deep. */
 export function readJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {

@@ -45,7 +45,7 @@ const words: Readonly<Record<number, string>> = {
   503: 'A server is down; try again after Retry-After',
 }
 
-/** Answers that are errors, by status; every route has 400, 401 and 403. */
+/** Returns the error answers of a route by status; every route has 400, 401 and 403. */
 export const problems = (...statuses: readonly (404 | 409 | 412 | 422 | 503)[]): Record<number, object> =>
   Object.fromEntries([400, 401, 403, ...statuses].map((status) => [status, problemAnswer(words[status] ?? '')]))
 
@@ -94,13 +94,13 @@ interface Operation {
   readonly response: Readonly<Record<number, object>>
 }
 
-/** The options of a route: the scope that a token needs for it, and what the served OpenAPI says of it. */
+/** Returns the options of a route: the scope that a token needs, and the operation in the served OpenAPI. */
 export const operation = (scope: TokenScope, tag: string, summary: string, { query, ...schema }: Operation) => ({
   config: { scope },
   schema: { tags: [tag], summary, ...(query === undefined ? {} : { querystring: closed(query) }), ...schema },
 })
 
-/** A page of a list; `next` goes into `after` for the one behind it. */
+/** Returns the schema of a page; its `next` is the `after` of the next page. */
 export const page = (items: object) =>
   object({ items: { type: 'array', items }, next: textOrNull('`after` of the next page; null on the last') })
 
@@ -127,7 +127,7 @@ export function pageOf<T>(found: readonly T[], limit: number, nextOf: (last: T) 
   return { items, next: found.length > limit && last !== undefined ? nextOf(last) : null }
 }
 
-/** Where an entity is from. */
+/** The schema of an entity's origin. */
 export const origin = {
   type: 'string',
   enum: ['file', 'admin'],

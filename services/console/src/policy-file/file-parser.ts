@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import type { Entity } from '@weir/policy/entities.ts'
 import { entitiesOf, type ParsedEntities } from '@weir/policy/state/entities-of.ts'
 
-/** What a thread says; of `entities` there are several, and `end` or `problems` come last. */
+/** The messages of a parser thread: several `entities`, and `end` or `problems` last. */
 export type FromParser = ParsedEntities | { readonly kind: 'end' }
 
 /** A parsed policy file, or why it could not be read. */

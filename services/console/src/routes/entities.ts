@@ -51,7 +51,7 @@ function* namesOf(state: PolicyState, kind: EntityKind): Iterable<string> {
   for (const { name } of state.list(kind)) yield name
 }
 
-/** Says that there is none of this name, and which was probably meant. */
+/** Returns the problem that no entity has this name, with the name that was probably meant. */
 export const noEntity = (state: PolicyState, kind: EntityKind, name: string) =>
   kind === 'identity'
     ? { ...unknownName(kind, name), detail: 'The policy says nothing about identity: the defaults are in force.' }

@@ -64,7 +64,7 @@ function find(
   return reject(found.kind === 'malformed' ? badRequest(`${found.field} ${found.message}`) : unknown(found.message))
 }
 
-/** What Redis said is for the log: it may hold an address or a user. */
+/** Only the log gets Redis's own words: they may hold an address or a user. */
 function redisProblem(error: unknown, log: FastifyBaseLogger): Problem {
   if (!(error instanceof WeirError) && !isRedisFault(error)) throw error
   log.error({ err: error }, 'limits could not be reached')

@@ -11,7 +11,7 @@ import { createMemoryPolicyStore } from './memory-policy-store.ts'
 /** The token of the environment. */
 const rootToken = 'token'
 
-/** When it is, in every test of the console. */
+/** The time of the clock in every test of the console. */
 export const nowMs = Date.parse('2026-11-21T12:00:00Z')
 
 /** A policy with one entity of each kind. */
@@ -50,7 +50,7 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A console on a policy topic in memory, asked without a network. */
+/** Opens a console on a policy topic in memory, which is asked without a network. */
 export function openConsole(overrides: Partial<Ports> = {}) {
   const questions: UsageQuery[] = []
   const outcomeQuestions: OutcomeQuery[] = []
