@@ -71,18 +71,13 @@ const digits = 32
 /** Returns the ETag of an entity: equal for equal bodies, also of different callers. */
 const entityTag = ({ body }: Entity): string => `"${hash('sha256', canonicalJson(body), 'hex').slice(0, digits)}"`
 
-/** The conditions of a request, as its headers have them. */
-interface Conditions {
-  readonly ifMatch: string | undefined
-  readonly ifNoneMatch: string | undefined
-}
-
 const lists = (header: string, tag: string | undefined) =>
   tag !== undefined &&
   (header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === tag))
 
 /** Says which condition of a request does not hold; undefined if all do. */
-function brokenCondition(entity: Entity | undefined, { ifMatch, ifNoneMatch }: Conditions): string | undefined {
+function brokenCondition(entity: Entity | undefined, { headers }: FastifyRequest): string | undefined {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   const tag = entity === undefined ? undefined : entityTag(entity)
   if (ifMatch !== undefined && !lists(ifMatch, tag)) {
     return tag === undefined ? 'It is not there any more.' : `Somebody has changed it: its ETag is ${tag} by now.`
@@ -90,22 +85,28 @@ function brokenCondition(entity: Entity | undefined, { ifMatch, ifNoneMatch }: C
   return ifNoneMatch !== undefined && lists(ifNoneMatch, tag) ? `It is there, with the ETag ${tag}.` : undefined
 }
 
-interface Put extends Conditions {
-  readonly origin: EntityOrigin
-  readonly request: FastifyRequest
+interface Named {
+  /** Without a name there is only one of the kind, and the kind is its name. */
+  readonly Params: { readonly name?: string }
 }
 
-function planPut(state: PolicyState, kind: EntityKind, name: string, sent: JsonObject, how: Put) {
+interface Put extends Named {
+  readonly Body: JsonObject
+  readonly Headers: { readonly 'weir-origin'?: EntityOrigin }
+}
+
+function planPut(state: PolicyState, kind: EntityKind, name: string, request: FastifyRequest<Put>) {
   const before = state.get(kind, name)
-  const broken = brokenCondition(before, how)
+  const broken = brokenCondition(before, request)
   if (broken !== undefined) return reject(preconditionFailed(broken))
-  const body = bodyOf(kind, name, sent)
+  const body = bodyOf(kind, name, request.body)
   if (typeof body === 'string') return reject(changeRejected([{ path: `${kind} ${name}`, message: body }]))
-  const entity: Entity = { kind, name, origin: how.origin, position: before?.position, body }
+  const origin = request.headers['weir-origin'] ?? 'admin'
+  const entity: Entity = { kind, name, origin, position: before?.position, body }
   const put = { entity, isNew: before === undefined }
   if (before !== undefined && entityTag(before) === entityTag(entity)) return { kind: 'nothing', answer: put } as const
   const changes = [putEntity(entity)]
-  const missing = missingChangeScope(how.request, state, changes)
+  const missing = missingChangeScope(request, state, changes)
   if (missing !== undefined) return reject(missing)
   const lines: ChangeLineV1[] = [{ what: 'put', kind, name }]
   return { kind: 'change', changes, lines, answer: put } as const
@@ -122,23 +123,13 @@ function planDelete(
 ): ChangePlan<undefined> {
   const before = state.get(kind, name)
   if (before === undefined) return reject(noEntity(state, kind, name))
-  const broken = brokenCondition(before, conditionsOf(request))
+  const broken = brokenCondition(before, request)
   if (broken !== undefined) return reject(preconditionFailed(broken))
   const keys = kind === 'subject' ? state.keysOf(name) : []
   const changes: EntityChange[] = [...keys.map((key) => deleteEntity('key', key)), deleteEntity(kind, name)]
   const missing = missingChangeScope(request, state, changes)
   if (missing !== undefined) return reject(missing)
   return { kind: 'change', changes, lines: [{ what: 'delete', kind, name }], answer: undefined }
-}
-
-const conditionsOf = ({ headers }: FastifyRequest): Conditions => ({
-  ifMatch: headers['if-match'],
-  ifNoneMatch: headers['if-none-match'],
-})
-
-interface Named {
-  /** Without a name there is only one of the kind, and the kind is its name. */
-  readonly Params: { readonly name?: string }
 }
 
 /** One section of the policy, as its routes are made. */
@@ -222,11 +213,9 @@ function registerChanging(section: Section): void {
       ...problems(409, 412, 422, 503),
     },
   })
-  type Put = Named & { Body: JsonObject; Headers: { readonly 'weir-origin'?: EntityOrigin } }
   app.put<Put>(url, put, async (request, reply) => {
-    const { by, body } = request
-    const how = { ...conditionsOf(request), origin: request.headers['weir-origin'] ?? 'admin', request }
-    const changed = await changer.change(by, (state) => planPut(state, kind, nameOf(section, request), body, how))
+    const plan = (state: PolicyState) => planPut(state, kind, nameOf(section, request), request)
+    const changed = await changer.change(request.by, plan)
     return answerChange(reply, changed, ({ entity, isNew }) => show(reply.code(isNew ? 201 : 200), entity))
   })
 

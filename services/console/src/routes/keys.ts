@@ -103,9 +103,6 @@ function planRevoke(state: PolicyState, id: string): ChangePlan<undefined> {
   return { kind: 'change', changes: [revokeKey(key)], lines, answer: undefined }
 }
 
-/** `0s` is no duration of a policy; here it ends the old key immediately. */
-const parseOverlap = (given: string) => (given === '0s' ? 0 : parseDurationMs(given))
-
 /**
  * Lists all keys by hash, or those of a subject, from behind the key of the id `after`. Undefined where there is no
  * such key.
@@ -179,7 +176,8 @@ export function registerKeys(app: FastifyInstance, ports: Ports, changer: Policy
     }),
     async ({ params: { id }, body, by }, reply) => {
       const { overlap = '24h', ...fresh } = body ?? {}
-      const overlapMs = parseOverlap(overlap)
+      // `0s` is no duration of a policy; here it ends the old key immediately.
+      const overlapMs = overlap === '0s' ? 0 : parseDurationMs(overlap)
       if (overlapMs === undefined)
         return answerProblem(reply, badRequest('overlap must be a duration such as 24h, or 0s'))
       const changed = await changer.change(by, (state) => planRotate(state, id, fresh, overlapMs, clock.nowMs()))
