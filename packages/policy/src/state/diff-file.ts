@@ -1,16 +1,13 @@
-import { finish, type Steps } from '@weir/core/steps.ts'
+import type { Steps } from '@weir/core/steps.ts'
 import { canonicalJson, deleteEntity, type Entity, type EntityChange, entityKinds, putEntity } from '../entities.ts'
 import type { PolicyState } from './policy-state.ts'
 
 /**
  * What makes the state hold a file: the file's entities that are missing or differ, and the deletion of those that came
  * from a file and are not in this one. What the admin API has made stays, unless the file has it too: then it is the
- * file's. Entities whose order is still as it was keep their positions, so that a line put in is one change.
+ * file's. Entities whose order is still as it was keep their positions, so that a line put in is one change. One at
+ * a step.
  */
-export const diffFile = (state: PolicyState, fileEntities: readonly Entity[]): readonly EntityChange[] =>
-  finish(diffSteps(state, fileEntities))
-
-/** As `diffFile`, an entity at a step. */
 export function* diffSteps(state: PolicyState, fileEntities: readonly Entity[]): Steps<readonly EntityChange[]> {
   const changes: EntityChange[] = []
   const byKind = Map.groupBy(fileEntities, ({ kind }) => kind)

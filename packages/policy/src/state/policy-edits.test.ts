@@ -1,7 +1,8 @@
+import { finish } from '@weir/core/steps.ts'
 import { expect, test } from 'vitest'
 import { deleteEntity, type Entity, type EntityChange, putEntity } from '../entities.ts'
 import { createLimitResolver } from '../match/resolve-limits.ts'
-import { diffFile } from './diff-file.ts'
+import { diffSteps } from './diff-file.ts'
 import { entitiesOf } from './entities-of.ts'
 import { PolicyState } from './policy-state.ts'
 
@@ -39,14 +40,16 @@ function stateOf(policy = text): PolicyState {
 const put = (kind: Entity['kind'], name: string, body: Entity['body']) =>
   putEntity({ kind, name, origin: 'admin', position: undefined, body })
 
-/** What `check` and then `apply` say; the state must not change by a refusal. */
+/** What `checkSteps` and then `apply` say; the state must not change by a refusal. */
 function refused(state: PolicyState, ...changes: EntityChange[]): readonly string[] {
   const before = state.policy
-  const [checked, applied] = [state.check(changes), state.apply(changes)]
+  const [checked, applied] = [finish(state.checkSteps(changes)), state.apply(changes)]
   expect(checked.kind === 'problems' && checked).toEqual(applied)
   expect(state.policy).toBe(before)
   return applied.kind === 'applied' ? [] : applied.problems.map(({ path, message }) => `${path}: ${message}`)
 }
+
+const diffOf = (state: PolicyState, entities: readonly Entity[]) => finish(diffSteps(state, entities))
 
 const applied = (state: PolicyState, ...changes: EntityChange[]) => {
   const answer = state.apply(changes)
@@ -157,11 +160,8 @@ test('a key that ends says when', () => {
 test('an edited limit leaves other limits, and plans without it, the same objects; subjects have the new plan', () => {
   const state = stateOf()
   const before = state.policy
-  const { definitionsChange, policy } = applied(
-    state,
-    put('limit', 'day', { algorithm: 'fixed_window', size: 9, period: 'day' }),
-  )
-  expect([definitionsChange, policy === before]).toEqual([true, false])
+  const { policy } = applied(state, put('limit', 'day', { algorithm: 'fixed_window', size: 9, period: 'day' }))
+  expect(policy).not.toBe(before)
   expect(policy.limits.get('minute')).toBe(before.limits.get('minute'))
   expect(policy.plans.get('free')).toBe(before.plans.get('free'))
   expect(policy.limits.get('day')?.size).toBe(9)
@@ -215,7 +215,7 @@ test('subjects and keys change below one and the same policy', () => {
   expect(
     applied(state, put('subject', 'd', { plan: 'top' }), put('key', hash('9'), { subject: 'd', id: 'd1' })),
   ).toEqual({
-    ...{ kind: 'applied', policy, definitionsChange: false },
+    ...{ kind: 'applied', policy },
   })
   expect(policy.keys.get(hash('9'))?.subject.plan).toBe(policy.plans.get('top'))
   applied(state, deleteEntity('key', hash('9')))
@@ -282,19 +282,19 @@ test('pages go through all names in order', () => {
 test('a line put into a file is one change, and a moved one does not lose its place', () => {
   const state = stateOf()
   const more = text.replace('  day:', '  hour: { algorithm: fixed_window, size: 5, period: hour }\n  day:')
-  const changes = diffFile(state, fileOf(more))
+  const changes = diffOf(state, fileOf(more))
   expect(changes.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['limit hour'])
   applied(state, ...changes)
   expect([...state.policy.limits.keys()]).toEqual(['minute', 'hour', 'day'])
   const [minute = '', day = ''] = text.split('\n').slice(3, 5)
-  applied(state, ...diffFile(state, fileOf(text.replace(minute, '').replace(day, `${day}\n${minute}`))))
+  applied(state, ...diffOf(state, fileOf(text.replace(minute, '').replace(day, `${day}\n${minute}`))))
   expect([...state.policy.limits.keys()]).toEqual(['day', 'minute'])
 })
 
 test('a file that is applied takes away what files had, and only that', () => {
   const state = stateOf()
   applied(state, put('subject', 'made', { plan: 'top' }), put('subject', 'b', { plan: 'top' }))
-  const changes = diffFile(state, fileOf(text.replace(/ {2}c: .*/, '')))
+  const changes = diffOf(state, fileOf(text.replace(/ {2}c: .*/, '')))
   expect(changes.map(({ kind, name, entity }) => [kind, name, entity?.origin])).toEqual([
     ['subject', 'b', 'file'],
     ['subject', 'c', undefined],

@@ -30,18 +30,6 @@ interface Problems {
   readonly problems: readonly PolicyFault[]
 }
 
-/** `leftOut` lists subjects and keys that do not fit the definitions; everything else is in force. */
-type LoadedState =
-  | { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] }
-  | Problems
-
-/** `definitionsChange`: not only subjects and keys would change, so that `policy` would be another object. */
-type CheckedChange = { readonly kind: 'fine'; readonly definitionsChange: boolean } | Problems
-
-type AppliedChange =
-  | { readonly kind: 'applied'; readonly policy: Policy; readonly definitionsChange: boolean }
-  | Problems
-
 /** A change that is right, with everything that taking it over needs. */
 interface Prepared {
   readonly kind: 'prepared'
@@ -78,9 +66,11 @@ export class PolicyState {
 
   /**
    * Forgets everything before and takes these entities in any order; of several with one name the last. Definitions
-   * must be right as a whole, or it stays as it was.
+   * must be right as a whole, or it stays as it was; subjects and keys that do not fit them are left out.
    */
-  load(entities: Iterable<Entity>): LoadedState {
+  load(
+    entities: Iterable<Entity>,
+  ): { readonly kind: 'loaded'; readonly policy: Policy; readonly leftOut: readonly PolicyFault[] } | Problems {
     const definitions = newDefinitions()
     const identities = new PackedIdentities()
     const faults = new ProblemList()
@@ -98,25 +88,18 @@ export class PolicyState {
     return { kind: 'loaded', policy: this.policy, leftOut: faults.faults }
   }
 
-  /** What `apply` would answer. Changes nothing. */
-  check(changes: readonly EntityChange[]): CheckedChange {
-    return finish(this.checkSteps(changes))
-  }
-
-  /** As `check`, in steps. Only right if nothing is applied or loaded before the last one. */
-  *checkSteps(changes: readonly EntityChange[]): Steps<CheckedChange> {
+  /** Says whether `apply` would apply the changes, in steps. Only right if nothing changes before the last one. */
+  *checkSteps(changes: readonly EntityChange[]): Steps<{ readonly kind: 'fine' } | Problems> {
     const prepared = yield* this.#prepare(changeSet(changes))
-    if (prepared.kind === 'problems') return prepared
-    return { kind: 'fine', definitionsChange: prepared.compiled !== this.#compiled }
+    return prepared.kind === 'problems' ? prepared : { kind: 'fine' }
   }
 
   /** Applies the changes atomically: all of them, or none. */
-  apply(changes: readonly EntityChange[]): AppliedChange {
+  apply(changes: readonly EntityChange[]): { readonly kind: 'applied'; readonly policy: Policy } | Problems {
     const prepared = finish(this.#prepare(changeSet(changes)))
     if (prepared.kind === 'problems') return prepared
-    const definitionsChange = prepared.compiled !== this.#compiled
     this.#takeOver(prepared)
-    return { kind: 'applied', policy: this.policy, definitionsChange }
+    return { kind: 'applied', policy: this.policy }
   }
 
   get(kind: EntityKind, name: string): Entity | undefined {

@@ -18,12 +18,10 @@ export const textOrder = [
   'watch',
 ] as const
 
-/** The policy as a weir.yaml, an entry a line: the same text for the same entities, and read again the same policy. */
-export function policyText(source: PolicySource): string {
-  return [...policyLines(source)].map((line) => `${line}\n`).join('')
-}
-
-/** The lines of the text, one by one: with a million subjects the whole would need too much memory. */
+/**
+ * The policy as the lines of a weir.yaml, an entry a line: the same for the same entities, and read again the same
+ * policy. They come one by one: with a million subjects the whole would need too much memory.
+ */
 export function* policyLines(source: PolicySource): Iterable<string> {
   yield 'version: 1'
   for (const kind of textOrder) {
