@@ -18,26 +18,18 @@ export function fingerprint(key: string): string {
   return key === '' || key.length > keyLengthMax ? '' : hash('sha256', key, 'hex')
 }
 
-/** The last credential of each open connection. */
-const lastCarried = new WeakMap<object, Carried>()
-
-type Make = (text: string) => string
-
-interface Carried {
-  readonly text: string
-  readonly make: Make
-  readonly fingerprint: string
-}
+/** The last credential of each open connection, and what was made of it. */
+const lastCarried = new WeakMap<object, { text: string; make: (text: string) => string; made: string }>()
 
 /**
  * Returns `make` of a text, called once for as long as a connection carries the same: clients send one credential with
  * every request.
  */
-export function onceWhileCarried(connection: object, text: string, make: Make): string {
+export function onceWhileCarried(connection: object, text: string, make: (text: string) => string): string {
   const last = lastCarried.get(connection)
-  if (last !== undefined && last.text === text && last.make === make) return last.fingerprint
+  if (last !== undefined && last.text === text && last.make === make) return last.made
   const made = make(text)
-  lastCarried.set(connection, { text, make, fingerprint: made })
+  lastCarried.set(connection, { text, make, made })
   return made
 }
 

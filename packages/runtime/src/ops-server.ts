@@ -7,18 +7,9 @@ export type Readiness = string | { readonly warning: string } | undefined
 /** Returns the readiness of a part of the process. */
 export type ReadinessCheck = () => Readiness | Promise<Readiness>
 
-/** The address of the ops port, and what it shows. */
-export interface OpsOptions {
-  readonly host: string
-  readonly port: number
-  readonly metrics: Registry
-  /**
-   * The checks by the name of their part. A sentence makes /readyz answer 503 and name the part; a warning is shown.
-   */
-  readonly readiness: Readonly<Record<string, ReadinessCheck>>
-}
-
-async function askParts(readiness: OpsOptions['readiness']): Promise<{ isReady: boolean; lines: string[] }> {
+async function askParts(
+  readiness: Readonly<Record<string, ReadinessCheck>>,
+): Promise<{ isReady: boolean; lines: string[] }> {
   const answers = await Promise.all(
     Object.entries(readiness).map(async ([name, check]) => [name, await check()] as const),
   )
@@ -33,7 +24,13 @@ async function askParts(readiness: OpsOptions['readiness']): Promise<{ isReady: 
  * /livez (the process answers), /readyz (what it needs is there) and /metrics, on a port of their own. Liveness asks no
  * other server, so that an outage elsewhere restarts nothing.
  */
-export async function startOpsServer(options: OpsOptions): Promise<Server> {
+export async function startOpsServer(options: {
+  readonly host: string
+  readonly port: number
+  readonly metrics: Registry
+  /** Checks by the name of their part. A sentence makes /readyz answer 503 and name the part; a warning is shown. */
+  readonly readiness: Readonly<Record<string, ReadinessCheck>>
+}): Promise<Server> {
   const answer = async (path: string): Promise<{ status: number; type?: string; body: string }> => {
     if (path === '/livez') return { status: 200, body: 'ok\n' }
     if (path === '/metrics') {

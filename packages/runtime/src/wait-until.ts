@@ -1,19 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The bounds of a wait. */
-export interface WaitOptions {
-  /** How long to keep asking. */
-  readonly deadlineMs: number
-  /** Pause between two attempts; 50 ms unless given, short against any start of a server. */
-  readonly everyMs?: number
-  /** Ends the wait early, with the signal's reason as error. */
-  readonly signal?: AbortSignal
-}
-
 /** Asks until the answer is neither undefined nor false, and returns it; undefined when the deadline has passed. */
 export async function waitUntil<T>(
   ask: () => Promise<T | undefined | false> | T | undefined | false,
-  options: WaitOptions,
+  options: {
+    /** How long to keep asking. */
+    readonly deadlineMs: number
+    /** Pause between two attempts; 50 ms unless given, short against any start of a server. */
+    readonly everyMs?: number
+    /** Ends the wait early, with the signal's reason as error. */
+    readonly signal?: AbortSignal
+  },
 ): Promise<T | undefined> {
   const endsAt = performance.now() + options.deadlineMs
   for (;;) {

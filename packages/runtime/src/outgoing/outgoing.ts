@@ -64,15 +64,8 @@ export interface OutgoingAnswer {
   readonly isCut: boolean
 }
 
-/**
- * Sends requests to addresses that others have chosen. Addresses are checked at the moment of connecting, so that no
- * name can point elsewhere between the check and the use; redirects are not followed, and time and bytes are bounded.
- */
-export interface Outgoing {
-  /** Rejects if there is no whole answer in time, or the address must not be reached. */
-  send(asked: OutgoingRequest): Promise<OutgoingAnswer>
-  close(): Promise<void>
-}
+/** The connections of outgoing requests. */
+export type Outgoing = ReturnType<typeof createOutgoing>
 
 /** Returns the URL's host if it is an address: sockets resolve only names. */
 function literalAddress(url: URL): string | undefined {
@@ -93,15 +86,14 @@ const proxyTo = (uri: string) =>
 const ownName = /^(?:.*\.)?localhost\.?$/
 
 /**
- * Opens the connections of outgoing requests.
+ * Sends requests to addresses that others have chosen. Addresses are checked at the moment of connecting, so that no
+ * name can point elsewhere between the check and the use; redirects are not followed, and time and bytes are bounded.
  * @param options.lookup given by tests
  * @param options.proxyUrl returns the proxy to all public addresses, by CONNECT for https; empty for none. The proxy
  * then resolves the names and must check them: only addresses in a URL itself are checked here. Called for each
  * request: another proxy is used from then on.
  */
-export function createOutgoing(
-  options: { readonly lookup?: LookupFunction; readonly proxyUrl?: () => string } = {},
-): Outgoing {
+export function createOutgoing(options: { readonly lookup?: LookupFunction; readonly proxyUrl?: () => string } = {}) {
   const { lookup = createPublicLookup(), proxyUrl = () => '' } = options
   // Connections end with the deadline of their request, which is the shorter bound.
   const open = (url: string) => ({ url, agent: url === '' ? new Agent({ connect: { lookup } }) : proxyTo(url) })
@@ -117,7 +109,9 @@ export function createOutgoing(
     return toPublic.agent
   }
   return {
-    async send({ method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax }) {
+    /** Rejects if there is no whole answer in time, or the address must not be reached. */
+    async send(asked: OutgoingRequest): Promise<OutgoingAnswer> {
+      const { method, url: text, allowPrivate, headers, body, deadlineMs, answerBytesMax } = asked
       const url = new URL(text)
       const literal = literalAddress(url)
       if (!allowPrivate && literal !== undefined && !isPublicAddress(literal)) {
@@ -141,7 +135,7 @@ export function createOutgoing(
         ...(await readUpTo(answer.body, answerBytesMax)),
       }
     },
-    async close() {
+    async close(): Promise<void> {
       // Not close(), which would wait for a tunnel whose request has ended.
       await Promise.all([toPublic.agent.destroy(), toAnywhere.destroy()])
     },

@@ -1,14 +1,5 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
-/**
- * An alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes for its
- * markup.
- */
-export interface AlertText {
-  readonly title: string
-  readonly lines: readonly string[]
-}
-
 const grouped = new Intl.NumberFormat('en')
 const number = (value: number) => grouped.format(value)
 /** Formats a time to the minute, which is precise enough for quotas. */
@@ -21,8 +12,11 @@ function namesOf(subject: string): readonly [who: string, whose: string] {
   return [`${subject} is`, subject]
 }
 
-/** Describes an alert for Slack and mail. */
-export function describeAlert(alert: AlertV1): AlertText {
+/**
+ * Describes an alert for people: a sentence, and a line for each further fact. It is plain text, which a caller escapes
+ * for its markup.
+ */
+export function describeAlert(alert: AlertV1): { readonly title: string; readonly lines: readonly string[] } {
   const { subject } = alert
   switch (alert.type) {
     case 'weir.quota.reached': {

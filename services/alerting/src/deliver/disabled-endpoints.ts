@@ -5,7 +5,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import type { Redis } from 'ioredis'
 import type { PublishAlerts } from '../raise/raise-alerts.ts'
 
-/** A hash in the queue's Redis: name → why and since when, for the address that it had. */
+/** A hash in the queue's Redis: name → JSON of the address, the reason, and since when. */
 const disabledKey = 'weir:endpoints:disabled'
 /** Changes by another process or a person are known here after this time. */
 const refreshMs = 2_000
@@ -16,23 +16,6 @@ const disabledNamespace = 'd6f0a6a2-3c4d-5b8e-9a51-0c7d2e4f6b18'
 function addressOf(endpoint: Endpoint): string {
   if (endpoint.type === 'webhook') return endpoint.url
   return endpoint.type === 'slack' ? endpoint.urlEnv : endpoint.to.join(' ')
-}
-
-interface Disabled {
-  readonly address: string
-  readonly reason: string
-  /** RFC 3339, UTC. */
-  readonly since: string
-}
-
-function parseDisabled(text: string | undefined): Disabled | undefined {
-  if (text === undefined) return undefined
-  try {
-    const { address, reason, since } = JSON.parse(text)
-    return typeof address === 'string' ? { address, reason: String(reason), since: String(since) } : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Endpoints that answered 410: nothing is sent to them. */
@@ -65,10 +48,8 @@ export function createDisabledEndpoints(options: {
     /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
     async reasonFor(endpoint: Endpoint): Promise<string | undefined> {
       await refresh()
-      const disabled = parseDisabled(known[endpoint.name])
-      return disabled?.address === addressOf(endpoint)
-        ? `disabled since ${disabled.since}: ${disabled.reason}`
-        : undefined
+      const { address, reason, since } = JSON.parse(known[endpoint.name] ?? '{}')
+      return address === addressOf(endpoint) ? `disabled since ${since}: ${reason}` : undefined
     },
     /**
      * Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. The alert has the

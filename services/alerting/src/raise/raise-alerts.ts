@@ -7,7 +7,7 @@ import type { Counters } from '../metrics.ts'
 import type { AlertHistory } from '../record/alert-table.ts'
 import type { Crossing } from '../watch/crossings.ts'
 import type { RateChange } from '../watch/rate-changes.ts'
-import type { ClaimedKey, ClaimStore, FoundClaim } from './claim-store.ts'
+import type { ClaimStore, FoundClaim } from './claim-store.ts'
 
 /** Namespace of alert ids: an alert's id follows from its claim alone, so a repeated alert is the same alert. */
 const alertNamespace = '5b3d7a52-4f0e-5c35-9f5c-3d1e6c2b8a47'
@@ -27,15 +27,6 @@ export type PublishAlerts = (alerts: readonly AlertV1[]) => Promise<unknown>
 /** A crossing or a rate change that may become an alert. */
 export type AlertCandidate = Crossing | RateChange
 type Threshold = AlertCandidate['thresholds'][number]
-
-/** A candidate's highest threshold that is ours to raise, with the lower ones that it supersedes. */
-interface Due {
-  readonly alert: AlertV1
-  /** The claim was free in Redis; ClickHouse may know the alert nevertheless. */
-  readonly isNew: boolean
-  readonly highest: Omit<ClaimedKey, 'occurrenceId'>
-  readonly lower: readonly Omit<ClaimedKey, 'occurrenceId'>[]
-}
 
 /** Returns what tells two alerts of one claim apart: when a recurring one was first found. */
 function occurrenceOf(candidate: AlertCandidate): string {
@@ -149,13 +140,14 @@ function dueOf(
   candidates: readonly AlertCandidate[],
   found: ReadonlyMap<string, FoundClaim | undefined>,
   nowMs: number,
-): Due[] {
+) {
   return candidates.flatMap((candidate) => {
     const [highest, ...lower] = candidate.thresholds.filter(({ key }) => found.get(key)?.state !== 'done')
     if (highest === undefined) return []
     const { lifetimeMs } = candidate
     const claimed = ({ key }: Threshold) => ({ key, lifetimeMs })
     const claim = found.get(highest.key)
+    // The claim was free in Redis; ClickHouse may know the alert nevertheless.
     const isNew = claim?.state === 'acquired' && !candidate.isRecurring
     // The first claimant, which died, may have published the alert under its occurrenceId.
     const occurrenceId = (claim?.state === 'pending' && claim.occurrenceId) || occurrenceOf(candidate)
