@@ -13,7 +13,7 @@ export interface CheckRequest {
   readonly method?: string | undefined
   /** Units that the check charges; the route's cost if left out. */
   readonly cost?: number | undefined
-  /** What limits by `attribute:NAME` count by. */
+  /** The attributes that limits by `attribute:NAME` count by. */
   readonly attributes?: Readonly<Record<string, string | number>> | undefined
   /** For minutes the same key repeats an admission and charges once. It also allows a retry on a lost connection. */
   readonly idempotencyKey?: string | undefined

@@ -21,7 +21,7 @@ export type Reason =
   | 'journal_full'
   | (string & {})
 
-/** What the limit's `onExceed` says is done beyond it; undefined for a plain denial and where nothing was exceeded. */
+/** What the limit's `onExceed` says about requests beyond it; undefined for a plain denial and if none was exceeded. */
 export type OnExceed = 'drop' | 'degrade' | 'challenge' | 'delay' | 'block' | (string & {})
 
 /** What Weir decided. A denial is a result like any other. */
@@ -35,7 +35,7 @@ export interface CheckResult {
   /** Time after which these limits would allow the same check; 0 when allowed. */
   readonly retryAfterMs: number
   readonly onExceed: OnExceed | undefined
-  /** Where a denied client can prove to be a person, if the limit says so. */
+  /** The page where a denied client can prove to be a person, if the limit has one. */
   readonly challenge: string | undefined
   readonly limits: readonly LimitState[]
   /**

@@ -1,4 +1,4 @@
-/** What went wrong, for programs. packages/client/README.md says of each what to do. */
+/** The kind of an error, for programs. packages/client/README.md says for each what to do. */
 export type WeirClientErrorCode =
   | 'unauthorized'
   | 'forbidden'
@@ -13,7 +13,7 @@ export type WeirClientErrorCode =
   | 'timeout'
   | 'closed'
 
-/** What Weir said itself, by RFC 9457; `type` is listed in its documentation of errors. */
+/** An error of Weir by RFC 9457; each `type` is listed in its documentation of errors. */
 export interface Problem {
   readonly type: string
   readonly title: string
@@ -29,8 +29,8 @@ interface Details {
 }
 
 /**
- * What this library throws, except the reason of an AbortSignal, which is thrown as it is, and a TypeError for
- * arguments that cannot be meant.
+ * The error that this library throws, except for the reason of an AbortSignal, which it throws unchanged, and a
+ * TypeError for arguments that cannot be meant.
  */
 export class WeirClientError extends Error {
   override readonly name = 'WeirClientError'

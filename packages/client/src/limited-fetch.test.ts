@@ -60,7 +60,7 @@ describe('a call', () => {
     ['allow', 200],
     ['deny', 'timeout'],
     ['throw', 'unavailable'],
-  ] as const)('while Weir is away and onUnavailable is %s comes to %s', async (onUnavailable, expected) => {
+  ] as const)('while Weir is unavailable and onUnavailable is %s comes to %s', async (onUnavailable, expected) => {
     weir.answerWith((_, response) => sendJson(response, {}, 503))
     const found = open({ timeoutMs: 500 }, { onUnavailable })(api.url)
     const came = await found.then(

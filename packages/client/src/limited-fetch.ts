@@ -34,7 +34,7 @@ export interface LimitedFetchOptions {
   readonly attemptsMax?: number | undefined
   /** Called when the other processes could not learn of a pause. A warning of the process unless given. */
   readonly onPauseFailed?: ((error: unknown) => void) | undefined
-  /** What sends the calls; the global fetch unless given. */
+  /** The function that sends the calls; the global fetch unless given. */
   readonly fetch?: typeof fetch | undefined
 }
 

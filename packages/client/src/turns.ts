@@ -8,7 +8,7 @@ export interface Turn {
   /** Calls go in the order of their numbers; a call that is sent again keeps its number. */
   readonly number: number
   readonly request: CheckRequest
-  /** By `performance.now()`; after it the call fails with `timeout`. */
+  /** The call's end by `performance.now()`; after it the call fails with `timeout`. */
   readonly endsAtMs: number
   readonly signal: AbortSignal | undefined
 }

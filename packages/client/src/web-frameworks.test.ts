@@ -137,7 +137,7 @@ describe.each(['fastify', 'express'] as const)('%s', (name) => {
   it.each([
     ['no key', {}],
     ['a key that is too long for one', { authorization: `Bearer ${'k'.repeat(257)}` }],
-  ])('answers who sends %s with 401 and asks nobody', async (_, headers) => {
+  ])('answers a request with %s with 401, without asking Weir', async (_, headers) => {
     const { status } = await get({ ask: (request) => ({ key: callerKey(request) }) }, headers)
     expect([status, weir.asked.length]).toEqual([401, 0])
   })
@@ -228,7 +228,7 @@ it.each([
   ['refused', refusal(1_000), 0],
   ['allowed', decision(), 1],
 ] as const)(
-  'express: a request that somebody has answered meanwhile is left as it is when %s',
+  'express: a request that another middleware has answered meanwhile is left as it is when %s',
   async (_, answer, passes) => {
     const client = createClient({ url: weir.url, key: 'secret' })
     onTestFinished(() => client.close())

@@ -20,9 +20,9 @@ export interface CommitMetadata {
   readonly seekOverrideUpTo: bigint | undefined
 }
 
-/** What `weir metering seek` commits: read from this offset, whatever rows ClickHouse has. */
+/** The metadata that `weir metering seek` commits: read from this offset, whatever rows ClickHouse has. */
 export const seekMetadata = '{"v":1,"sought":true}'
-/** Beyond every offset. */
+/** An offset beyond all others. */
 const endless = 2n ** 62n
 
 /** Returns the text that is committed with an offset. */

@@ -61,7 +61,7 @@ export interface DecisionRecordV1 {
 }
 
 /**
- * What makes a decision record a correction of an earlier one. Caller, route and `ts` of such a record are the
+ * The fields that make a record a correction of an earlier decision. Caller, route and `ts` of such a record are the
  * corrected decision's, so that usage is corrected where it was counted; its `count` and `cost` are 0, its outcome is
  * allow, and `charged` says whether Redis counts the corrected decision's units now. `limits` are those whose counts
  * were changed, with `reset_ms` from `ts` on.
@@ -73,7 +73,7 @@ export interface Correction {
   readonly adjustment: number
 }
 
-/** What the ingress knows of a decision. Texts are bounded and numbers are safe integers by the time they come here. */
+/** A decision as the ingress has it. Texts are bounded, and numbers are safe integers. */
 export interface DecisionInput
   extends Pick<DecisionRecordV1, 'id' | 'subject' | 'plan' | 'route' | 'method' | 'cost' | 'count'>,
     Pick<DecisionRecordV1, 'outcome' | 'reason' | 'mode' | 'charged'> {

@@ -26,19 +26,19 @@ export interface DeliveryV1 {
   readonly alert_id: string
   readonly alert_type: string
   readonly subject: string
-  /** Its name in the policy. */
+  /** The endpoint's name in the policy. */
   readonly endpoint: string
   /** Counts from 1, and from 1 again after a request; 0 where nothing was sent yet. */
   readonly attempt: number
   /** `YYYY-MM-DD hh:mm:ss.SSS` UTC: when it began. */
   readonly at: string
   readonly outcome: DeliveryOutcome
-  /** Of the answer; 0 for none. */
+  /** The status of the answer; 0 for none. */
   readonly status: number
   readonly ms: number
-  /** Why it failed; empty where it did not. */
+  /** Why the attempt failed; empty if it did not. */
   readonly error: string
-  /** When it is tried again; null for never. */
+  /** Time of the next attempt; null for none. */
   readonly next_try: string | null
   /** The beginning of the answer's body, as it came. */
   readonly answer: string

@@ -37,7 +37,7 @@ export interface GapV1 {
   /** First and last of them, as `mark`. */
   readonly from: string
   readonly to: string
-  /** For people: where the record is kept, what Kafka said. */
+  /** A text for people: where the record is kept, and Kafka's answer. */
   readonly detail: string
   readonly journal: string
   readonly seq: number
@@ -66,8 +66,8 @@ const startsWith = (value: Buffer, start: Buffer) =>
   value.length > start.length && value.compare(start, 0, start.length, 0, start.length) === 0
 
 /**
- * By the first bytes, as our own encoders write them; whatever else it is counts as a record, for its own reader to
- * judge.
+ * Returns the kind of a value by its first bytes, as our own encoders write them. Any other value counts as a record,
+ * for its own reader to judge.
  */
 export function kindOf(value: Buffer): RecordKind {
   if (startsWith(value, markStart)) return 'mark'

@@ -5,7 +5,7 @@ import { formatTs } from './timestamp.ts'
 export type OutcomeError = '' | 'client_gone' | 'timeout' | 'unreachable' | 'broken_off' | 'busy'
 
 /**
- * What an upstream answered to an allowed request: the value of a record in `weir.outcomes.v1`, whose key is the
+ * The upstream's answer to an allowed request: the value of a record in `weir.outcomes.v1`, whose key is the
  * subject. Denied requests have none, because no upstream saw them.
  */
 export interface OutcomeInput {

@@ -45,7 +45,7 @@ export interface ChangeRecordV1 {
   readonly after?: PlaceOfChangeV1
 }
 
-/** Where a change ends: offset (-1 for none, before the first change) and id of its audit record. */
+/** The end of a change: offset (-1 for none, before the first change) and id of its audit record. */
 export interface PlaceOfChangeV1 {
   readonly offset: string
   readonly id: string

@@ -12,7 +12,7 @@ export interface NeededProgram {
 export interface ServerPlan {
   readonly command: readonly [string, ...string[]]
   readonly env: Readonly<Record<string, string>>
-  /** Where the program is started. */
+  /** The working directory of the program. */
   readonly cwd: string
   /** The address for clients: a URL for Redis and ClickHouse, host:port for Kafka. */
   readonly address: string

@@ -56,7 +56,8 @@ export function tlsVariables<P extends Prefix>(
 type Config = Readonly<Record<string, unknown>>
 
 /**
- * What each variable of a listener says, or that of the process where it is unset; `none` is as if neither were set.
+ * Returns the files that the listener's variables name, or, if unset, those of the process; `none` counts as unset for
+ * both.
  */
 function filesOf(config: Config, prefix: Prefix): TlsFiles {
   const file = (part: 'Cert' | 'Key' | 'ClientCa'): NamedFile => {
@@ -93,8 +94,8 @@ export function listenerTls(config: Config, prefix: Prefix): ListenerTls | undef
 }
 
 /**
- * What the files hold now, as options of a server. Throws a sentence that begins with a variable unless they are whole
- * and fit each other.
+ * Reads the files as options of a server. Throws a sentence that begins with a variable unless they are whole and fit
+ * each other.
  */
 function readPair({ cert, key, clientCa }: TlsFiles) {
   const read = {
@@ -122,8 +123,8 @@ function textOf({ variable, path }: NamedFile): string {
 }
 
 /**
- * OpenSSL would leave out what is cut off; without any certificate Node would believe clients of every authority of the
- * system.
+ * Reads a file of certificates. OpenSSL would skip a truncated one; without any, Node would trust the clients of every
+ * authority of the system.
  */
 function certificatesIn(file: NamedFile): string {
   const all = textOf(file)

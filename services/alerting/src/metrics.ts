@@ -17,7 +17,7 @@ const metrics = {
   weir_deliveries_recreated_total: ['recreated', 'Deliveries that the queue had lost, queued again'],
 } as const
 
-/** What a process has counted since its start. */
+/** The counters of a process, from its start on. */
 export type Counters = Record<(typeof metrics)[keyof typeof metrics][0], number>
 
 /** Returns the counters of a process that starts. */

@@ -94,7 +94,7 @@ describe('a proxy', () => {
   let proxy: Server
   let proxyUrl: string
   beforeAll(async () => {
-    // It leads everybody to our server, wherever they want to go.
+    // The proxy sends every request to our server, whatever its target.
     proxy = createServer((request, response) => {
       seen.push(`${request.method} ${request.url} ${request.headers['proxy-authorization']}`)
       response.writeHead(200).end('by proxy')

@@ -1,7 +1,7 @@
 import type { AlertV1 } from '@weir/contracts/alert.v1.ts'
 
 /**
- * What a job of the queue carries: the alert as it was published, where it goes, and how far that has come. No secret.
+ * The data of a job: the alert as it was published, its endpoint, and the attempts so far. It holds no secret.
  */
 export interface DeliveryJob {
   readonly alert: AlertV1

@@ -144,7 +144,7 @@ describe('sending to Slack', () => {
     ...{ name: 'chat', type: 'slack', urlEnv: 'CHAT', allowPrivate: true, only: {}, isPaused: false },
   }
 
-  it('posts blocks, in which no name can mention anybody', async () => {
+  it('posts blocks in which no name of a subject becomes a mention', async () => {
     answer = (response) => response.writeHead(200).end('ok')
     const { port } = server.address() as AddressInfo
     const sendSlack = senderWith({ slackUrl: `http://127.0.0.1:${port}/` })

@@ -8,7 +8,7 @@ export interface FoundClaim {
   readonly occurrenceId: string
 }
 
-/** What a process claims before it raises an alert. */
+/** A claim that a process makes before it raises an alert. */
 export interface ClaimedKey {
   readonly key: string
   /** The claim expires this long after its last change. */

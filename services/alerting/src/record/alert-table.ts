@@ -16,7 +16,7 @@ const timeOf = (rfc3339: string) => formatTs(Date.parse(rfc3339))
 const secondOf = (rfc3339: string) => Math.floor(Date.parse(rfc3339) / 1_000)
 const noDecision = '00000000-0000-0000-0000-000000000000'
 
-/** What an alert is about, in the columns that all types share. */
+/** Returns an alert's data in the columns that all types share. */
 function aboutOf(alert: AlertV1) {
   const at = secondOf(alert.time)
   const nothing = { limit: '', size: 0, used: 0, percent: 0, decision_id: noDecision, period_start: at, period_end: at }

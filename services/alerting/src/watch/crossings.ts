@@ -5,7 +5,7 @@ import { createBoundaryCache, periodStartLabel } from '@weir/core/calendar/calen
 import type { Limit, PeriodUnit } from '@weir/core/limits/limit.ts'
 import type { Policy } from '@weir/policy/policy.ts'
 
-/** What may become an alert. */
+/** A crossing or a rate change, which may become an alert. */
 export interface Candidate {
   readonly subject: string
   /** Start of the period or the window; for a block, the time of the decision. */
