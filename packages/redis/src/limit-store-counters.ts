@@ -1,5 +1,5 @@
 /** A call that Redis refused. */
-export interface RefusedCall {
+interface RefusedCall {
   readonly message: string
   /** On the monotonic clock. */
   readonly atMs: number

@@ -2,8 +2,9 @@ import type { Clock } from '@weir/core/clock.ts'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
+import type { ClusterServers } from './cluster-servers.ts'
 import { faultOf, lackingOf } from './connection-state.ts'
-import type { RefusedCall } from './limit-store-counters.ts'
+import type { StoreCounts } from './limit-store-counters.ts'
 import { readScriptError } from './script-error.ts'
 import type { ScriptServer } from './script-server.ts'
 
@@ -13,14 +14,6 @@ export interface RedisHealth {
   readonly problem: string | undefined
   /** What makes it decide wrongly, although it decides. */
   readonly warning: string | undefined
-}
-
-interface RedisHealthOptions {
-  readonly redis: Redis | ClusterConnection
-  readonly servers: () => readonly ScriptServer[]
-  /** The last call that Redis refused. */
-  readonly refused: () => RefusedCall | undefined
-  readonly clock: Clock
 }
 
 /** Callers get an answer up to this old, so that asking often costs Redis nothing. */
@@ -97,15 +90,20 @@ function evictionWarning(info: string): string | undefined {
 }
 
 /** Returns what reports how Redis is, for readiness. Without requests for that it sends Redis nothing. */
-export function createHealthCheck({ redis, servers, refused, clock }: RedisHealthOptions): () => Promise<RedisHealth> {
+export function createHealthCheck(
+  redis: Redis | ClusterConnection,
+  servers: ScriptServer | ClusterServers,
+  counts: Pick<StoreCounts, 'refused'>,
+  clock: Clock,
+): () => Promise<RedisHealth> {
   let foundMs = Number.NEGATIVE_INFINITY
   let found: Promise<RedisHealth> = Promise.resolve({ problem: undefined, warning: undefined })
 
   async function examineAll(): Promise<RedisHealth> {
-    const all = await Promise.all(servers().map((server) => examine(server, clock)))
+    const all = await Promise.all(servers.masters.map((server) => examine(server, clock)))
     const { status } = redis
     const isKnown = status === 'ready' || all.some(({ problem }) => problem !== undefined)
-    const last = refused()
+    const last = counts.refused
     const isRecent = last !== undefined && performance.now() - last.atMs < refusedToldMs
     const refusal = isRecent && isAboutRedis(last.message) ? `it refused a call: ${last.message}` : undefined
     return {

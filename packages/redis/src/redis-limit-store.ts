@@ -75,8 +75,7 @@ export class RedisLimitStore implements LimitStore {
       this.#servers = new ClusterServers(redis, deadlineMs)
       this.#batcher = new ClusterBatcher(this.#servers, batches)
     }
-    const servers = () => this.#servers.masters
-    this.checkHealth = createHealthCheck({ redis, servers, refused: () => counts.refused, clock })
+    this.checkHealth = createHealthCheck(redis, this.#servers, counts, clock)
   }
 
   /** A snapshot of the counts since the start, for metrics; only ever growing. */

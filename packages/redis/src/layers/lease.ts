@@ -34,7 +34,7 @@ const heldMax = 10_000
 /** The deadline of the store in Redis. */
 const deadlineMsDefault = 25
 
-/** What a test may set. */
+/** The deadline of the inner store, and what a test may set. */
 export interface LeasingOptions {
   /** The longest that the inner store takes to answer. */
   readonly deadlineMs?: number
