@@ -15,9 +15,7 @@ export interface Authenticator {
 }
 
 /** What the entry points of the ingress work with. */
-export interface Ports
-  extends Omit<DecisionServiceParts, 'corrections' | 'delays'>,
-    Omit<SettlingParts, 'corrections' | 'store'> {
+export interface Ports extends Omit<DecisionServiceParts, 'corrections'>, Omit<SettlingParts, 'corrections' | 'store'> {
   readonly policy: LivePolicy
   readonly authenticator: Authenticator
   /** Records what upstreams answered. No count depends on it, so a record that is not accepted is dropped. */

@@ -26,8 +26,6 @@ export interface DecisionServiceParts extends Deciding {
   readonly onJournalFull?: 'refuse' | 'admit' | undefined
   /** Shared with everything that corrects records. */
   readonly corrections?: Corrections | undefined
-  /** Given by tests. */
-  readonly delays?: DelayQueues | undefined
 }
 
 /**
@@ -37,7 +35,7 @@ export interface DecisionServiceParts extends Deciding {
 export class DecisionService {
   readonly recorder: DecisionRecorder
   /** The requests that wait for room. To be drained before the listeners close. */
-  readonly delays: DelayQueues
+  readonly delays = new DelayQueues()
   /** Requests beyond a limit, by what was done with them. */
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }
   readonly #parts: DecisionServiceParts
@@ -45,9 +43,8 @@ export class DecisionService {
   readonly #recordOnce: RecordOnce
 
   constructor(parts: DecisionServiceParts) {
-    const { log, clock, idempotencyRecords, delays = new DelayQueues() } = parts
+    const { log, clock, idempotencyRecords } = parts
     this.#parts = parts
-    this.delays = delays
     this.recorder = new DecisionRecorder(log, clock, parts.onJournalFull ?? 'refuse')
     this.#corrections = parts.corrections ?? new Corrections(log)
     this.#recordOnce = new RecordOnce(log, this.recorder, idempotencyRecords)

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import type { Correction } from './correction-record.ts'
 import { Corrections } from './corrections.ts'

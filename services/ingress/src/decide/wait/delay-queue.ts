@@ -7,7 +7,8 @@
  *   after all goes back to the front.
  * - The queue is cheap: it has one timer, however many wait, and does a bounded piece of work whenever that fires.
  *
- * An entry is waiting, then granted, then waiting again (no capacity after all) or released. The clock is a parameter.
+ * An entry is waiting, then granted, then waiting again (no capacity after all) or released. Times are on the clock that
+ * is never set, `performance.now()`.
  */
 
 /**
@@ -17,13 +18,6 @@
 const grantedMax = 32
 /** Entries that expire in one run of the timer: about a millisecond of records. */
 const expiredAtOnce = 200
-
-/** A clock that is never set, and its timers. */
-export interface QueueTime {
-  nowMs(): number
-  /** Runs `run` after `ms`; returns what cancels it. */
-  later(ms: number, run: () => void): () => void
-}
 
 /** When a refusal expects capacity. Both are 0 for a request that was not decided, because others wait before it. */
 export interface CapacityForecast {
@@ -62,7 +56,6 @@ interface Entry extends EnqueueRequest {
 }
 
 export class DelayQueue {
-  readonly #time: QueueTime
   readonly #released: (subject: string) => void
   readonly #ended: () => void
   /** In the order of their numbers, those that went back to the front included. */
@@ -77,18 +70,18 @@ export class DelayQueue {
   #soonestEndMs = Number.POSITIVE_INFINITY
   #closesMs = Number.POSITIVE_INFINITY
   #armedMs = Number.POSITIVE_INFINITY
-  #disarm = () => {}
+  /** It keeps the process alive until no request waits. */
+  #timer: NodeJS.Timeout | undefined
 
   /**
    * @param capacityMs how long it takes until there is capacity
    * @param released called once for each entry that was accepted
    * @param ended called when the queue is empty; it must not be used any more
    */
-  constructor(time: QueueTime, capacityMs: number, released: (subject: string) => void, ended: () => void) {
-    this.#time = time
+  constructor(capacityMs: number, released: (subject: string) => void, ended: () => void) {
     this.#released = released
     this.#ended = ended
-    this.#nextMs = time.nowMs() + capacityMs
+    this.#nextMs = performance.now() + capacityMs
   }
 
   /** Entries that wait or are being decided. */
@@ -98,12 +91,12 @@ export class DelayQueue {
 
   /** How long a request that came now would wait. */
   get waitMs(): number {
-    return Math.max(0, this.#nextMs + this.#pacingMs - this.#time.nowMs())
+    return Math.max(0, this.#nextMs + this.#pacingMs - performance.now())
   }
 
   /** Undefined where the queue is full, or capacity cannot be expected before the request's deadline. */
   enqueue(request: EnqueueRequest): QueueTicket | undefined {
-    const nowMs = this.#time.nowMs()
+    const nowMs = performance.now()
     const grantMs = Math.max(this.#nextMs, nowMs) + this.#pacingMs
     if (this.size >= request.queueMax || Math.max(grantMs, nowMs + request.retryMs) > this.#endOf(request)) {
       return undefined
@@ -154,7 +147,7 @@ export class DelayQueue {
   #requeue(entry: Entry, { capacityMs, retryMs }: CapacityForecast): boolean {
     if (entry.state !== 'granted') return false
     this.#granted -= 1
-    const nowMs = this.#time.nowMs()
+    const nowMs = performance.now()
     const nextMs = Math.max(this.#nextMs - entry.pacingMs, nowMs + capacityMs)
     const isHopeless = Math.max(nextMs, nowMs + retryMs) > this.#endOf(entry)
     if (isHopeless) {
@@ -196,19 +189,17 @@ export class DelayQueue {
     const grantMs = hasWaiting && this.#granted < grantedMax ? this.#nextMs : Number.POSITIVE_INFINITY
     const atMs = Math.min(grantMs, hasWaiting ? this.#soonestEndMs : Number.POSITIVE_INFINITY)
     if (atMs !== this.#armedMs) {
-      this.#disarm()
+      clearTimeout(this.#timer)
       this.#armedMs = atMs
-      this.#disarm =
-        atMs === Number.POSITIVE_INFINITY
-          ? () => {}
-          : this.#time.later(Math.max(0, Math.ceil(atMs - this.#time.nowMs())), () => this.#run())
+      const isDue = atMs < Number.POSITIVE_INFINITY
+      if (isDue) this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.ceil(atMs - performance.now())))
     }
     if (this.size === 0) this.#ended()
   }
 
   #run(): void {
     this.#armedMs = Number.POSITIVE_INFINITY
-    const nowMs = this.#time.nowMs()
+    const nowMs = performance.now()
     let first = this.#waiting[0]
     while (first !== undefined && this.#granted < grantedMax && this.#nextMs <= nowMs && this.#endOf(first) >= nowMs) {
       this.#grant(first)

@@ -1,32 +1,22 @@
 import { FairPlaces, sharerOf } from '../../fair-places.ts'
-import { DelayQueue, type EnqueueRequest, type QueueTicket, type QueueTime } from './delay-queue.ts'
+import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 
 /**
  * A waiting request holds a connection and some kilobytes, or a body of 64 kB: a busy process has as many connections.
  */
 const waitingMaxDefault = 10_000
 
-/** Real time; its timers keep a process alive until no request waits. */
-const systemQueueTime: QueueTime = {
-  nowMs: () => performance.now(),
-  later(ms, run) {
-    const timer = setTimeout(run, ms)
-    return () => clearTimeout(timer)
-  },
-}
-
 /**
  * All queues of this process, by the counts that are waited for. Other processes have their own; Redis alone admits.
  */
 export class DelayQueues {
-  readonly #time: QueueTime
   readonly #queues = new Map<string, DelayQueue>()
   readonly #places: FairPlaces
   readonly #drained = Promise.withResolvers<void>()
   #closesMs: number | undefined
 
-  constructor(time: QueueTime = systemQueueTime, waitingMax = waitingMaxDefault) {
-    this.#time = time
+  /** @param waitingMax given by tests */
+  constructor(waitingMax: number = waitingMaxDefault) {
     this.#places = new FairPlaces(waitingMax)
   }
 
@@ -38,10 +28,6 @@ export class DelayQueues {
   /** Waiting requests, including those that are being decided again just now. */
   get waiting(): number {
     return this.#places.taken
-  }
-
-  nowMs(): number {
-    return this.#time.nowMs()
   }
 
   has(key: string): boolean {
@@ -70,7 +56,7 @@ export class DelayQueues {
 
   #newQueue(key: string, capacityMs: number): DelayQueue {
     const released = (subject: string) => this.#places.giveBack(sharerOf(subject))
-    return new DelayQueue(this.#time, capacityMs, released, () => {
+    return new DelayQueue(capacityMs, released, () => {
       this.#queues.delete(key)
       if (this.#closesMs !== undefined && this.#queues.size === 0) this.#drained.resolve()
     })
@@ -78,7 +64,7 @@ export class DelayQueues {
 
   /** Accepts no new requests; those that wait are served for `graceMs` more. Resolves when none is left. */
   async drain(graceMs: number): Promise<void> {
-    this.#closesMs ??= this.#time.nowMs() + graceMs
+    this.#closesMs ??= performance.now() + graceMs
     for (const queue of this.#queues.values()) queue.close(this.#closesMs)
     if (this.#queues.size > 0) await this.#drained.promise
   }

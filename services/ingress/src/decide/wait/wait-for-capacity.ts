@@ -99,7 +99,7 @@ export async function waitForCapacity(
 ): Promise<Attempt> {
   const { waitMs } = first.ask
   let last = first
-  let lastMs = queues.nowMs()
+  let lastMs = performance.now()
   let limit = firstLimit
   let key = countKey(limit, last.request.scope)
   let forecast = forecastAfter(last, limit)
@@ -111,7 +111,7 @@ export async function waitForCapacity(
     const queueMax = onExceed.kind === 'delay' ? onExceed.queueMax : queueMaxDefault
     return queues.enqueue(key, { ...forecast, subject, deadlineMs, queueMax, pacingMs: pacingOf(limit, last.request) })
   }
-  const refused = () => refusalNow(last, limit, queues.waitMs(key), queues.nowMs() - lastMs)
+  const refused = () => refusalNow(last, limit, queues.waitMs(key), performance.now() - lastMs)
   let ticket = enqueue()
   if (ticket !== undefined) counts.delay += 1
   while (ticket !== undefined) {
@@ -123,7 +123,7 @@ export async function waitForCapacity(
         if (isGone(client) || !(await ticket.wait()) || isGone(client)) return refused()
         const attempt = await attemptAgain(deciding, first.ask)
         last = attempt
-        lastMs = queues.nowMs()
+        lastMs = performance.now()
         const next = limitToWaitFor(attempt.decision, attempt.request.limits, waitMs)
         if (next === undefined) {
           ticket.release(attempt.decision.charged === 'yes')
