@@ -63,7 +63,7 @@ test('what a process with a full journal turned away is recorded by whichever pr
 
 test('a process that dies before it records is followed by the one that meets the repeat', async () => {
   const [dying, other] = [await openProcess(), await openProcess()]
-  vi.spyOn(dying.log, 'written').mockReturnValue(new Promise<boolean>(() => undefined))
+  vi.spyOn(dying.log, 'writtenInTime').mockReturnValue(new Promise<boolean>(() => undefined))
   void dying.ask('order-2')
   await vi.waitFor(() => expect(dying.admitted()).toHaveLength(1))
   const repeat = await other.ask('order-2')
@@ -79,7 +79,7 @@ test('of one key whose record a stalled disk holds no other process makes a reco
     const put = { allowed: false, reason: 'unavailable', retryAfterMs: 1_000 }
     expect([(await other.ask(key)).decision, other.admitted()]).toMatchObject([put, []])
     const [held] = stalled.admitted()
-    stalled.log.land(isThere)
+    stalled.log.endStall(isThere)
     const repeat = await vi.waitUntil(
       async () => {
         const asked = await other.ask(key)

@@ -286,7 +286,7 @@ test('while the journal is full or its disk stalls nothing is answered as done, 
   log.isOverdue = true
   expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
   expect(await settle({ id: second.body.id, cost: 2 })).toMatchObject({ status: 503 })
-  log.land(true)
+  log.endStall(true)
   expect((await settle({ id: first.body.id, cost: 1 })).status).toBe(200)
   expect((await settle({ id: second.body.id, cost: 2 })).status).toBe(200)
   expect(corrections().map(({ adjustment }) => adjustment)).toEqual([-3, -4])

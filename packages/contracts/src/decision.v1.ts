@@ -120,7 +120,7 @@ export function encodeDecisionOpen(d: DecisionInput): string {
 }
 
 /** Returns the text before and after the count of such a record while denials are still coalesced into it. */
-export function encodeSumOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
+export function encodeCoalescedOpen(d: Omit<DecisionInput, 'count' | 'correction'>): {
   readonly beforeCount: string
   readonly afterCount: string
 } {

@@ -30,7 +30,7 @@ test('says of each journal whose it is and what of it waits, and changes nothing
   const dead = await leaveDead(base.path)
   const { writer, directory } = await base.open()
   writer.log(0).append('a', '{"n":1')
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const before = readFileSync(segmentPath(dead, 1))
   const reports = await inspectJournals(base.path)
   const found = new Map(reports.map(({ path, ...rest }) => [path, rest]))
@@ -72,7 +72,7 @@ test('a journal that is written and sent while it is looked at is sound', async 
   const reader = new JournalReader(directory.path, writer.state)
   for (let n = 0; n < 150; n += 1) {
     writer.log(0).append('a', `{"n":${n},"x":"${'x'.repeat(100_000)}"`)
-    await writer.log(0).written()
+    await writer.log(0).writtenInTime()
     if (n % 3 > 0) continue
     const looked = inspectJournals(base.path)
     reader.acknowledge(reader.read(250_000))

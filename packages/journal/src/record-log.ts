@@ -19,16 +19,16 @@ export interface RecordLog {
    */
   openCoalesced(key: string, beforeCount: string, afterCount: string): CoalescedRecord | undefined
   /**
-   * Resolves once all that was appended before stands in the journal: to false if the disk did not take it in time; a
-   * stalled one may take it later nevertheless. Nothing may be answered before. All who ask in one turn of the event
-   * loop share one write and one promise.
+   * Resolves once all that was appended before is in the journal: to false if the disk took longer than 250 ms; a
+   * stalled disk may still write it later. Nothing may be answered before. All callers in one turn of the event loop
+   * share one write and one promise.
    */
-  written(): Promise<boolean>
+  writtenInTime(): Promise<boolean>
   /**
-   * To be asked right after `append` said true: what the end of that record is. True once it stands in the journal;
-   * false once it is certain that it never will. Where `written` said false both may still come, and it may take as
-   * long as the disk does, so that nothing may be answered by it; only who would give the same record again, or correct
-   * it, has to know.
+   * Resolves to the final outcome of the record just appended; to be called right after an `append` that returned true.
+   * True once it is in the journal; false once it is certain that it never will be. It has no deadline: after
+   * `writtenInTime()` resolved to false, either is possible for as long as the disk stalls. No answer may wait for it;
+   * it is for callers that would append the same record again, or correct it.
    */
-  landed(): Promise<boolean>
+  finallyWritten(): Promise<boolean>
 }

@@ -23,7 +23,7 @@ subjects: { acme: { plan: free, keys: [{ sha256: "${sha256('acme-key')}" }] } }
 const broken = () => {
   throw new Error('broken')
 }
-const brokenLog = { append: broken, openCoalesced: broken, written: broken, landed: broken }
+const brokenLog = { append: broken, openCoalesced: broken, writtenInTime: broken, finallyWritten: broken }
 const later = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** What breaks, each as it can: at once or after a turn of the event loop. */

@@ -36,7 +36,7 @@ const isAllMade = await waitUntil(
       // Its disk is behind; an ingress would refuse meanwhile.
       if (!log.append(subject, decision, true)) break
     }
-    await log.written()
+    await log.writtenInTime()
     return made >= events
   },
   { deadlineMs: Number(secondsText) * 10_000, everyMs: tickMs },

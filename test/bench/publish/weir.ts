@@ -21,7 +21,7 @@ async function append(count: number): Promise<void> {
     const { key, openLine } = makeRecord(n)
     if (!decisions.append(key, openLine, true)) throw new Error('the journal is full')
   }
-  if (!(await decisions.written())) throw new Error('not written')
+  if (!(await decisions.writtenInTime())) throw new Error('not written')
 }
 
 function start() {

@@ -30,7 +30,12 @@ const store = new RedisLimitStore({
   deadlineMs: config.decisionDeadlineMs,
 })
 const isThere = () => Promise.resolve(true)
-const log = { append: () => true, openCoalesced: () => ({ add: () => true }), written: isThere, landed: isThere }
+const log = {
+  append: () => true,
+  openCoalesced: () => ({ add: () => true }),
+  writtenInTime: isThere,
+  finallyWritten: isThere,
+}
 const { api, proxy } = await buildApps(
   {
     policy: createLivePolicy(policy),

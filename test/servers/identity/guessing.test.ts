@@ -28,7 +28,12 @@ async function openProxy(identity: string) {
   const store = new RedisLimitStore({ redis, ...common })
   const { policy, authenticator } = await openIdentity(identity)
   const isThere = () => Promise.resolve(true)
-  const log = { append: () => true, openCoalesced: () => ({ add: () => true }), written: isThere, landed: isThere }
+  const log = {
+    append: () => true,
+    openCoalesced: () => ({ add: () => true }),
+    writtenInTime: isThere,
+    finallyWritten: isThere,
+  }
   const layers = new LayeredStore(store, { ...common, processes: () => 1 })
   const idempotencyRecords = new MemoryIdempotencyRecords()
   const ports = { policy, authenticator, store: layers, idempotencyRecords, log, outcomes: log, clock: systemClock }

@@ -108,7 +108,7 @@ test('a start and a stop without Kafka lose nothing: the next process sends it',
   const base = await journalBase()
   const first = await openTestJournal(options, base, [topic])
   append(first, 0, 0, 3_000)
-  expect(await first.log(0).written()).toBe(true)
+  expect(await first.log(0).writtenInTime()).toBe(true)
   expect(await waitUntil(() => first.backlog.oldestAppendMs !== undefined, { deadlineMs: 5_000 })).toBe(true)
   expect(first.backlog.records).toBe(3_000)
   expect(await first.drain(500)).toEqual({ left: 3_000 })

@@ -56,7 +56,7 @@ test('records arrive numbered without holes and in order, with their key and no 
   const topic = await createTopic(options, 6)
   const journal = await openTestJournal(options, await journalBase(), [topic])
   appendRange(journal, 0, 20_000)
-  expect(await journal.log(0).written()).toBe(true)
+  expect(await journal.log(0).writtenInTime()).toBe(true)
   expect(await journal.drain(20_000)).toEqual({ left: 0 })
   const records = await readTopic(options, topic, (read) => {
     return distinct(read) >= 20_000 && journalParts(read).filter((part) => part.marks.at(-1)?.end).length === 6

@@ -37,6 +37,6 @@ setInterval(async () => {
   for (let count = 0; count < 20; count += 1, n += 1) records.append(`subject-${n % 50}`, `{"n":${n}`, true)
   for (let count = 0; count < 3; count += 1, refusals += 1) addToSum()
   const said = `${n} ${refusals}\n`
-  if (!(await records.written())) process.exit(2)
+  if (!(await records.writtenInTime())) process.exit(2)
   process.stdout.write(said)
 }, 4)

@@ -37,7 +37,7 @@ class LateState extends JournalState {
 
 async function append(writer: JournalWriter, partition: number, count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) writer.log(0).append(keys[partition] ?? '', `{"x":"${'x'.repeat(2_000)}"`, true)
-  expect(await writer.log(0).written()).toBe(true)
+  expect(await writer.log(0).writtenInTime()).toBe(true)
 }
 
 /** A sender, and Kafka's part in it: what it has of each partition. */

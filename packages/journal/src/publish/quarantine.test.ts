@@ -8,7 +8,7 @@ test('a refused record is kept whole in one file of its own, however often it is
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   writer.log(0).append('äcme', '{"n":1')
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const [record] = readDead(directory.path)
   if (record === undefined) throw new Error('no record')
   const source = { base: base.path, journal: writer.journal, topicName: 'decisions' }

@@ -26,7 +26,7 @@ test('a live journal is read up to what is committed, as it grows', async () => 
   for (let n = 0; n < 50; n += 1) {
     writer.log(0).append('a', line(n, 40_000))
     expect(reader.read(1_000)).toEqual([])
-    await writer.log(0).written()
+    await writer.log(0).writtenInTime()
     expect(readAll(reader).map(numberIn)).toEqual([n])
   }
   expect(reader.isDrained).toBe(false)
@@ -37,7 +37,7 @@ test('segments go when all in them is acknowledged, and a later reader begins be
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 60; n += 1) writer.log(0).append('a', line(n, 100_000))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const reader = new JournalReader(directory.path, writer.state)
   const all = readAll(reader)
   reader.acknowledge(all.slice(0, 5))
@@ -62,7 +62,7 @@ test('the segment in which a sum was opened stays until its record is acknowledg
   for (let n = 0; n < 30; n += 1) {
     sum?.add()
     writer.log(0).append('b', line(n, 100_000))
-    await writer.log(0).written()
+    await writer.log(0).writtenInTime()
   }
   const reader = new JournalReader(directory.path, writer.state)
   reader.acknowledge(readAll(reader))
@@ -81,7 +81,7 @@ test('a tail that was cut off anywhere ends a dead journal, and costs nothing th
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 5; n += 1) writer.log(0).append('a', line(n, n * 10))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const { offset } = writer.state.read().committed
   const path = segmentPath(directory.path, 1)
   const whole = Buffer.from(readFileSync(path).subarray(0, offset))
@@ -97,7 +97,7 @@ test('damage in the middle costs only what it touches, and is reported', async (
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 30; n += 1) writer.log(0).append('a', line(n, 100_000))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const path = segmentPath(directory.path, 2)
   const bytes = readFileSync(path)
   bytes.fill(0, 150_000, 260_000)
@@ -115,7 +115,7 @@ test('a segment that was made and not begun is no trouble', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   writer.log(0).append('a', line(1))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   writeFileSync(segmentPath(directory.path, 2), '')
   expect(readDead(directory.path)).toHaveLength(1)
   truncateSync(segmentPath(directory.path, 2), 1_000)
@@ -126,7 +126,7 @@ test("damage at a segment's head costs no more than elsewhere; a layout of anoth
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 5; n += 1) writer.log(0).append('a', line(n, 100))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const path = segmentPath(directory.path, 1)
   const bytes = readFileSync(path)
   writeFileSync(path, Buffer.concat([Buffer.alloc(100, 1), bytes.subarray(100)]))
@@ -145,14 +145,14 @@ async function withLeftovers(base: TemporaryBase) {
       const sum = log.openCoalesced(`sum${n}`, '{"n":', `,"s":${n}`)
       for (let times = 0; times < n; times += 1) sum?.add()
     }
-    await log.written()
+    await log.writtenInTime()
   }
   opened.writer.state.set('adoptedBytes', opened.writer.maxBytes)
   while (opened.writer.counters.gaps < 2) {
     log.append('k', line(99, 1))
     await new Promise((next) => setImmediate(next))
   }
-  await log.written()
+  await log.writtenInTime()
   return opened
 }
 
@@ -215,7 +215,7 @@ test('random records, sums, acknowledgements and deaths: each record once, in or
           const sum = log.openCoalesced(`k${key}`, `{"n":${1_000 + n}`, ',"sum":1')
           for (let times = 0; times < bytes; times += 1) sum?.add()
           expected.push(Number(`${1_000 + n}${bytes}`))
-        } else if (what === 'turn') await log.written()
+        } else if (what === 'turn') await log.writtenInTime()
         else if (what === 'send') send(reader.read(bytes * 1_000))
         else {
           reader.close()
@@ -223,7 +223,7 @@ test('random records, sums, acknowledgements and deaths: each record once, in or
           reader = new JournalReader(directory.path, writer.state)
         }
       }
-      await log.written()
+      await log.writtenInTime()
       reader.close()
       reader = new JournalReader(directory.path)
       send(readAll(reader))

@@ -24,7 +24,7 @@ for (let n = 0; count === '0' || n < Number(count); ) {
     sum = log.openCoalesced('flood', '{"n":-1,"count":', '')
     sum?.add()
   }
-  if (!(await log.written())) throw new Error('not written')
+  if (!(await log.writtenInTime())) throw new Error('not written')
   process.stdout.write(`written ${n} 1\n`)
   if (n % 500 === 0) await new Promise((next) => setImmediate(next))
 }

@@ -12,8 +12,8 @@ export interface Chunk {
   readonly segment: OpenSegment
   readonly offset: number
   readonly groups: CommitGroup[]
-  /** Resolves with the final outcome of the frames, for callers of `landed`. */
-  readonly landed?: CommitGroup | undefined
+  /** Resolves with the final outcome of the frames, for callers of `finallyWritten`. */
+  readonly outcome?: CommitGroup | undefined
 }
 
 /**

@@ -74,7 +74,7 @@ async function openFaulty() {
   const disk = new FaultyDisk()
   const { writer, directory } = await base.open({ disk })
   const log = writer.log(0)
-  const attempt: Attempt = async (n) => log.append('acme', line(n), true) && (await log.written())
+  const attempt: Attempt = async (n) => log.append('acme', line(n), true) && (await log.writtenInTime())
   const close = async () => {
     disk.heal()
     await base[Symbol.asyncDispose]()
@@ -130,14 +130,14 @@ test('a sum whose addition did not reach the disk says so, and counts what did',
   const { disk, log, writer, path } = open
   const sum = log.openCoalesced('acme', '{"n":', '')
   sum?.add()
-  expect(await log.written()).toBe(true)
+  expect(await log.writtenInTime()).toBe(true)
   disk.fault = 'full'
   sum?.add()
-  expect(await log.written()).toBe(false)
+  expect(await log.writtenInTime()).toBe(false)
   disk.heal()
   await until(() => writer.trouble === undefined)
   await until(() => sum?.add() === false)
-  await log.written()
+  await log.writtenInTime()
   const { found, missed } = read(path)
   expect(found).toHaveLength(1)
   expect(found[0]).toBeGreaterThanOrEqual(1)
@@ -197,14 +197,14 @@ test('a process that was busy or stopped while a healthy disk wrote does not tak
   expect(read(path)).toEqual({ found: [0, 1], missed: 0 })
 })
 
-test('whether a record landed is said when it is certain, of a stalled disk later than that it is not written', async () => {
+test('the final outcome of a write is given once it is certain, on a stalled disk later than that it was not written in time', async () => {
   await using open = await openFaulty()
   const { disk, attempt, log, writer, path } = open
   const told: string[] = []
   const append = (n: number) => {
     expect(log.append('acme', line(n), true)).toBe(true)
-    void log.landed().then((isThere) => told.push(`${n} ${isThere}`))
-    return log.written()
+    void log.finallyWritten().then((isThere) => told.push(`${n} ${isThere}`))
+    return log.writtenInTime()
   }
   disk.fault = 'slow'
   expect(await append(0)).toBe(true)
@@ -222,19 +222,19 @@ test('whether a record landed is said when it is certain, of a stalled disk late
   expect(read(path).found).toEqual([0, 1, 4])
 })
 
-test('of a turn that was written in parts, and whose last part failed, what stands in an earlier part has landed', async () => {
+test('of a turn that was written in parts, and whose last part failed, what is in an earlier part is finally written', async () => {
   await using open = await openFaulty()
   const { disk, log, path } = open
-  const landed: Promise<boolean>[] = []
+  const outcomes: Promise<boolean>[] = []
   const append = (n: number) => {
     expect(log.append('acme', `{"n":${n},"x":"${'x'.repeat(100_000)}"`, true)).toBe(true)
-    landed.push(log.landed())
+    outcomes.push(log.finallyWritten())
   }
   for (let n = 0; disk.writesNow === 0; n += 1) append(n)
   disk.fault = 'full'
-  expect(await log.written()).toBe(false)
-  expect(await Promise.all(landed)).toEqual(landed.map((_, n) => n + 1 < landed.length))
-  expect(read(path)).toMatchObject({ found: { length: landed.length - 1 }, missed: 1 })
+  expect(await log.writtenInTime()).toBe(false)
+  expect(await Promise.all(outcomes)).toEqual(outcomes.map((_, n) => n + 1 < outcomes.length))
+  expect(read(path)).toMatchObject({ found: { length: outcomes.length - 1 }, missed: 1 })
 })
 
 test('what a failed disk refused, and what was not taken after that, is counted in a gap, each once', async () => {
@@ -278,7 +278,7 @@ test('without room for the next segment the journal takes what fits into the pre
     let taken = 0
     while (log.append('acme', `{"n":1,"x":"${'x'.repeat(100_000)}"`, true)) {
       taken += 1
-      if (!(await log.written())) throw new Error('taken and not written')
+      if (!(await log.writtenInTime())) throw new Error('taken and not written')
     }
     return taken
   }
@@ -289,7 +289,7 @@ test('without room for the next segment the journal takes what fits into the pre
   expect(writer.trouble).toBeUndefined()
   segments.makeRoom()
   await until(() => log.append('acme', line(2), true))
-  expect(await log.written()).toBe(true)
+  expect(await log.writtenInTime()).toBe(true)
   expect(read(path).found).toHaveLength(taken + 1)
 })
 
@@ -301,7 +301,7 @@ test('an addition to a sum for which no segment has room is not told to be writt
   const segments = refuseSegments(disk)
   while (writer.state.read().committed.segment < 2) {
     fill(100_000)
-    expect(await rest.written()).toBe(true)
+    expect(await rest.writtenInTime()).toBe(true)
   }
   // Asked for again when it has been refused.
   await until(() => segments.refused > 1)
@@ -311,7 +311,7 @@ test('an addition to a sum for which no segment has room is not told to be writt
   while (rest.openCoalesced('', '', '') !== undefined);
   for (let turn = 1; turn < 4; turn += 1) {
     expect(sum?.add()).toBe(true)
-    expect(await log.written()).toBe(false)
+    expect(await log.writtenInTime()).toBe(false)
     expect(writer.counters.gaps).toBe(turn)
   }
   segments.makeRoom()

@@ -78,7 +78,7 @@ export class FrameLog {
   /** The one before. */
   #lastGroup: CommitGroup = Promise.withResolvers()
   /** Of what is in `#frames`, if anybody asked. */
-  #landed: CommitGroup | undefined
+  #outcome: CommitGroup | undefined
   /** Segments that are full; chunks for them may still wait, and they may still have to be synced. */
   #left: OpenSegment[] = []
   #isScheduled = false
@@ -139,7 +139,7 @@ export class FrameLog {
 
   /**
    * A group is all or nothing: if one of its frames finds no space at its end, those that are not on their way to the
-   * file are dropped, and `written()` is false.
+   * file are dropped, and `writtenInTime()` is false.
    */
   abortGroup(): void {
     this.#group.resolve(false)
@@ -195,11 +195,11 @@ export class FrameLog {
   #seal(): void {
     const frames = this.#frames
     if (frames.length === 0) return
-    const landed = this.#landed
-    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, groups: this.#groups, landed }
+    const outcome = this.#outcome
+    const chunk: Chunk = { frames, segment: this.#segment, offset: this.#offset, groups: this.#groups, outcome }
     this.#offset += frames.length
     this.#groups = []
-    this.#landed = undefined
+    this.#outcome = undefined
     this.#frames = this.#free.pop() ?? new FrameBuffer(bufferBytes)
     this.#queue.push(chunk)
   }
@@ -236,26 +236,26 @@ export class FrameLog {
     if (this.#queue.isIdle) this.#seal()
   }
 
-  /** See `RecordLog.written`. */
-  written(): Promise<boolean> {
+  /** See `RecordLog.writtenInTime`. */
+  writtenInTime(): Promise<boolean> {
     if (this.#isScheduledLater) this.schedule()
     return (this.#isScheduled ? this.#group : this.#lastGroup).promise
   }
 
-  /** See `RecordLog.landed`. What was put last is always among the frames that gather. */
-  landed(): Promise<boolean> {
+  /** See `RecordLog.finallyWritten`. What was put last is always among the frames that gather. */
+  finallyWritten(): Promise<boolean> {
     if (this.#frames.length === 0) return Promise.resolve(true)
-    this.#landed ??= Promise.withResolvers()
-    return this.#landed.promise
+    this.#outcome ??= Promise.withResolvers()
+    return this.#outcome.promise
   }
 
-  #committed({ frames, segment, offset, landed }: Chunk): void {
+  #committed({ frames, segment, offset, outcome }: Chunk): void {
     this.#options.crash('journal_written')
     this.#options.state.commit(segment.number, offset + frames.length)
     frames.length = 0
     if (this.#free.length < 2) this.#free.push(frames)
     this.#hooks.onCommitted()
-    landed?.resolve(true)
+    outcome?.resolve(true)
     if (this.#queue.isIdle && this.#frames.length > 0 && !this.#isScheduled) this.#seal()
   }
 
@@ -275,9 +275,9 @@ export class FrameLog {
     if (this.#isScheduled) this.#group.resolve(false)
     this.#hooks.onDropped(dropped)
     this.#frames.length = 0
-    for (const { landed } of chunks) landed?.resolve(false)
-    this.#landed?.resolve(false)
-    this.#landed = undefined
+    for (const { outcome } of chunks) outcome?.resolve(false)
+    this.#outcome?.resolve(false)
+    this.#outcome = undefined
     this.measure()
     this.#options.log.error(
       { cause, records: dropped.length, ...(error === undefined ? {} : { reason: String(error) }) },
@@ -313,7 +313,7 @@ export class FrameLog {
   /** Waits for what is under way, at most until the disk is given up; then closes. */
   async close(): Promise<boolean> {
     this.schedule()
-    const isWritten = await this.written()
+    const isWritten = await this.writtenInTime()
     if (this.#options.isSynced && isWritten) await this.sync()
     this.#store.close()
     if (this.#queue.isIdle) for (const { fd } of [...this.#left, this.#segment]) closeSync(fd)

@@ -21,7 +21,7 @@ test('records of a tick reach the file in one write, before any promise resolves
   const [decisions, outcomes] = [writer.log(0), writer.log(1)]
   for (let n = 0; n < 4; n += 1) expect(decisions.append('acme', line(n))).toBe(true)
   outcomes.append('acme', line(9))
-  const waiting = [decisions.written(), outcomes.written()]
+  const waiting = [decisions.writtenInTime(), outcomes.writtenInTime()]
   expect(waiting[0]).toBe(waiting[1])
   expect(await waiting[0]).toBe(true)
   expect(writes).toBe(1)
@@ -39,7 +39,7 @@ test('records appended by callbacks of one turn share its write', async () => {
   const one = async (n: number) => {
     await Promise.resolve()
     log.append('a', line(n))
-    return log.written()
+    return log.writtenInTime()
   }
   expect(await Promise.all([1, 2, 3].map(one))).toEqual([true, true, true])
   expect(writer.counters).toMatchObject({ appended: 3, writes: 1 })
@@ -57,10 +57,10 @@ test('outcomes, for which nobody waits, share a write with those of other callba
   await until(() => writer.counters.writes > 0)
   outcomes.append('a', line(5))
   writer.log(0).append('a', line(6))
-  expect(await writer.log(0).written()).toBe(true)
+  expect(await writer.log(0).writtenInTime()).toBe(true)
   expect([writer.counters.writes, readDead(directory.path).length]).toEqual([2, 7])
   outcomes.append('a', line(7))
-  expect(await outcomes.written()).toBe(true)
+  expect(await outcomes.writtenInTime()).toBe(true)
   expect([writer.counters.writes, readDead(directory.path).length]).toEqual([3, 8])
 })
 
@@ -72,7 +72,7 @@ test('a write that takes fewer bytes than it was given is gone on with', async (
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open({ disk })
   for (let n = 0; n < 10; n += 1) writer.log(0).append('a', line(n))
-  expect(await writer.log(0).written()).toBe(true)
+  expect(await writer.log(0).writtenInTime()).toBe(true)
   expect(readDead(directory.path)).toHaveLength(10)
 })
 
@@ -80,7 +80,7 @@ test('segments follow each other, and a turn larger than the buffer is written i
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 60; n += 1) expect(writer.log(0).append('a', line(n, 100_000))).toBe(true)
-  expect(await writer.log(0).written()).toBe(true)
+  expect(await writer.log(0).writtenInTime()).toBe(true)
   expect(readDead(directory.path).map(({ seq }) => seq)).toEqual(Array.from({ length: 60 }, (_, n) => n))
   expect(writer.state.read().committed.segment).toBeGreaterThan(5)
 })
@@ -91,7 +91,7 @@ test('above four fifths of the bound only reserved records are taken, and at the
   const log = writer.log(0)
   const fill = async (isReserved: boolean) => {
     let taken = 0
-    for (; log.append('a', line(0, 50_000), isReserved); taken += 1) if (taken % 10 === 0) await log.written()
+    for (; log.append('a', line(0, 50_000), isReserved); taken += 1) if (taken % 10 === 0) await log.writtenInTime()
     return taken
   }
   const others = await fill(false)
@@ -121,14 +121,14 @@ test('what a full journal does not take is counted in the gap file, and recorded
   for (let n = 0; n < 3; n += 1) expect(log.append('a', line(n), true)).toBe(false)
   expect(log.append('a', '{"n":3,"count":40,"z":1')).toBe(false)
   expect(log.append('a', '{"n":3,"count":0,"corrects":1', true)).toBe(false)
-  await log.written()
+  await log.writtenInTime()
   expect(writer.counters).toMatchObject({ appended: 0, gaps: 43 })
   const page = statSync(`${directory.path}/gap`)
   expect(texts(readDead(directory.path))).toEqual([expect.stringContaining('"gap":"journal_full","count":43,')])
   writer.state.set('adoptedBytes', 0)
   await until(() => writer.trouble === undefined && writer.counters.writes > 0)
   expect(log.append('a', line(7))).toBe(true)
-  expect(await log.written()).toBe(true)
+  expect(await log.writtenInTime()).toBe(true)
   expect(readDead(directory.path)).toHaveLength(2)
   expect(texts(readDead(directory.path))[0]).toMatch(/^0\/\d\/0 \{"v":1,"gap":"journal_full","count":43,.*,"seq":0\}$/)
   expect(statSync(`${directory.path}/gap`)).toMatchObject({ size: page.size, ino: page.ino })
@@ -142,11 +142,11 @@ test('equal records become one sum with all that was added, which takes its numb
   const empty = log.openCoalesced('acme', '{"count":', ',"z":1')
   for (let n = 0; n < 1_000; n += 1) {
     expect(sum?.add()).toBe(true)
-    if (n % 100 === 0) expect(await log.written()).toBe(true)
+    if (n % 100 === 0) expect(await log.writtenInTime()).toBe(true)
   }
   expect(writer.state.read().watermarkMs).toBeLessThan(Date.now())
   log.append('äcme', line(1))
-  expect(await log.written()).toBe(true)
+  expect(await log.writtenInTime()).toBe(true)
   await until(() => writer.counters.appended === 2)
   expect([sum?.add(), empty?.add()]).toEqual([false, false])
   const found = texts(readDead(directory.path))
@@ -160,7 +160,7 @@ test('the watermark waits for sums that are open, and rises on its own otherwise
   const openedMs = Date.now()
   const sum = writer.log(0).openCoalesced('a', '{"count":', '')
   sum?.add()
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   expect(writer.state.read().watermarkMs).toBeLessThanOrEqual(openedMs)
   await until(() => writer.state.read().watermarkMs > openedMs + 900)
 })
@@ -184,7 +184,7 @@ test('partitions can be raised; what is numbered keeps its partition', async () 
   for (let n = 0; n < 8; n += 1) writer.log(0).append(`k${n}`, line(n))
   writer.setPartitions(0, 12)
   for (let n = 0; n < 300; n += 1) writer.log(0).append(`k${n}`, line(n))
-  await writer.log(0).written()
+  await writer.log(0).writtenInTime()
   const partitions = new Set(readDead(directory.path).map(({ partition }) => partition))
   expect(partitions.size).toBe(12)
 })

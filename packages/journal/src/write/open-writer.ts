@@ -141,8 +141,8 @@ export class JournalWriter {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
       openCoalesced: (key, before, after) =>
         this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined,
-      written: () => this.#frames.written(),
-      landed: () => this.#frames.landed(),
+      writtenInTime: () => this.#frames.writtenInTime(),
+      finallyWritten: () => this.#frames.finallyWritten(),
     }
   }
 

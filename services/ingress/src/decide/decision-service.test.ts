@@ -169,7 +169,7 @@ test('where a full journal admits, what cannot be recorded is answered as decide
   log.isOverdue = true
   const late = await decisionService.decide(ask({ id: 'acme' }))
   expect([late.id, late.decision.allowed]).toEqual([undefined, true])
-  log.land(true)
+  log.endStall(true)
   await decisionService.decide(ask({ peek: true }))
   expect(log.records.at(-1)).toMatchObject({ subject: 'acme', outcome: 'allow', count: 1 })
 })
@@ -189,7 +189,7 @@ test('what a stalled disk writes after all is the one record of its request, and
   log.isOverdue = true
   const { id, decision } = await decisionService.decide(ask())
   expect([id, decision]).toMatchObject([undefined, unrecorded])
-  log.land(true)
+  log.endStall(true)
   await decisionService.decide(ask({ peek: true }))
   const [taken] = log.records
   expect(log.records).toMatchObject([
@@ -203,7 +203,7 @@ test('the correction of an admission that was written late is given to the journ
   decisionService = new DecisionService({ ...parts, corrections })
   log.isOverdue = true
   await decisionService.decide(ask())
-  log.land(true)
+  log.endStall(true)
   log.isFull = true
   await used()
   expect(log.records).toHaveLength(1)
@@ -220,7 +220,7 @@ test('a repeat of an admission whose write is in doubt is put off, and has no re
   const first = await decisionService.decide(request)
   log.isOverdue = false
   expect((await decisionService.decide(request)).decision).toMatchObject({ allowed: false, reason: 'unavailable' })
-  log.land(true)
+  log.endStall(true)
   const again = await decisionService.decide(request)
   expect([first.id, again.decision.allowed]).toEqual([undefined, true])
   expect(log.records.filter(({ outcome }) => outcome === 'allow')).toMatchObject([{ id: again.id }])

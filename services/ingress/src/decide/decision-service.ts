@@ -81,14 +81,14 @@ export class DecisionService {
     const { idempotency } = request
     if (idempotency !== undefined) return this.#recordOnce.record({ tsMs, ask, limits, decision }, idempotency.id)
     const id = reserved?.reservation.id ?? uuidv7(tsMs)
-    const landed = this.recorder.append(id, tsMs, ask, decision)
+    const outcome = this.recorder.append(id, tsMs, ask, decision)
     // Also where the log did not accept it: by then its gap file counts it.
-    const isWritten = await log.written()
-    if (landed !== undefined && isWritten) {
+    const isWritten = await log.writtenInTime()
+    if (outcome !== undefined && isWritten) {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
       return { id, decision, limits, charged: { id, about: contextOf(ask, tsMs), request, decision } }
     }
-    return this.#refundUnrecorded(id, tsMs, { ask, request, decision }, landed)
+    return this.#refundUnrecorded(id, tsMs, { ask, request, decision }, outcome)
   }
 
   /** Denies an admission that is not in the journal, or not yet, and refunds it; unless such requests are admitted. */
@@ -96,15 +96,15 @@ export class DecisionService {
     decisionId: string,
     tsMs: number,
     { ask, request, decision }: Omit<Attempt, 'reserved'>,
-    landed: Promise<boolean> | undefined,
+    outcome: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
     const { limits } = request
     if (this.recorder.admitsUnrecorded) return this.recorder.denyUnrecorded(limits, decision)
     const isBack = decision.charged === 'yes' && (await this.#parts.store.refund(request, decision))
     if (!isBack) return this.recorder.denyUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.
-    void landed?.then((hasLanded) => {
-      if (hasLanded) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
+    void outcome?.then((isWritten) => {
+      if (isWritten) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
     })
     return this.recorder.denyUnrecorded(limits, decision, 'no')
   }

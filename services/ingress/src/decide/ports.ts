@@ -21,12 +21,12 @@ export interface DecisionLog {
    * Resolves once everything appended so far is written, or to false when the disk takes longer than 250 ms: then the
    * write may still complete. Nothing may be answered before.
    */
-  written(): Promise<boolean>
+  writtenInTime(): Promise<boolean>
   /**
    * Resolves to the outcome of the record that was appended last, however late: whether it is written, or certain never
    * to be. To be called right after `append`. An answer must not wait for it.
    */
-  landed(): Promise<boolean>
+  finallyWritten(): Promise<boolean>
 }
 
 /** Where upstreams' answers are recorded. Nothing waits for the disk, and no count depends on it. */

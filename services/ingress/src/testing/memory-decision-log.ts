@@ -12,12 +12,12 @@ export interface MemoryDecisionLog extends DecisionLog {
   isFull: boolean
   /** Takes what it is given, but the disk does not. */
   isStalled: boolean
-  /** Takes what it is given, and the disk lets everybody wait for it until `land`. */
+  /** Takes what it is given, and the disk lets everybody wait for it until `endStall`. */
   isOverdue: boolean
   /** What has become of everything overdue. */
-  land(isThere: boolean): void
+  endStall(isThere: boolean): void
   /** As the journal does with every sum after a second. */
-  closeSums(): void
+  closeCoalesced(): void
 }
 
 export function createMemoryDecisionLog(): MemoryDecisionLog {
@@ -51,19 +51,19 @@ export function createMemoryDecisionLog(): MemoryDecisionLog {
       records.push({ key })
       return { add }
     },
-    closeSums() {
+    closeCoalesced() {
       closed += 1
     },
-    written() {
+    writtenInTime() {
       return Promise.resolve(!this.isStalled && !this.isOverdue)
     },
-    landed() {
+    finallyWritten() {
       if (!this.isOverdue) return Promise.resolve(!this.isStalled)
       const overdue = Promise.withResolvers<boolean>()
       waiting.push(overdue)
       return overdue.promise
     },
-    land(isThere) {
+    endStall(isThere) {
       this.isOverdue = false
       for (const { resolve } of waiting.splice(0)) resolve(isThere)
     },

@@ -34,8 +34,8 @@ test('what a stalled disk may still take is not given to it again before it is c
     corrections.record(correction(1))
     corrections.close()
     expect(log.records).toHaveLength(1)
-    log.land(isThere)
-    await log.written()
+    log.endStall(isThere)
+    await log.writtenInTime()
     corrections.close()
     expect(log.records).toHaveLength(isThere ? 1 : 2)
   }

@@ -54,8 +54,8 @@ export class Corrections {
   #append(one: Waiting): boolean {
     if (!this.#log.append(one.subject, one.line, true)) return false
     // Not given again while a stalled disk may still write it.
-    void this.#log.landed().then((hasLanded) => {
-      if (hasLanded) this.counters.recorded += 1
+    void this.#log.finallyWritten().then((isWritten) => {
+      if (isWritten) this.counters.recorded += 1
       else this.#hold(one)
     })
     return true

@@ -123,13 +123,13 @@ export class Settling {
       const given: GivenRecord = { state: 'in-doubt' }
       this.#given.set(id, given)
       // A repeat must not give it to the journal again as long as a stalled disk may still write it.
-      void log.landed().then((hasLanded) => {
-        given.state = hasLanded ? 'written' : 'dropped'
-        if (!hasLanded && this.#given.get(id) === given) this.#given.delete(id)
+      void log.finallyWritten().then((isWritten) => {
+        given.state = isWritten ? 'written' : 'dropped'
+        if (!isWritten && this.#given.get(id) === given) this.#given.delete(id)
       })
       this.#recorded += 1
     }
-    return await log.written()
+    return await log.writtenInTime()
   }
 
   /**

@@ -78,7 +78,7 @@ test('beyond the bound of sums denials are recorded one by one, until the next s
 test('a sum that the journal has closed is followed by another', () => {
   const { log, recorder } = open()
   const first = recorder.appendDenial(denial(), true)
-  log.closeSums()
+  log.closeCoalesced()
   const second = recorder.appendDenial(denial(), true)
   expect(log.records).toMatchObject([
     { id: first, count: 1 },
@@ -90,7 +90,7 @@ test('a denial that the journal does not take has no id, and is asked of it once
   const { log, recorder } = open()
   const known = recorder.appendDenial(denial(), true)
   log.isFull = true
-  log.closeSums()
+  log.closeCoalesced()
   const ids = [denial(), denial({ subject: 'b' })].flatMap((one) => [
     recorder.appendDenial(one, true),
     recorder.appendDenial(one, false),

@@ -1,4 +1,4 @@
-import { encodeDecisionOpen, encodeSumOpen } from '@weir/contracts/decision.v1.ts'
+import { encodeCoalescedOpen, encodeDecisionOpen } from '@weir/contracts/decision.v1.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv7 } from '@weir/core/ids.ts'
 import { type Charged, type Decision, denied } from '@weir/core/limits/decision.ts'
@@ -46,19 +46,19 @@ export class DecisionRecorder {
   }
 
   /**
-   * Gives the record of an admission to the log; it is not safe before `log.written()`. Returns the outcome of the
-   * write, as `log.landed()` does; undefined if the log did not accept it.
+   * Gives the record of an admission to the log; it is not safe before `log.writtenInTime()`. Returns the outcome of the
+   * write, as `log.finallyWritten()` does; undefined if the log did not accept it.
    */
   append(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): Promise<boolean> | undefined {
     const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
-    return isAccepted ? this.#log.landed() : undefined
+    return isAccepted ? this.#log.finallyWritten() : undefined
   }
 
   /** Records a denial, as one of many where that is possible. */
   async deny(denial: Denial, limits: readonly Limit[] | undefined, decision: Decision): Promise<RecordedDecision> {
     const id = this.appendDenial(denial, decision.isCached === true)
     // Also where the log did not accept it: by then its gap file counts it.
-    const isWritten = await this.#log.written()
+    const isWritten = await this.#log.writtenInTime()
     return id !== undefined && isWritten ? { id, decision, limits } : this.denyUnrecorded(limits, decision)
   }
 
@@ -98,7 +98,7 @@ export class DecisionRecorder {
     if (!open?.record.add()) {
       if (open === undefined && this.#coalesced.size >= this.#coalescedMax) return undefined
       const id = uuidv7(tsMs)
-      const { beforeCount, afterCount } = encodeSumOpen(denialRecordOf(denial, id, tsMs, 0))
+      const { beforeCount, afterCount } = encodeCoalescedOpen(denialRecordOf(denial, id, tsMs, 0))
       const record = this.#log.openCoalesced(denial.key, beforeCount, afterCount)
       if (!record?.add()) return undefined
       open = { id, record }

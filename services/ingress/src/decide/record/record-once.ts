@@ -61,18 +61,18 @@ export class RecordOnce {
 
   /** A request that is denied here stays charged: the next attempt is admitted by that. */
   async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<RecordedDecision> {
-    const landed = this.#recorder.append(id, tsMs, ask, decision)
-    const isWritten = await this.#log.written()
-    if (landed === undefined) return this.#recorder.denyUnrecorded(limits, decision)
+    const outcome = this.#recorder.append(id, tsMs, ask, decision)
+    const isWritten = await this.#log.writtenInTime()
+    if (outcome === undefined) return this.#recorder.denyUnrecorded(limits, decision)
     if (isWritten) {
       this.#records.mark(ask.subject.id, admissionId, id)
       return { id, decision, limits }
     }
     this.#inDoubt.add(admissionId)
     const release = this.#records.hold(ask.subject.id, admissionId)
-    void landed.then((hasLanded) => {
+    void outcome.then((isWrittenAfterAll) => {
       this.#inDoubt.delete(admissionId)
-      if (hasLanded) this.#records.mark(ask.subject.id, admissionId, id)
+      if (isWrittenAfterAll) this.#records.mark(ask.subject.id, admissionId, id)
       else release()
     })
     return this.#recorder.denyUnrecorded(limits, decision)

@@ -7,8 +7,8 @@
  *   after all goes back to the front.
  * - The queue is cheap: it has one timer, however many wait, and does a bounded piece of work whenever that fires.
  *
- * An entry is waiting, then granted, then waiting again (no capacity after all) or released. Times are on the clock that
- * is never set, `performance.now()`.
+ * An entry is waiting, then granted, then waiting again (no capacity after all) or released. Times are on the clock
+ * that is never set, `performance.now()`.
  */
 
 /**

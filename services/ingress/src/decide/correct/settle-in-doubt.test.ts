@@ -45,8 +45,8 @@ test('a correction whose write is in doubt is not written again; once it is cert
     log.isOverdue = true
     expect([await settle(), await settle()]).toEqual(['unrecorded', 'unrecorded'])
     expect(log.records).toHaveLength(1)
-    log.land(isThere)
-    await log.written()
+    log.endStall(isThere)
+    await log.writtenInTime()
     expect([await settle(), told.length]).toEqual(['settled', 1])
     expect(log.records).toHaveLength(isThere ? 1 : 2)
   }
