@@ -4,13 +4,15 @@ import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest } from '../types.ts'
 import { createManualTime } from './testing/manual-time.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 const policyOf = (subjects: string, plans = '{ free: { limits: [few] } }') =>
   requirePolicy(
@@ -27,7 +29,7 @@ subjects: ${subjects}
 
 /** One request of the subject has its room, and another waits for it. */
 async function openWaiting(first = policyOf('{ acme: { plan: free } }')) {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const clock = { nowMs: () => Date.parse('2026-11-22T12:00:10.000Z') + time.nowMs() }
   const log = createMemoryDecisionLog()
   const live = createLivePolicy(first)

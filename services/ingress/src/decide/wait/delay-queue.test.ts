@@ -1,7 +1,9 @@
-import { expect, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { DelayQueue, type EnqueueRequest, type QueueTicket } from './delay-queue.ts'
 import { DelayQueues } from './delay-queues.ts'
 import { createManualTime } from './testing/manual-time.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 const pacingMs = 100
 
@@ -18,7 +20,7 @@ const request = (wanted: Partial<EnqueueRequest> = {}): EnqueueRequest => {
 
 /** A queue whose entries write down their results, and use every grant. */
 function openQueue(capacityMs = 0) {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const reported: Reported[] = []
   let isEnded = false
   let released = 0
@@ -202,7 +204,7 @@ test('A queue has one timer, however many wait', () => {
 })
 
 test('After any mixture of steps nothing is left of the requests that have gone', async () => {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const queues = new DelayQueues()
   const tickets: QueueTicket[] = []
   const results = { granted: 0, denied: 0 }
@@ -234,7 +236,7 @@ test('After any mixture of steps nothing is left of the requests that have gone'
 })
 
 test('A few subjects cannot take the places of all queues: beyond half of them each has less, and one that has none still gets one', () => {
-  createManualTime()
+  createManualTime(vi)
   const queues = new DelayQueues(16)
   const tickets: QueueTicket[] = []
   const accepted = (subject: string, wanted: number) => {
@@ -252,7 +254,7 @@ test('A few subjects cannot take the places of all queues: beyond half of them e
 })
 
 test('All queues together hold a bounded number of requests, and those that are over make space', async () => {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const queues = new DelayQueues(3)
   const wish = request({ subject: 'a', deadlineMs: 50, queueMax: 10, capacityMs: 40, retryMs: 40 })
   const first = queues.enqueue('k1', wish)
@@ -266,7 +268,7 @@ test('All queues together hold a bounded number of requests, and those that are 
 })
 
 test('A drain accepts no new requests, serves those that wait until the grace is over, and then tells all of them', async () => {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const queues = new DelayQueues()
   const results: string[] = []
   for (let n = 0; n < 10; n += 1) {
@@ -290,7 +292,7 @@ test('A drain accepts no new requests, serves those that wait until the grace is
 })
 
 test('A thousand requests that expire in one moment are told in portions, so that others are served in between', () => {
-  createManualTime()
+  createManualTime(vi)
   let released = 0
   const queue = new DelayQueue(
     60.5,

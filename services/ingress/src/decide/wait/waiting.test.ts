@@ -6,13 +6,15 @@ import { rateLimitState } from '@weir/core/limits/rate-limit-headers.ts'
 import { unmatchedRoute } from '@weir/policy/match/match-route.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createLivePolicy } from '../../policy-view.ts'
 import { createMemoryDecisionLog } from '../../testing/memory-decision-log.ts'
 import { MemoryIdempotencyRecords } from '../../testing/memory-idempotency-records.ts'
 import { DecisionService } from '../decision-service.ts'
 import type { DecisionRequest, RecordedDecision } from '../types.ts'
 import { createManualTime } from './testing/manual-time.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 const policy = requirePolicy(
   `
@@ -34,7 +36,7 @@ const startMs = Date.parse('2026-11-22T12:00:10.000Z')
 const newClient = () => new ServerResponse(new IncomingMessage(new Socket()))
 
 function openGate() {
-  const time = createManualTime()
+  const time = createManualTime(vi)
   const clock = { nowMs: () => startMs + time.nowMs() }
   const log = createMemoryDecisionLog()
   const memory = new MemoryLimitStore({ clock, periodBoundaries: createBoundaryCache() })
