@@ -10,7 +10,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { buildLimit, buildLimitRequest, buildScope } from '../support/builders/limit.ts'
 import { openLimiterRedis } from '../support/test-redis.ts'
 
-const about = JSON.stringify({ keyId: 'k1', plan: 'free', route: 'POST /v1/search', method: 'POST', tsMs: 1 })
+const context = JSON.stringify({ keyId: 'k1', plan: 'free', route: 'POST /v1/search', method: 'POST', tsMs: 1 })
 const limits = [
   buildLimit({ size: 100_000 }),
   buildLimit({ name: 'day', size: 500_000, span: { kind: 'period', unit: 'day' } }),
@@ -27,7 +27,7 @@ async function open(markersMax: number) {
   onTestFinished(() => stores.forEach((one) => void one.close()))
   const subject = `marked-${randomUUID()}`
   const plain: LimitRequest = buildLimitRequest({ scope: buildScope({ subject }), limits })
-  const settled = (keptMs = 60_000) => ({ ...plain, reservation: { id: uuidv7(now()), keptMs, about } })
+  const settled = (ttlMs = 60_000) => ({ ...plain, reservation: { id: uuidv7(now()), ttlMs, context } })
   const once = () => ({ ...plain, idempotency: { key: randomUUID(), id: uuidv7(now()) } })
   const used = async () => (await store.decide({ ...plain, cost: 0, peek: true })).limits[0]?.used
   const keys = async () => (await redis.keys(`weir:1:{${subject}}:*`)).sort()
@@ -71,20 +71,20 @@ test('a request without an idempotency key that is not to be settled has no key 
 })
 
 test('waiting as long as a refusal says makes room for a marker, and not before any has expired', async () => {
-  for (const keptMs of [1_000, 60_000, 900_000, settleMsMax]) {
+  for (const ttlMs of [1_000, 60_000, 900_000, settleMsMax]) {
     const { store, settled, clock } = await open(3)
     for (let count = 0; count < 3; count += 1) {
-      await store.decide(settled(keptMs))
+      await store.decide(settled(ttlMs))
       clock.ms += 1_500
     }
-    const refused = await store.decide(settled(keptMs))
+    const refused = await store.decide(settled(ttlMs))
     expect(refused).toMatchObject(crowded)
-    expect(refused.retryAfterMs).toBeGreaterThanOrEqual(keptMs + 900_000 - 4_500)
-    expect(refused.retryAfterMs).toBeLessThanOrEqual((keptMs + 900_000) * 1.125)
+    expect(refused.retryAfterMs).toBeGreaterThanOrEqual(ttlMs + 900_000 - 4_500)
+    expect(refused.retryAfterMs).toBeLessThanOrEqual((ttlMs + 900_000) * 1.125)
     clock.ms += refused.retryAfterMs - 1
-    expect(await store.decide(settled(keptMs))).toMatchObject(crowded)
+    expect(await store.decide(settled(ttlMs))).toMatchObject(crowded)
     clock.ms += 1
-    expect(await store.decide(settled(keptMs))).toMatchObject({ allowed: true })
+    expect(await store.decide(settled(ttlMs))).toMatchObject({ allowed: true })
   }
 })
 
@@ -100,9 +100,9 @@ test('a marker that is kept longer because it was settled still counts', async (
 
 test('the count of markers expires with them, and stays small whatever times they are kept for', async () => {
   const { redis, store, settled, tally, clock } = await open(1_000_000)
-  for (let keptMs = 1_000; keptMs < settleMsMax; keptMs = Math.ceil(keptMs * 1.01)) {
+  for (let ttlMs = 1_000; ttlMs < settleMsMax; ttlMs = Math.ceil(ttlMs * 1.01)) {
     clock.ms += 7_000
-    await store.decide(settled(keptMs))
+    await store.decide(settled(ttlMs))
   }
   expect(await redis.strlen(tally)).toBeLessThanOrEqual(2_001)
   expect(await redis.pttl(tally)).toBeGreaterThan(settleMsMax * 0.98)

@@ -322,11 +322,11 @@ test('a process that dies after it wrote the record: the next start on its journ
   for (const [at, wish] of wishes.entries()) {
     wish.id = (await check({ cost: 50, settle: '1h' })).body.id
     await dead.settle({ subject, ...wish })
-    const about = { tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /\u00fc', method: 'GET' }
+    const context = { tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /\u00fc', method: 'GET' }
     const open = encodeCorrectionOpen({
       decisionId: wish.id,
       subject,
-      about,
+      context,
       adjustment: -1,
       charged: 'yes',
       limits: [],

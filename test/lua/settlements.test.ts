@@ -24,7 +24,7 @@ async function open() {
   onTestFinished(() => store.close())
   const subject = `settled-${randomUUID()}`
   const ask = (overrides: Partial<LimitRequest>, settle: Partial<Reservation> = {}) => {
-    const reservation = { id: uuidv7(now()), keptMs: quarterMs, about: '{"route":"POST /v1/ü"}', ...settle }
+    const reservation = { id: uuidv7(now()), ttlMs: quarterMs, context: '{"route":"POST /v1/ü"}', ...settle }
     return { ...buildLimitRequest({ scope: buildScope({ subject }), ...overrides }), reservation }
   }
   const used = async (request: LimitRequest) =>
@@ -61,7 +61,7 @@ test('a decision is settled to less or to more on every limit that it was charge
   clock.ms += 1
   const lower = await settlements.settle({ subject, id: first.reservation.id, cost: 10 })
   expect(lower).toMatchObject({
-    ...{ kind: 'settled', cost: 10, chargedCost: 40, about: '{"route":"POST /v1/ü"}', isRecordPending: true },
+    ...{ kind: 'settled', cost: 10, chargedCost: 40, context: '{"route":"POST /v1/ü"}', isRecordPending: true },
     ...{
       settledAtUs: clock.ms * 1_000,
       limits: everyLimit.map(({ name }) => ({ name, size: 100, used: 12, remaining: 88 })),
@@ -135,7 +135,7 @@ test('only what asked for it, was charged, and is not over can be settled', asyn
   const peeked = ask({ limits, peek: true })
   await store.decide(peeked)
   expect(await settle(peeked.reservation.id)).toEqual({ kind: 'unknown' })
-  const charged = ask({ limits }, { keptMs: 5_000 })
+  const charged = ask({ limits }, { ttlMs: 5_000 })
   await store.decide(charged)
   expect(await settle(charged.reservation.id, 'somebody-else')).toEqual({ kind: 'unknown' })
   const leftMs = await redis.pttl(settlementKey(subject, charged.reservation.id))
@@ -185,7 +185,7 @@ test('a decision is settled to its highest cost at most; one of a version before
   expect(await settle(ask({ cost: 5, limits }), 301)).toEqual({ kind: 'too-much', settleMax: 300 })
   expect(await settle(ask({ cost: 5, limits }), 50)).toMatchObject({ kind: 'settled' })
   expect(await settle(ask({ cost: 5, limits }), 0, true)).toEqual({ kind: 'forbidden' })
-  const elsewhere = ask({ cost: 5, limits: [] }, { beside: ['weir:1:{ip:198.51.100.1}:_settle:x'] })
+  const elsewhere = ask({ cost: 5, limits: [] }, { siblingKeys: ['weir:1:{ip:198.51.100.1}:_settle:x'] })
   expect(await settle(elsewhere, 6)).toEqual({ kind: 'too-much', settleMax: 5 })
 })
 
@@ -264,7 +264,7 @@ test('a marker is kept with the charge whole or not at all, and always expires',
   const key = settlementKey(subject, request.reservation.id)
   expect(await redis.pttl(key)).toBeGreaterThan(0)
   await redis.set(`weir:1:{${subject}}:token_bucket`, 'x', 'PX', 60_000)
-  const wrong = ask({ limits: [limitOf('token_bucket')] }, { keptMs: dayMs + 1 })
+  const wrong = ask({ limits: [limitOf('token_bucket')] }, { ttlMs: dayMs + 1 })
   await expect(store.decide(wrong)).rejects.toThrow('to be settled')
   expect(await redis.exists(settlementKey(subject, wrong.reservation.id))).toBe(0)
 })

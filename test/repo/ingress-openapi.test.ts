@@ -171,13 +171,13 @@ it('every answer to the wish to settle a decision is as described', async () => 
   }
   const wish = { id: '019abcde-0000-7000-8000-000000000000', cost: 7 }
   expect(await ask(wish)).toEqual([404, []])
-  const about = JSON.stringify({ tsMs: 0, keyId: '', plan: 'free', route: '*', method: '*' })
+  const context = JSON.stringify({ tsMs: 0, keyId: '', plan: 'free', route: '*', method: '*' })
   const limits = [{ name: 'minute', size: 9, used: 1, remaining: 8, resetMs: 5 }]
   const done = {
     kind: 'settled',
     cost: 7,
     chargedCost: 9,
-    about,
+    context,
     limits,
     settledAtUs: 1_000,
     isRecordPending: true,

@@ -233,6 +233,6 @@ function reservationIn(
   const keysIn = ({ limits: [limit] }: SlotGroup) =>
     limit === undefined ? [] : [settlementKeyBeside(limitKey(limit, scope), reservation.id)]
   if (!isHome) return { ...reservation, key: keysIn(group)[0] ?? '' }
-  const beside = groups.filter((other) => other !== group).flatMap(keysIn)
-  return { ...reservation, key: settlementKey(scope.subject, reservation.id), beside }
+  const siblingKeys = groups.filter((other) => other !== group).flatMap(keysIn)
+  return { ...reservation, key: settlementKey(scope.subject, reservation.id), siblingKeys }
 }

@@ -170,7 +170,8 @@ export function markerKey(subject: string, idempotencyKey: string): string {
  * decision whose markers are counted with those of another part.
  */
 export function tallyKey({ scope, idempotency, reservation }: LimitRequest): string | undefined {
-  if (idempotency === undefined && reservation?.key !== undefined && reservation.beside === undefined) return undefined
+  if (idempotency === undefined && reservation?.key !== undefined && reservation.siblingKeys === undefined)
+    return undefined
   const { subject = scope.subject } = idempotency ?? {}
   const key = `weir:1:{${encode(scope.subject)}}:_markers`
   return subject === scope.subject ? key : `${key}:${encode(subject)}`

@@ -91,12 +91,12 @@ export class RedisSettlements {
     const limits = [...settled.limits]
     // Each slot has a marker of its own. A settled one is only read, so that a repeat completes what a death
     // interrupted.
-    for (const beside of text.beside ?? []) {
-      const part = await this.#settleOne(beside, cost, () => undefined)
+    for (const siblingKey of text.beside ?? []) {
+      const part = await this.#settleOne(siblingKey, cost, () => undefined)
       if (part !== undefined && !('kind' in part)) limits.push(...(part.settled?.limits ?? []))
     }
     const { atUs: settledAtUs } = settled
-    return { kind: 'settled', cost, chargedCost: home.cost, about: text.about, limits, settledAtUs, isRecordPending }
+    return { kind: 'settled', cost, chargedCost: home.cost, context: text.about, limits, settledAtUs, isRecordPending }
   }
 
   /** The marker once it is settled, by this call or before; undefined when there is none to settle. */

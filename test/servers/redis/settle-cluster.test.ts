@@ -49,7 +49,7 @@ async function open(markersMax = 1_000) {
   const settlements = new RedisSettlements({ redis, owner: 'one', answerMs: deadlineMs })
   const ask = (limits: readonly (typeof own)[], cost: number) => ({
     ...buildLimitRequest({ scope, limits, cost }),
-    reservation: { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' },
+    reservation: { id: uuidv7(Date.now()), ttlMs: 600_000, context: 'x' },
   })
   const used = async (request: ReturnType<typeof ask>) =>
     (await store.decide({ ...request, cost: 0, peek: true })).limits.map((state) => state.used)

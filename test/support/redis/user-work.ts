@@ -59,7 +59,7 @@ async function decide(redis: Redis): Promise<void> {
       const scope = buildScope({ subject: `user-${randomUUID()}` })
       const limits = [buildLimit({ name: algorithm, algorithm, size: 3, blockMs: 60_000 })]
       const request = { ...buildLimitRequest({ scope, limits }), idempotency: { key: 'k', id: 'first' } }
-      const reservation = { id: uuidv7(Date.now()), keptMs: 600_000, about: 'x' }
+      const reservation = { id: uuidv7(Date.now()), ttlMs: 600_000, context: 'x' }
       const first = await store.decide({ ...request, reservation })
       expect(first).toMatchObject({ allowed: true, charged: 'yes' })
       expect(await store.decide(request)).toMatchObject({ repeats: 'first' })

@@ -84,10 +84,10 @@ export type RecordClaim =
 export interface Reservation {
   /** The id that its record will have. */
   readonly id: string
-  /** At most a day. */
-  readonly keptMs: number
-  /** Returned to the caller that settles it. At most 8,192 characters. */
-  readonly about: string
+  /** For how long it can be settled: at most a day. */
+  readonly ttlMs: number
+  /** What is returned to the caller that settles it. At most 8,192 characters. */
+  readonly context: string
   /**
    * Most units that it can be settled to, or its charge if that is more; undefined for whatever a decision may cost.
    */
@@ -97,7 +97,7 @@ export interface Reservation {
   /** In a Cluster, the key of this part's charge, if it is not in the subject's slot. */
   readonly key?: string
   /** In a Cluster, the keys of the other parts' charges. */
-  readonly beside?: readonly string[]
+  readonly siblingKeys?: readonly string[]
 }
 
 /** Decides and charges in one step. A refusal charges nothing on any limit; see lua/scripts/decide.lua. */
@@ -122,7 +122,7 @@ const idempotencyIdLengthMax = 64
 /** A day: a later settlement would fall into another period of its quota. Also checked in lua/lib/reservation.lua. */
 export const settleMsMax = 86_400_000
 /** The parts of a decision that leave the process: names and ids of bounded length. */
-const aboutLengthMax = 8_192
+const contextLengthMax = 8_192
 
 /**
  * Throws for a request that no entry point should have let through, so that it does not fail the others of its call.
@@ -133,10 +133,10 @@ export function checkLimitRequest({ cost, limits, idempotency, reservation }: Li
     throw new RangeError(`${limits.length} limits in one decision, at most ${limitsPerDecisionMax}`)
   }
   if (reservation !== undefined) {
-    const { keptMs, about } = reservation
-    const isKept = Number.isSafeInteger(keptMs) && keptMs > 0 && keptMs <= settleMsMax
-    if (!isKept) throw new RangeError(`a decision to be settled in ${keptMs} ms, at most ${settleMsMax}`)
-    if (about.length > aboutLengthMax) throw new RangeError(`${about.length} characters about a decision`)
+    const { ttlMs, context } = reservation
+    const isValid = Number.isSafeInteger(ttlMs) && ttlMs > 0 && ttlMs <= settleMsMax
+    if (!isValid) throw new RangeError(`a decision to be settled in ${ttlMs} ms, at most ${settleMsMax}`)
+    if (context.length > contextLengthMax) throw new RangeError(`${context.length} characters about a decision`)
   }
   if (idempotency === undefined) return
   const { key, id } = idempotency

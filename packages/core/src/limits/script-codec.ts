@@ -96,7 +96,7 @@ export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge
  */
 export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, isFixed?: 1]
 
-/** What decide.lua keeps, as JSON, of a decision that will be settled. */
+/** What decide.lua keeps, as JSON, of a decision that will be settled. Markers in Redis have these names. */
 export interface SettlementText {
   readonly about: string
   readonly limits: readonly SettlementLimit[]
@@ -142,17 +142,17 @@ class CallWriter {
     const marker = positionOf(this.keys, this.#parts.settlementKeyOf(request, reservation))
     const kept = JSON.stringify(JSON.stringify(this.#charged(request, reservation)))
     const operation = idempotency === undefined ? operations.RESERVE : operations.RESERVE_ONCE
-    return `[${operation},${cost}${text},${reservation.keptMs},${marker},${kept}`
+    return `[${operation},${cost}${text},${reservation.ttlMs},${marker},${kept}`
   }
 
   /** What settling needs to find the counts again, by the limits as they are now. */
-  #charged(request: LimitRequest, { about, beside, settleMax, isOwn }: Reservation): SettlementText {
+  #charged(request: LimitRequest, { context, siblingKeys, settleMax, isOwn }: Reservation): SettlementText {
     const limits = request.limits.map((limit): SettlementLimit => {
       const key = this.#parts.keyOf(limit, request.scope)
       const kept = [limit.name, limit.capacity, key, this.#definition(limit, request)] as const
       return isOwn === true && !isOfOneSubject(limit.by) ? [...kept, 1] : kept
     })
-    return { about, limits, beside, settleMax, isOwn }
+    return { about: context, limits, beside: siblingKeys, settleMax, isOwn }
   }
 
   refund(request: LimitRequest, charge: Charge): string {

@@ -21,7 +21,7 @@ export interface Settled {
   /** What was charged when it was decided. */
   readonly chargedCost: number
   /** As it was handed in with the decision. */
-  readonly about: string
+  readonly context: string
   /** Limits whose counts were corrected, as that left them. */
   readonly limits: readonly LimitState[]
   /** Redis's clock when it was settled. */

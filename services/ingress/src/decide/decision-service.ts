@@ -86,7 +86,7 @@ export class DecisionService {
     const isWritten = await log.writtenInTime()
     if (outcome !== undefined && isWritten) {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
-      return { id, decision, limits, charged: { id, about: contextOf(ask, tsMs), request, decision } }
+      return { id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } }
     }
     return this.#refundUnrecorded(id, tsMs, { ask, request, decision }, outcome)
   }
@@ -126,8 +126,8 @@ export class DecisionService {
   /** Records that what a decision charged is refunded. */
   #correctCharge(decisionId: string, tsMs: number, ask: DecisionRequest, adjustment: number): void {
     const { id: subject } = ask.subject
-    const about = contextOf(ask, tsMs)
-    this.#corrections.record({ decisionId, subject, about, adjustment, charged: 'no', limits: [] })
+    const context = contextOf(ask, tsMs)
+    this.#corrections.record({ decisionId, subject, context, adjustment, charged: 'no', limits: [] })
   }
 
   /**

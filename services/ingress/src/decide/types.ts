@@ -85,7 +85,7 @@ export const contextOf = ({ subject, keyId, route, method }: DecisionRequest, ts
 /** A decision that was charged, and what is needed to refund it. */
 export interface ChargedDecision {
   readonly id: string
-  readonly about: DecisionContext
+  readonly context: DecisionContext
   readonly request: LimitRequest
   readonly decision: Decision
 }

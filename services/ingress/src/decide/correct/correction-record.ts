@@ -26,17 +26,17 @@ export const correctionId = (decisionId: string): string => uuidv5(namespace, de
 export interface Correction {
   readonly decisionId: string
   readonly subject: string
-  readonly about: DecisionContext
+  readonly context: DecisionContext
   readonly adjustment: number
   readonly charged: Charged
   readonly limits: readonly LimitState[]
 }
 
 /** Returns the record of a correction, as JSON without the closing brace. */
-export function encodeCorrectionOpen({ decisionId, subject, about, ...correction }: Correction): string {
+export function encodeCorrectionOpen({ decisionId, subject, context, ...correction }: Correction): string {
   const { adjustment, charged, limits } = correction
   return encodeDecisionOpen({
-    ...about,
+    ...context,
     id: correctionId(decisionId),
     subject,
     cost: 0,

@@ -4,9 +4,9 @@ import type { Correction } from './correction-record.ts'
 import { Corrections } from './corrections.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
-const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
+const context = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
 const correction = (n: number): Correction => ({
-  ...{ decisionId: `019a9d3e-0000-7000-8000-00000000000${n}`, subject: 'acme', about },
+  ...{ decisionId: `019a9d3e-0000-7000-8000-00000000000${n}`, subject: 'acme', context },
   ...{ adjustment: -n, charged: 'no', limits: [] },
 })
 

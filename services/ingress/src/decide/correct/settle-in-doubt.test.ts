@@ -6,7 +6,7 @@ import { Corrections } from './corrections.ts'
 import { Settling } from './settle.ts'
 
 const tsMs = Date.parse('2026-11-21T12:00:00Z')
-const about = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
+const context = { tsMs, keyId: 'k', plan: 'free', route: 'GET /a', method: 'GET' }
 
 /** Redis has settled a decision from 10 units to 4, and takes its record for pending until that is confirmed. */
 function open() {
@@ -14,7 +14,7 @@ function open() {
   const told: string[] = []
   const settlements: Settlements = {
     settle: async ({ cost }) => ({
-      ...{ kind: 'settled', cost, chargedCost: 10, about: JSON.stringify(about), limits: [] },
+      ...{ kind: 'settled', cost, chargedCost: 10, context: JSON.stringify(context), limits: [] },
       ...{ settledAtUs: tsMs * 1_000, isRecordPending: told.length === 0 },
     }),
     confirmRecorded: async ({ id }) => told.push(id) > 0,
@@ -56,10 +56,10 @@ test('what an upstream failed and the journal did not take is given to it again,
   const { log, told, settling } = open()
   const scope = { subject: 'acme', keyId: 'k', ip: '', route: 'GET /a', method: 'GET' }
   const id = '019a9d3e-0000-7000-8000-000000000001'
-  const reservation = { id, keptMs: 60_000, about: JSON.stringify(about) }
+  const reservation = { id, ttlMs: 60_000, context: JSON.stringify(context) }
   const plain = { scope, cost: 10, peek: false, limits: [], timeZone: 'UTC', anchor: 1, idempotency: undefined }
   log.isStalled = true
-  const given = settling.giveBack({ id, about, request: { ...plain, reservation }, decision: decision({}) })
+  const given = settling.giveBack({ id, context, request: { ...plain, reservation }, decision: decision({}) })
   await vi.waitUntil(() => log.records.length === 1)
   log.records.length = 0
   log.isStalled = false

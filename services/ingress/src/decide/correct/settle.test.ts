@@ -6,7 +6,7 @@ import { CorrectionAckQueue } from './correction-ack-queue.ts'
 import { Corrections } from './corrections.ts'
 import { Settling } from './settle.ts'
 
-const about = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
+const context = JSON.stringify({ tsMs: 0, keyId: 'k', plan: 'free', route: 'GET /x', method: 'GET' })
 const wish = (id: string): Settlement => ({ subject: 'acme', id, cost: 3 })
 
 /** A Redis that settles whatever it is asked, and confirms records only while `isHearing`. */
@@ -22,7 +22,7 @@ function fakeRedis() {
     async settle({ id, cost }: Settlement): Promise<Settled> {
       const isRecordPending = redis.isRecordPending(id)
       await redis.onTheWay
-      return { kind: 'settled', cost, chargedCost: 5, about, limits: [], settledAtUs: 0, isRecordPending }
+      return { kind: 'settled', cost, chargedCost: 5, context, limits: [], settledAtUs: 0, isRecordPending }
     },
     async confirmRecorded({ id }: Pick<Settlement, 'id'>): Promise<boolean> {
       redis.asked += 1

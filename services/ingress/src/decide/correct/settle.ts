@@ -136,7 +136,7 @@ export class Settling {
    * Refunds a request that the upstream failed. Repeated only where the journal did not accept its record: what a
    * process leaves undone when it dies stays charged.
    */
-  async giveBack({ id, about, request, decision }: ChargedDecision): Promise<void> {
+  async giveBack({ id, context, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
     if (request.reservation !== undefined) {
       // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal
@@ -151,17 +151,17 @@ export class Settling {
     const isBack = isCharged && (await this.#parts.store.refund(request, decision))
     const charged = isBack ? 'no' : isCharged ? 'unknown' : decision.charged
     const adjustment = -request.cost
-    this.#parts.corrections.record({ decisionId: id, subject, about, adjustment, charged, limits: [] })
+    this.#parts.corrections.record({ decisionId: id, subject, context, adjustment, charged, limits: [] })
   }
 }
 
 /** The record is dated like the decision, and its limits say how they stood when it was settled. */
 function correctionLine(subject: string, decisionId: string, settled: Settled): string {
-  const about = parseContext(settled.about)
-  const sinceMs = Math.round(settled.settledAtUs / 1_000) - about.tsMs
+  const context = parseContext(settled.context)
+  const sinceMs = Math.round(settled.settledAtUs / 1_000) - context.tsMs
   const limits = settled.limits.map((state) => ({ ...state, resetMs: Math.max(0, state.resetMs + sinceMs) }))
   const adjustment = settled.cost - settled.chargedCost
-  return encodeCorrectionOpen({ decisionId, subject, about, adjustment, charged: 'yes', limits })
+  return encodeCorrectionOpen({ decisionId, subject, context, adjustment, charged: 'yes', limits })
 }
 
 function answerOf(id: string, { cost, chargedCost, limits }: Settled): SettleAnswer {

@@ -29,12 +29,12 @@ export function reservedDecisionOf(
   clock: Clock,
 ): ReservedDecision | undefined {
   const { route, isOwnSettlement: isOwn } = ask
-  const keptMs = ask.settleMs ?? route.settleMs
-  if (ask.peek || keptMs === undefined || ask.hasOverrides === true || ask.cost === 0) return undefined
+  const ttlMs = ask.settleMs ?? route.settleMs
+  if (ask.peek || ttlMs === undefined || ask.hasOverrides === true || ask.cost === 0) return undefined
   const tsMs = clock.nowMs()
-  const about = JSON.stringify(contextOf(ask, tsMs))
+  const context = JSON.stringify(contextOf(ask, tsMs))
   const largest = limits.length === 0 ? undefined : Math.max(...limits.map(({ capacity }) => capacity))
-  return { tsMs, reservation: { id: uuidv7(tsMs), keptMs, about, settleMax: route.settleMax ?? largest, isOwn } }
+  return { tsMs, reservation: { id: uuidv7(tsMs), ttlMs, context, settleMax: route.settleMax ?? largest, isOwn } }
 }
 
 /** Returns what the store is asked. */
