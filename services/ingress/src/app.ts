@@ -24,8 +24,8 @@ const keepAliveTimeoutMs = 75_000
  */
 const askTimeoutMs = 30_000
 /**
- * At a stop, waiting requests may still get room for this long: less than half of what the stop may take, as they are
- * served after it.
+ * At a stop, waiting requests may still be admitted for this long: less than half of what the stop may take, as they
+ * are served after it.
  */
 const drainMs = 8_000
 /** At a stop, connections whose last answer went out after the stop began are closed within this time. */

@@ -19,7 +19,7 @@ export const ingressVariables = {
     name: 'WEIR_JOURNAL_MAX_BYTES',
     about: 'how much the journal may hold',
     fallback: String(1024 ** 3), // two hours of 300 decisions a second, at 450 bytes each
-    min: 32 * 1024 ** 2, // sixteen of the smallest segments, of which each has room for two of the largest records
+    min: 32 * 1024 ** 2, // sixteen of the smallest segments, each with space for two of the largest records
     max: 1024 ** 4,
   }),
   journalFsyncMs: wholeNumber({

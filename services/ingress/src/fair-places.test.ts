@@ -16,7 +16,7 @@ it('One subject can take half of the places, the next one no more than a quarter
   expect(taken[0]).toBe(512)
   expect(Math.max(...taken.slice(1))).toBeLessThanOrEqual(256)
   expect(1_024 - places.taken).toBeGreaterThan(16)
-  places.giveBack('s0')
+  places.release('s0')
   expect([places.hasFor('s0'), places.hasFor('other')]).toEqual([false, true])
 })
 

@@ -39,7 +39,7 @@ export class FairPlaces {
     this.#counts.set(sharer, (this.#counts.get(sharer) ?? 0) + 1)
   }
 
-  giveBack(sharer: string): void {
+  release(sharer: string): void {
     this.#taken -= 1
     const left = (this.#counts.get(sharer) ?? 0) - 1
     if (left > 0) this.#counts.set(sharer, left)

@@ -106,10 +106,10 @@ async function listen(apps: Apps, config: IngressConfig, tls: ReturnType<typeof 
   const secured = (['proxy', 'api', 'grpc'] as const).map((name) => [name, apps[name].server, tls[name]] as const)
   await followCertificates(secured, service)
   const reusePort = config.sharePorts === 'yes'
-  await run.own('http', apps, (doors) => doors.close())
+  await run.own('http', apps, (listeners) => listeners.close())
   await apps.proxy.listen({ host: config.ingressHost, port: config.ingressPort, reusePort } as object)
   await apps.api.listen({ host: config.apiHost, port: config.apiPort, reusePort } as object)
-  await run.own('grpc', apps.grpc, (door) => door.close())
+  await run.own('grpc', apps.grpc, (listener) => listener.close())
   await apps.grpc.listen({ host: config.grpcHost, port: config.grpcPort, reusePort })
 }
 

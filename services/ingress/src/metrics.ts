@@ -81,7 +81,7 @@ export function registerDecisionService(
       readAll: () => decisionService.exceeded,
     },
     weir_requests_waiting: {
-      help: 'Requests that wait for room in a limit',
+      help: 'Requests that wait for capacity in a limit',
       read: () => decisionService.delays.waiting,
     },
     weir_corrections_total: {

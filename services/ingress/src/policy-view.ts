@@ -47,6 +47,7 @@ function viewOf(policy: Policy, before?: PolicyView): PolicyView {
   }
 }
 
+/** Starts with a policy; without `isStale` it is always known to be in force. */
 export function createLivePolicy(policy: Policy, isStale: () => boolean = () => false) {
   let view = viewOf(policy)
   return {

@@ -19,6 +19,7 @@ import {
   waitForCapacity,
 } from './wait/wait-for-capacity.ts'
 
+/** What a decision service is made of. */
 export interface DecisionServiceParts extends Deciding {
   readonly log: DecisionLog
   readonly idempotencyRecords: IdempotencyRecords
@@ -34,7 +35,7 @@ export interface DecisionServiceParts extends Deciding {
  */
 export class DecisionService {
   readonly recorder: DecisionRecorder
-  /** The requests that wait for room. To be drained before the listeners close. */
+  /** The requests that wait for capacity. To be drained before the listeners close. */
   readonly delays = new DelayQueues()
   /** Requests beyond a limit, by what was done with them. */
   readonly exceeded: ExceededCounts = { deny: 0, drop: 0, degrade: 0, block: 0, delay: 0, challenge: 0 }

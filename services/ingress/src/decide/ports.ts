@@ -53,13 +53,13 @@ export interface IdempotencyRecords {
 export interface Settlements {
   settle(settlement: Settlement): Promise<SettlementResult>
   /**
-   * Tells Redis that the record of a settled decision is safe. False when Redis did not answer: the record stays
-   * pending until a later call, and another process may write it again.
+   * Acknowledges to Redis that the record of a settled decision is safe. False when Redis did not answer: the record
+   * stays pending until a later call, and another process may write it again.
    */
   confirmRecorded(settlement: Pick<Settlement, 'subject' | 'id'>): Promise<boolean>
 }
 
-/** Makes limits deny for a while whatever room they have, in every process. */
+/** Makes limits deny for a while whatever capacity they have, in every process. */
 export interface Pauses {
   /**
    * Pauses a limit with `onExceed: delay`. A pause that is set is only ever lengthened. Resolves to the milliseconds

@@ -30,9 +30,9 @@ export interface DecisionRequest {
   readonly limits?: readonly Limit[] | undefined
   /** As in `LimitRequest`; such a request can be neither repeated nor settled. */
   readonly hasOverrides?: boolean
-  /** The answer that waits, where the request can wait for room; without it, it never does. */
+  /** The answer that the client waits for, where the request may wait for capacity; without it, it never does. */
   readonly client?: ServerResponse | undefined
-  /** How long to wait for room in any limit; without it, limits with `onExceed: delay` say how long. */
+  /** How long to wait for capacity in any limit; without it, limits with `onExceed: delay` say how long. */
   readonly waitMs?: number | undefined
   /**
    * Finds the caller under a policy that came into force while the request waited; undefined if that policy does not
@@ -53,7 +53,7 @@ export interface RecordedDecision {
   readonly limits: readonly Limit[] | undefined
   /** Denied by the limits, although the answer says that it could not be recorded: a gateway must not serve it. */
   readonly isKnownRefusal?: boolean
-  /** Of an admission on a route with `refundOn`: what `giveBack` takes. */
+  /** Of an admission on a route with `refundOn`: what `Settling.refund` takes. */
   readonly charged?: ChargedDecision
 }
 

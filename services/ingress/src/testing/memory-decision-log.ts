@@ -20,6 +20,7 @@ export interface MemoryDecisionLog extends DecisionLog {
   closeCoalesced(): void
 }
 
+/** Opens an empty log, whose disk works. */
 export function createMemoryDecisionLog(): MemoryDecisionLog {
   const records: Line[] = []
   const waiting: PromiseWithResolvers<boolean>[] = []

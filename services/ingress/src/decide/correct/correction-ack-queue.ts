@@ -3,10 +3,10 @@ import type { Settlement } from '@weir/core/limits/settlement.ts'
 import type { Settlements } from '../ports.ts'
 
 /**
- * Longer than the longest journal's corrections, and those of this process beside them; a correction is some 100 bytes.
+ * More than the longest journal has corrections, and this process in addition; a correction is some 100 bytes.
  */
 const pendingMax = 200_000
-/** Asked of Redis at once. */
+/** Calls to Redis that are under way together. */
 const batchMax = 32
 /**
  * How often a Redis that is down is tried again: well within the minute after which another process writes what is
@@ -45,7 +45,7 @@ export class CorrectionAckQueue {
     this.#pause = pause ?? (() => delay(retryMs, undefined, { ref: false, signal }).catch(() => undefined))
   }
 
-  /** Calls `onAcked` for each that Redis knows of; not after `close`, and not for one that there was no room for. */
+  /** Calls `onAcked` for each that Redis knows of; not after `close`, and not for one beyond the bound. */
   enqueue(corrections: readonly WrittenCorrection[], onAcked?: () => unknown): void {
     if (this.#closing.signal.aborted) return
     for (const correction of corrections) {

@@ -18,7 +18,7 @@ interface Waiting {
  * again; no answer waits for it. What still waits dies with the process.
  */
 export class Corrections {
-  /** Since the process started; `lost` are those that there was no room for here. */
+  /** Since the process started; `lost` are those beyond the bound. */
   readonly counters = { recorded: 0, lost: 0 }
   readonly #log: DecisionLog
   readonly #waitingMax: number

@@ -59,7 +59,7 @@ test('what an upstream failed and the journal did not take is given to it again,
   const reservation = { id, ttlMs: 60_000, context: JSON.stringify(context) }
   const plain = { scope, cost: 10, peek: false, limits: [], timeZone: 'UTC', anchor: 1, idempotency: undefined }
   log.isStalled = true
-  const given = settling.giveBack({ id, context, request: { ...plain, reservation }, decision: decision({}) })
+  const given = settling.refund({ id, context, request: { ...plain, reservation }, decision: decision({}) })
   await vi.waitUntil(() => log.records.length === 1)
   log.records.length = 0
   log.isStalled = false

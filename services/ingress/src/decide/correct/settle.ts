@@ -23,6 +23,7 @@ export type SettleAnswer =
   /** Redis is corrected and the record is not safe yet: a repeat writes it. */
   | { readonly kind: 'unrecorded' }
 
+/** What corrects decisions is made of. */
 export interface SettlingParts {
   /** Without them every decision is unknown. */
   readonly settlements?: Settlements | undefined
@@ -136,7 +137,7 @@ export class Settling {
    * Refunds a request that the upstream failed. Repeated only where the journal did not accept its record: what a
    * process leaves undone when it dies stays charged.
    */
-  async giveBack({ id, context, request, decision }: ChargedDecision): Promise<void> {
+  async refund({ id, context, request, decision }: ChargedDecision): Promise<void> {
     const { subject } = request.scope
     if (request.reservation !== undefined) {
       // Redis is corrected then, and no other process repeats it. No more than were admitted before the journal

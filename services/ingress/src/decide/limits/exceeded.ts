@@ -7,8 +7,8 @@ import type { Limit, OnExceed } from '@weir/core/limits/limit.ts'
 export type ExceededCounts = Record<OnExceed['kind'], number>
 
 /**
- * Returns what the policy wants done with a request that found no room: what the limit that the decision names says.
- * Undefined where there was room, or where something else denied it.
+ * Returns what the policy wants done with a request beyond a limit: what the limit that the decision names says.
+ * Undefined where no limit was exceeded, or where something else denied the request.
  */
 export function onExceedOf(
   { allowed, reason, deniedBy }: Decision,
@@ -18,7 +18,7 @@ export function onExceedOf(
   return limits?.find(({ name }) => name === deniedBy)?.onExceed
 }
 
-/** Returns the limit that let a request pass although it had no room for it; empty for none. */
+/** Returns the name of the limit that only degraded a request that exceeded it; empty for none. */
 export const degradedBy = ({ allowed, deniedBy }: Decision): string => (allowed ? deniedBy : '')
 
 /** Counts what was done with a request. A denial by a limit that delays counts as `deny`: the wait is over. */

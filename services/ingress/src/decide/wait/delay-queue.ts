@@ -55,6 +55,7 @@ interface Entry extends EnqueueRequest {
   report: (isGranted: boolean) => void
 }
 
+/** The queue of one count; see the head of this file. */
 export class DelayQueue {
   readonly #released: (subject: string) => void
   readonly #ended: () => void

@@ -55,7 +55,7 @@ export class DelayQueues {
   }
 
   #newQueue(key: string, capacityMs: number): DelayQueue {
-    const released = (subject: string) => this.#places.giveBack(sharerOf(subject))
+    const released = (subject: string) => this.#places.release(sharerOf(subject))
     return new DelayQueue(capacityMs, released, () => {
       this.#queues.delete(key)
       if (this.#closesMs !== undefined && this.#queues.size === 0) this.#drained.resolve()

@@ -17,7 +17,7 @@ import { createUpstreamPools, upstreamBounds } from './upstream-pools.ts'
 /** The ports of the proxy beyond deciding. */
 export type ForwardPorts = Pick<Ports, 'outcomes' | 'clock' | 'upstreamBounds'> & {
   /** Refunds requests that the upstream failed. */
-  readonly settling?: Pick<Settling, 'giveBack'> | undefined
+  readonly settling?: Pick<Settling, 'refund'> | undefined
 }
 
 /** The way to the upstreams and back. */
@@ -128,7 +128,7 @@ function recordOutcome({ outcomes, clock }: ForwardPorts, proxied: ProxiedReques
 /** Refunds the charge where the route says so. */
 function refund({ settling }: ForwardPorts, { charged, route }: ProxiedRequest, { status }: ProxyOutcome, log: Logger) {
   if (charged === undefined || route.refundOn?.includes(status) !== true) return
-  settling?.giveBack(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
+  settling?.refund(charged).catch((error: unknown) => log.error({ err: error }, 'a charge was not given back'))
 }
 
 const queryFor = (query: string, carriedIn: CredentialPlace | undefined) =>

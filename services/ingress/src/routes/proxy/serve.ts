@@ -112,7 +112,7 @@ async function readJsonCost(
   if (request.socket.destroyed || !reading.hasFor(sharer)) return { cost: bodiesBusy, body: undefined }
   let isReading = true
   const leave = () => {
-    if (isReading) reading.giveBack(sharer)
+    if (isReading) reading.release(sharer)
     isReading = false
   }
   reading.take(sharer)

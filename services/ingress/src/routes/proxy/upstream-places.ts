@@ -40,14 +40,14 @@ export class UpstreamPlaces {
   }
 
   readonly #left = (place: Place) => {
-    if (this.#queue.delete(place)) this.#waiting.giveBack(place.sharer)
-    else this.#connections.giveBack(place.sharer)
+    if (this.#queue.delete(place)) this.#waiting.release(place.sharer)
+    else this.#connections.release(place.sharer)
     if (this.#queue.size === 0) return
     // Not only the first is tried: it may wait because of its own subject's connections.
     for (const next of this.#queue) {
       if (!this.#connections.hasFor(next.sharer)) continue
       this.#queue.delete(next)
-      this.#waiting.giveBack(next.sharer)
+      this.#waiting.release(next.sharer)
       this.#connections.take(next.sharer)
       next.connect()
     }
