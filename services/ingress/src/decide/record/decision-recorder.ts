@@ -46,8 +46,8 @@ export class DecisionRecorder {
   }
 
   /**
-   * Gives the record of an admission to the log; it is not safe before `log.writtenInTime()`. Returns the outcome of the
-   * write, as `log.finallyWritten()` does; undefined if the log did not accept it.
+   * Gives the record of an admission to the log; it is not safe before `log.writtenInTime()`. Returns what
+   * `log.finallyWritten()` does; undefined if the log did not accept it.
    */
   append(id: string, tsMs: number, ask: DecisionRequest, decision: Decision): Promise<boolean> | undefined {
     const isAccepted = this.#log.append(ask.subject.id, encodeDecisionOpen(admissionOf(id, tsMs, ask, decision)), true)
