@@ -31,7 +31,7 @@ const openapi: NonNullable<FastifyDynamicSwaggerOptions['openapi']> = {
   security: [{ token: [] }],
 }
 
-/** As many as a person reads; a body of 256 kB may hold 20,000. */
+/** The problems that a person reads; a body of 256 kB may hold 20,000. */
 const schemaProblemsMax = 20
 
 /** Says which keys are too many: Ajv's own words do not. */

@@ -35,7 +35,7 @@ const shownName = (entity: Entity | undefined, { kind, name }: EntityChange) =>
 /** A key that the admin API has ended or changed: a file from before must not bring it back. */
 const isKept = (before: Entity | undefined) => before?.kind === 'key' && before.origin === 'admin'
 
-/** What applying a file changes, for the policy, the audit and the caller. */
+/** The changes of an applied file, for the policy, the audit and the caller. */
 export interface AppliedFile {
   readonly changes: readonly EntityChange[]
   readonly lines: readonly ChangeLineV1[]

@@ -40,7 +40,7 @@ export class AuditLog {
     if (first?.kind === 'policy') this.#file = { id: entry.id, revision: first.name }
   }
 
-  /** Whether the change of this id was taken over, lately. An overtaken one was not. */
+  /** Returns whether the change of this id was applied, as far back as the log goes. An overtaken change was not. */
   has(id: string): boolean {
     return this.#known.has(id)
   }

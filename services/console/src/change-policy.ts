@@ -72,12 +72,16 @@ const noPolicy =
   'There is no policy yet. Apply a file first (weir apply, or PUT /v1/policy): the first change would replace all that processes have from their own files.'
 
 /**
- * The one way in which the policy is changed, one change at a time: 1. planned and checked as a whole on the policy in
- * force, 2. published as one batch that ends with its audit record, which names the change that was the last one then,
- * 3. waited for until this process has read it back, 4. answered. A stop between 2 and 4 leaves a change that is in
- * force and in the audit, and a caller that does not know. If another console was faster between 1 and 2, every process
- * leaves the batch out; it is planned again on the policy that is in force by then, conditions and all. What it wrote
- * into the topic is written again as it is in force, with the next batch of any console.
+ * Makes every change of the policy, one change at a time:
+ * 1. The change is planned and checked as a whole on the policy in force.
+ * 2. It is published as one batch that ends with its audit record, which names the last change before it.
+ * 3. This process waits until it has read the batch back.
+ * 4. The caller is answered.
+ *
+ * A stop between 2 and 4 leaves a change that is in force and in the audit, and a caller that does not know. If another
+ * console was faster between 1 and 2, every process leaves the batch out, and the change is planned again, with its
+ * conditions, on the policy that is in force by then. The next batch of any console writes the entities of the rejected
+ * batch into the topic again, as they are in force.
  */
 export class PolicyChanger {
   readonly #ports: Ports

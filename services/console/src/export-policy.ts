@@ -2,7 +2,7 @@ import { type Entity, type EntityKind, isJsonObject, type JsonObject, sectionOf 
 import type { PolicyState } from '@weir/policy/state/policy-state.ts'
 import { type PolicySource, policyLines, textOrder } from '@weir/policy/state/policy-text.ts'
 
-/** What the file has under the entity's name: a route's match and a subject's keys are part of it there. */
+/** Returns an entity as the file has it: with a route's match, and with a subject's keys. */
 function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObject {
   if (kind === 'route') return { match: name, ...body }
   if (kind !== 'subject') return body
@@ -17,7 +17,7 @@ function fileBody(source: PolicySource, { kind, name, body }: Entity): JsonObjec
   return keys.length === 0 ? body : { ...body, keys }
 }
 
-/** What encloses the entities of a kind, and whether they are named in it. */
+/** Returns the brackets around the entities of a kind, and whether each entity has a name within them. */
 function bracketsOf(kind: EntityKind): { readonly open: string; readonly close: string; readonly isNamed: boolean } {
   if (kind === 'route') return { open: '[', close: ']', isNamed: false }
   if (kind === 'identity') return { open: '', close: '', isNamed: false }

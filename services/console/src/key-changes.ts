@@ -35,7 +35,7 @@ function endOf(entity: Entity): number | undefined {
   return expires === null ? undefined : Date.parse(expires)
 }
 
-/** Whether a key was revoked and stays only so that a file does not bring it back. */
+/** Returns whether a key was revoked; it stays in the policy so that no file brings it back. */
 export const isRevoked = (entity: Entity): boolean => endOf(entity) === revokedAtMs
 
 /** Finds the key of this id; a revoked key is not found. */

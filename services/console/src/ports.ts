@@ -15,13 +15,13 @@ export type PolicyReplica = Pick<PolicyFeed, 'state' | 'checkpoint' | 'stale' | 
 /** Counts of limits in Redis. Rejects when Redis does not answer. */
 export type ChangeCounts = (asked: AskedLimits, question: LimitQuery, change: LimitChange) => Promise<ChangedLimits>
 
-/** What the console works with. */
+/** The servers and stores that the console uses. */
 export interface Ports {
   /** Rejects when the rollups cannot be read. */
   readonly askUsage: (query: UsageQuery) => Promise<UsageRow[]>
   /** Rejects when the rollup cannot be read. */
   readonly askOutcomes: (query: OutcomeQuery) => Promise<OutcomeRow[]>
-  /** How far the rows of one kind are complete; to be asked before them. Rejects when the marks cannot be read. */
+  /** Reads how far the rows of one kind are complete, before they are read. Rejects if the marks cannot be read. */
   readonly askCompleteness: (rows: 'decisions' | 'outcomes') => Promise<Completeness>
   readonly alerts: ReturnType<typeof createAlertAdmin>
   readonly policy: PolicyReplica

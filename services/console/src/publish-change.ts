@@ -23,7 +23,7 @@ export interface PartOfChange {
   readonly lines: readonly ChangeLineV1[]
 }
 
-/** What others refer to comes before them, and goes after them. */
+/** Orders changes so that an entity is put before the entities that refer to it, and deleted after them. */
 function inOrder(changes: readonly EntityChange[]): EntityChange[] {
   const puts = Map.groupBy(changes, ({ kind, entity }) => (entity === undefined ? undefined : kind))
   const deletions = Map.groupBy(puts.get(undefined) ?? [], ({ kind }) => kind)
@@ -69,7 +69,7 @@ export const triesMax = 10
 /** The last change of a policy without any change. */
 const noChange: PlaceOfChangeV1 = { offset: '-1', id: '' }
 
-/** Where a batch is to stand, and what goes with it. */
+/** The place of a batch in the topic, and the records that are published with it. */
 interface HowPublished {
   /** The last change when this one was planned; undefined for one without entities, which fits everywhere. */
   readonly after: PlaceOfChangeV1 | undefined

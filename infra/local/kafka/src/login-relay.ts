@@ -58,7 +58,7 @@ function serve(client: Socket, ports: Listeners, choiceMs: number): void {
     client.off('data', choose)
     if (choice.isLogin) broker.write(chunk)
     else {
-      // What has no answer yet is asked again.
+      // Requests without an answer are sent again.
       const from = broker.bytesRead === 0 ? 0 : choice.at
       broker.removeAllListeners().unpipe().destroy()
       broker = join(client, ports.open)

@@ -87,7 +87,7 @@ const allow = 3
 /** A member of one of these takes partitions from Weir, and may commit offsets of records that Weir has not handled. */
 const ownGroups = ['metering', 'metering-outcomes', 'alerting', 'dispatcher', 'redelivery', 'alert-log']
 
-/** What callers without a password may do. Reading a topic or a group includes describing it. */
+/** The rights of callers without a password. Reading a topic or a group includes describing it. */
 const acls = [
   [topic, '*', literal, allow],
   [topic, '__', prefixed, deny],
@@ -144,7 +144,7 @@ const grant = (port: number, password: string, salt: Buffer): Promise<boolean> =
     return changed.readInt16BE(1 + 4 + 1 + compact(username).length) === 0
   })
 
-/** Whether the broker knows this very password: it answers a login with the salt. */
+/** Resolves to whether the broker knows this password: it answers a login with the salt. */
 const knows = (port: number, salt: Buffer): Promise<boolean> =>
   withKafka(port, async (ask) => {
     await ask('saslHandshake', string('SCRAM-SHA-256'))

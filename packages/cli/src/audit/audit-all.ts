@@ -11,7 +11,7 @@ import { auditQuotas } from './audit-quotas.ts'
 import { auditRollups } from './audit-rollups.ts'
 import { type DeadLetterNumbers, type MeteredTopic, meteredTopics, readDeadLetterNumbers } from './dead-letters.ts'
 
-/** What an audit works with. */
+/** The servers and the policy that an audit compares. */
 export interface AuditPorts {
   readonly clickhouse: ClickHouseClient
   readonly kafka: KafkaOptions

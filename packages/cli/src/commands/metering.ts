@@ -14,7 +14,7 @@ interface SeekOptions {
   readonly outcomes: boolean
 }
 
-/** Where the servers are. */
+/** The addresses of the servers. */
 interface SeekServers {
   readonly kafka: KafkaOptions
   readonly clickhouse: ClickhouseServer | string

@@ -17,7 +17,7 @@ function countReport({ key, now, asked }: PeekedCount) {
     remaining: state?.remaining ?? 0,
     reset_ms: state?.resetMs ?? 0,
     blocked_ms: now.reason === 'blocked' ? now.retryAfterMs : 0,
-    /** What the request would get of this count now. */
+    /** Whether this count would admit the request now. */
     admits: asked.allowed,
     /** -1 where waiting does not help. */
     retry_after_ms: asked.reason === 'cost_exceeds_limit' ? -1 : asked.retryAfterMs,
@@ -51,7 +51,7 @@ async function report(
     block_ms: blockMs,
     /** Null where the limit counts by an address and none was named. */
     counts: found === undefined ? null : peeked.map(countReport),
-    /** Whether this is the one count that was meant; false: all counts within the part of the scope that was named. */
+    /** True for the one count of a complete scope; false for all counts within the part of it that was named. */
     exact: found?.exact === true,
     /** Whether there are further counts that are not in the list. */
     more: found !== undefined && (found.keys.length > countsMax || !found.complete),

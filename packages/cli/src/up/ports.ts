@@ -2,8 +2,8 @@ import { WeirError } from '@weir/core/errors.ts'
 import { freePorts, isPortFree } from '@weir/runtime/ports.ts'
 
 /**
- * Where everything listens. The servers' ports are not their usual ones: a Redis or Kafka that already runs here must
- * neither be disturbed nor stand in the way.
+ * The default ports. The servers' ports are not their usual ones, so that they do not collide with a Redis or Kafka
+ * that already runs here.
  */
 const defaultPorts = {
   ingress: 8080,

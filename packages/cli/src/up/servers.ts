@@ -42,7 +42,7 @@ export function unusedServerPorts(environment: Environment): PortName[] {
 /** A hanging daemon must not hold up a message about a missing program. */
 const dockerMs = 3_000
 
-/** Whether a Docker engine answers. */
+/** Returns whether a Docker engine answers. */
 function hasDocker(environment: Environment): boolean {
   const env = { ...environment } as NodeJS.ProcessEnv
   return spawnSync('docker', ['info'], { stdio: 'ignore', timeout: dockerMs, env }).status === 0
@@ -75,7 +75,7 @@ export async function planServers(options: {
     ours(environment).map(async ({ server, ports: names }) => {
       const own = names.map((name) => ports[name])
       const plan = await server.plan({ dir: join(dir, server.name), ports: own, progress })
-      // What asks whether a server is ready, and all that comes after it, sends passwords.
+      // The ready check and every later client send passwords, so the port must be our own server's.
       const ready = async () => own.every(listensAsUs) && plan.ready()
       return { name: server.name, startDeadlineMs, ...plan, ready }
     }),

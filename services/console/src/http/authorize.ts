@@ -80,16 +80,16 @@ export function requireTokens(
   })
 }
 
-/** Whether two bodies differ in anything but these keys. */
+/** Returns whether two bodies differ in any key but these. */
 function differBeyond(keys: readonly string[], before: JsonObject | undefined, after: JsonObject): boolean {
   const rest = (body: JsonObject) => Object.fromEntries(Object.entries(body).filter(([key]) => !keys.includes(key)))
   return before === undefined || canonicalJson(rest(before)) !== canonicalJson(rest(after))
 }
 
-/** What only the environment of Weir's own processes has: addresses with passwords, tokens, secrets. */
+/** Returns whether the name is of a variable of Weir's own processes: addresses with passwords, tokens, secrets. */
 const isServiceVariable = (name: JsonValue | undefined) => typeof name === 'string' && name.startsWith('WEIR_')
 
-/** Whether an endpoint reaches private addresses, or sends what a service variable holds. */
+/** Returns whether an endpoint reaches private addresses, or sends the value of a service variable. */
 const reachesInside = ({ allowPrivate = false, secretEnv, urlEnv }: JsonObject) =>
   allowPrivate !== false || isServiceVariable(secretEnv) || isServiceVariable(urlEnv)
 
@@ -102,9 +102,9 @@ const always =
     scope
 
 /**
- * What a change of each kind takes beyond `write`, by the body before and after: `admin` for whatever decides where
- * Weir connects within the network or which of its own variables it reads, who is believed, and who may use this API.
- * `undefined` as the body after is a deletion. docs/admin-api.md says what is left to a holder of `write`.
+ * The scope that a change of each kind needs beyond `write`, by the body before and after: `admin` for all that decides
+ * where Weir connects within the network or which of its own variables it reads, who is believed, and who may use this
+ * API. `undefined` as the body after is a deletion. docs/admin-api.md says what is left to a holder of `write`.
  */
 const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   limit: none,

@@ -2,7 +2,7 @@ import type { PolicyFault } from '@weir/policy/entities.ts'
 import { type Problem, problemType, sendProblem } from '@weir/runtime/problem.ts'
 import type { FastifyReply } from 'fastify'
 
-/** How soon a caller may try again what failed because a server is down. */
+/** The seconds after which a caller may repeat a request that failed because a server is down. */
 const retryAfterS = 5
 
 const problem =

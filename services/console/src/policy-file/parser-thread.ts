@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { entitiesOf } from '@weir/policy/state/entities-of.ts'
 import type { FromParser } from './file-parser.ts'
 
-/** What the main thread takes over in one go: some milliseconds. */
+/** The main thread needs some milliseconds for this number of entities. */
 const entitiesPerMessage = 1_000
 
 const post = (message: FromParser) => parentPort?.postMessage(message)

@@ -144,7 +144,7 @@ interface Section {
 const nameOf = ({ kind }: Section, { params: { name } }: { readonly params: Named['Params'] }) => name ?? kind
 const named = object({ name: text('as in weir.yaml; of a route its `match`, such as `GET /v1/users`') })
 
-/** Where one part of the section is, and what its description says. */
+/** Returns the URL of one part of the section, and the words of its description. */
 function onePart({ path, kind }: Section) {
   if (kind === 'identity') return { url: `/v1/${path}`, what: path, params: {}, scope: 'admin' } as const
   const params = { params: named }
