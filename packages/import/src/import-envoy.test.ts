@@ -120,7 +120,7 @@ descriptors:
   ])
 })
 
-test('names are unique and good, and the same for the same configuration', () => {
+test('names of limits are valid and unique, and the same for the same configuration', () => {
   const one = `{ unit: hour, requests_per_unit: 1, name: twice }`
   const result = imported(`
 domain: "a domain/with spaces"

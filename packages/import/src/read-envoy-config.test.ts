@@ -59,12 +59,12 @@ test.each([
   expect(problemsOf(text)[0]).toContain(problem)
 })
 
-test('a tree that has itself in it ends', () => {
+test('a configuration that contains itself by an alias is refused', () => {
   const [first] = problemsOf('domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a')
   expect(first).toContain('is nested deeper than 32 descriptors')
 })
 
-test('what aliases of a long list multiply to ends', () => {
+test('aliases that multiply a long list are refused', () => {
   const names = Array.from({ length: 1_000 }, (_, at) => `{ name: n${at} }`)
   const limits = Array.from(
     { length: 200 },
@@ -74,7 +74,7 @@ test('what aliases of a long list multiply to ends', () => {
   expect(problemsOf(`domain: d\ndescriptors:\n${limits.join('\n')}`)[0]).toContain('has more than 100000 entries')
 })
 
-test('what merge keys multiply to ends', () => {
+test('merge keys that multiply are refused', () => {
   const levels = Array.from(
     { length: 9 },
     (_, at) =>

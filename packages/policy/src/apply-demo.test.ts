@@ -33,12 +33,12 @@ test('the shipped policy gets both keys and both addresses, and nothing else cha
   expect(text).toContain('# Who is limited and metered.')
 })
 
-test('applied twice, it is as applied once', () => {
+test('the demo applied twice is as the demo applied once', () => {
   const once = applyDemo(shipped, facts).text
   expect(applyDemo(once, facts).text).toBe(once)
 })
 
-test('keys and addresses that someone wrote stay', () => {
+test('keys and addresses of the operator stay', () => {
   const own = `
 version: 1
 plans: { p: { limits: [] } }

@@ -139,7 +139,7 @@ test.each([
 })
 
 test.each(['0.0.0.0/0', '10.0.0.0/8', '::/0', '::1.2.3.4', '64:ff9b::192.0.2.1', '2001:DB8::/32'])(
-  '%s is a block, and one that the ingress can compare addresses with',
+  '%s is a block of addresses, and the ingress can compare addresses with it',
   (text) => {
     const found = parseCidr(text)
     expect(found).toEqual({ kind: 'cidr', cidr: expect.stringContaining(text.toLowerCase()) })
@@ -157,6 +157,6 @@ test.each([
   '1.2.3.4::',
   '10.0.0.1/8',
   'fe80::1%eth0',
-])('%s is no block', (text) => {
+])('%s is not a block of addresses', (text) => {
   expect(parseCidr(text).kind).toBe('wrong')
 })

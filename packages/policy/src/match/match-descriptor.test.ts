@@ -19,7 +19,7 @@ function matcherOf(...matches: readonly string[]) {
   }
 }
 
-test('a written value wins over a beginning, the longer beginning over the shorter, and that over any', () => {
+test('a written value wins over a prefix, the longer prefix over the shorter, and a prefix over any value', () => {
   const { find } = matcherOf('/d/k/:any', '/d/k/v*', '/d/k/val*', '/d/k/value')
   expect(['k=value', 'k=values', 'k=vow', 'k=other'].map(find)).toEqual(['k/value', 'k/val*', 'k/v*', 'k/:any'])
 })
@@ -32,7 +32,7 @@ test('a descriptor matches only as many entries as the route has', () => {
   ])
 })
 
-test('where the most specific beginning leads nowhere, the next is taken', () => {
+test('if the most specific prefix leads to no route, the next one is tried', () => {
   const { find } = matcherOf('/d/a/1/b/1', '/d/a/:a/b/:b')
   expect(['a=1 b=1', 'a=1 b=2'].map(find)).toEqual(['a/1/b/1', 'a/:a/b/:b'])
 })
@@ -49,6 +49,6 @@ test('a matcher knows the domains that have routes', () => {
   expect(['d', 'e/f', 'e', 'k'].map(knows)).toEqual([true, true, false, false])
 })
 
-test('entries whose key comes again are attributes of their own', () => {
+test('entries with a repeated key are attributes of their own', () => {
   expect(attributesOfKeys(['k', 'user', 'k', 'k'])).toEqual(['k', 'user', 'k#2', 'k#3'])
 })

@@ -64,7 +64,7 @@ test('a catch-all takes every path, the root included', () => {
   for (const path of ['/', '/a', '/a/b/', '//', '']) expect(match('GET', path)?.template).toBe('* /*')
 })
 
-test('a long hostile path costs no more than the table is deep', () => {
+test('a long hostile path costs no more than the depth of the table of routes', () => {
   const match = createRouteMatcher(routes('GET /:a/:b/:c/x', 'GET /:a/b/:c/y', 'GET /a/:b/:c/z'))
   for (let index = 0; index < 1_000; index += 1) expect(match('GET', '/a'.repeat(4_000))).toBeUndefined()
 })

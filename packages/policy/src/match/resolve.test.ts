@@ -80,7 +80,7 @@ subjects:
   expect(resolve(t, a)).not.toBe(resolve(s, a))
 })
 
-test('more limits than a decision may have are refused even where no parser has looked', () => {
+test('more limits than a decision may have are refused even in a policy that no reader has checked', () => {
   const limit = policy.limits.get('day')
   if (limit === undefined) throw new Error('no limit day')
   const limits = Array.from({ length: 17 }, (_, index) => ({ ...limit, name: `l${index}` }))

@@ -189,7 +189,7 @@ subjects:
   expect([...policy.keys.values()].map(({ id }) => id)).toEqual(['first', '999999999999'])
 })
 
-test('a policy may as well be JSON, indented with tabs', () => {
+test('a policy can be JSON, indented with tabs', () => {
   const json = JSON.stringify(
     { version: 1, plans: { free: { limits: [] } }, subjects: { a: { plan: 'free' } } },
     null,
@@ -198,11 +198,11 @@ test('a policy may as well be JSON, indented with tabs', () => {
   expect(parsed(json).subjects.get('a')?.plan.name).toBe('free')
 })
 
-test('sections may be empty or left out, and Windows line ends are line ends', () => {
+test('sections can be empty or left out, and lines can end as on Windows', () => {
   expect(parsed('version: 1\r\nplans:\r\nlimits:\r\n  # none yet\r\nsubjects:\r\n').plans.size).toBe(0)
 })
 
-test('names that objects have of their own are names like any other', () => {
+test('the names of built-in members of objects are names like any other', () => {
   const policy = parsed(
     '{ version: 1, plans: { constructor: { limits: [] } }, subjects: { toString: { plan: constructor } } }',
   )

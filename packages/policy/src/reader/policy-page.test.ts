@@ -33,7 +33,7 @@ test('the hybrid in docs/policy.md is a quota of a minute that cannot be used up
   expect(at(60).allowed).toBe(true)
 })
 
-test("a subject's own version is written as the page shows it", () => {
+test("a subject's own version of a limit is written as docs/policy.md shows it", () => {
   const text = example('limits: { minute: { size: 500 } }').replace(/^/, 'version: 1\n')
   const limits =
     'plans: { free: { limits: [minute] } }\nlimits: { minute: { algorithm: sliding_log, size: 9, window: 1m } }'

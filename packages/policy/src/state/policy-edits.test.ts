@@ -57,7 +57,7 @@ const applied = (state: PolicyState, ...changes: EntityChange[]) => {
   return answer
 }
 
-test('what others still use is not deleted, and the answer says who uses it', () => {
+test('an entity that others still use is not deleted, and the answer says which ones use it', () => {
   const state = stateOf()
   expect(refused(state, deleteEntity('plan', 'free'))).toEqual([
     'plans.free: is still the plan of 3 subjects, such as a',
@@ -77,7 +77,7 @@ test('what others still use is not deleted, and the answer says who uses it', ()
   ])
 })
 
-test('what goes together with its users may go', () => {
+test('an entity can be deleted together with its users', () => {
   const state = stateOf()
   const moves = ['a', 'b', 'c'].map((id) => put('subject', id, { plan: 'top' }))
   applied(state, deleteEntity('plan', 'free'), ...moves)
@@ -86,7 +86,7 @@ test('what goes together with its users may go', () => {
   expect([state.policy.subjects.size, state.policy.keys.size, state.keyOfId('one')]).toEqual([2, 0, undefined])
 })
 
-test('what would be left without a plan or limit it names is refused with its path', () => {
+test('a change that leaves an entity without the plan or limit that it names is refused with its path', () => {
   const state = stateOf()
   expect(refused(state, put('subject', 'd', { plan: 'fre' }))).toEqual([
     'subjects.d.plan: there is no plan "fre"; did you mean free?',
@@ -104,7 +104,7 @@ test('what would be left without a plan or limit it names is refused with its pa
   ])
 })
 
-test('there is one identity', () => {
+test('a policy has one identity entity', () => {
   const state = stateOf()
   expect(refused(state, put('identity', 'other', {}))).toEqual(['identity: there is one, and its name is identity'])
 })
@@ -150,7 +150,7 @@ test('a subject that is put again as it was must still fit the definitions', () 
   expect(refused(state, deleteEntity('plan', 'top'))).toEqual(['plans.top: is still the plan of the subject d'])
 })
 
-test('a key that ends says when', () => {
+test('the end of a key is stored as a time in UTC', () => {
   const state = stateOf()
   applied(state, put('key', hash('1'), { subject: 'a', id: 'one', expires: '2027-01-31T05:45:00+05:45' }))
   expect(state.policy.keys.get(hash('1'))?.expiresAtMs).toBe(Date.UTC(2027, 0, 31))
@@ -196,7 +196,7 @@ test('a route that is not edited must fit the definitions that are', () => {
   ])
 })
 
-test('a request that began under the policy before a change ends under it', () => {
+test('a request that began under a policy ends under it, whatever changes meanwhile', () => {
   const state = stateOf()
   const before = state.policy
   const resolve = createLimitResolver(before)
@@ -279,7 +279,7 @@ test('pages go through all names in order', () => {
   expect(found).toEqual([...ids, 'a', 'b', 'c'].sort())
 })
 
-test('a line put into a file is one change, and a moved one does not lose its place', () => {
+test('a line that is inserted into a file is one change, and moved lines have the order of the file', () => {
   const state = stateOf()
   const more = text.replace('  day:', '  hour: { algorithm: fixed_window, size: 5, period: hour }\n  day:')
   const changes = diffOf(state, fileOf(more))
@@ -291,7 +291,7 @@ test('a line put into a file is one change, and a moved one does not lose its pl
   expect([...state.policy.limits.keys()]).toEqual(['day', 'minute'])
 })
 
-test('a file that is applied takes away what files had, and only that', () => {
+test('a file that is applied deletes what files had, and nothing else', () => {
   const state = stateOf()
   applied(state, put('subject', 'made', { plan: 'top' }), put('subject', 'b', { plan: 'top' }))
   const changes = diffOf(state, fileOf(text.replace(/ {2}c: .*/, '')))

@@ -163,7 +163,7 @@ const someChange: fc.Arbitrary<EntityChange> = names(...Object.keys(bodies)).cha
 })
 const someChanges = fc.array(fc.array(someChange, { minLength: 1, maxLength: 4 }), { minLength: 5, maxLength: 15 })
 
-test('a change is taken exactly if a file that says the same would be, and check tells so beforehand without a trace', {
+test('a change is accepted exactly if an equal file is, and a check says so beforehand and changes nothing', {
   timeout,
 }, () => {
   fc.assert(
