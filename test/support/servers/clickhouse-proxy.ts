@@ -136,9 +136,10 @@ export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
       }
     },
     async useGrants(grants) {
-      await server.kill('SIGTERM')
       const [data, kept] = [join(server.dir, 'data'), join(server.dir, 'kept')]
       const isKept = existsSync(kept)
+      // Only data that is to be kept needs an orderly end.
+      await server.kill(isKept ? 'SIGKILL' : 'SIGTERM')
       if (isKept) await rm(data, { recursive: true })
       await cp(isKept ? kept : data, isKept ? data : kept, { recursive: true, verbatimSymlinks: true })
       if (grants === undefined) await rm(kept, { recursive: true })
