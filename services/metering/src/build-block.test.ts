@@ -53,7 +53,7 @@ describe('buildBlock', () => {
     expect(block).toMatchObject({ rows: 2, duplicates: 0, deadLetters: [], insertedUpTo: 101 })
   })
 
-  it('says the same read in full, and the same when it is built again', () => {
+  it('has the same rows when its records are read in full, and when it is built again', () => {
     const values = [
       decision(0),
       decision(1, Date.parse('2026-04-30')),
@@ -66,7 +66,7 @@ describe('buildBlock', () => {
     expect(build(values).months).toEqual(build(values).months)
   })
 
-  it('cuts at the border of a month, the older one first', () => {
+  it('splits its rows by month, the older month first', () => {
     const block = build([decision(0), decision(1, Date.parse('2026-04-30')), decision(2)])
     expect(block.months.map(({ month, rows }) => [month, rows])).toEqual([
       ['2026-04', 1],
@@ -81,7 +81,7 @@ describe('buildBlock', () => {
     expect(line).not.toContain('more')
   })
 
-  it('keeps what cannot be read whole, with a reason, and goes on around it', () => {
+  it('keeps a record that cannot be read as a dead letter with a reason, and all others as rows', () => {
     const block = build([decision(0), null, `${decision(7)}${decision(8)}`, decision(1)])
     expect(block.rows).toBe(2)
     expect(block.deadLetters.map(({ message, reason }) => [message.position, reason])).toEqual([
@@ -91,7 +91,7 @@ describe('buildBlock', () => {
     expect(block.bookkeeping.gaps).toHaveLength(2)
   })
 
-  it('a watermark of a time to come is refused, so that usage cannot be called complete for good', () => {
+  it('a watermark of the future is refused, so that usage is not reported complete before it is', () => {
     expect(build([encodeMark(Date.parse('2999-01-01'), journal, 1, false)]).deadLetters).toHaveLength(1)
   })
 

@@ -27,49 +27,49 @@ const begin = (offset: bigint, more: object = {}) => ({
 const stop = (name: string) => ({ kind: 'stop', reason: expect.stringMatching(new RegExp(`^${name}: `)) })
 
 describe('resolveStartOffset', () => {
-  it('begins at the log of a group that has nothing', () => {
+  it('a group without commits begins at the start of the log', () => {
     expect(resolve({ committed: undefined, lastInserted: undefined, first: 7n })).toEqual(begin(7n))
   })
 
-  it('goes on where it was committed', () => expect(resolve({})).toEqual(begin(50n)))
+  it('a partition goes on at its committed offset', () => expect(resolve({})).toEqual(begin(50n)))
 
-  it.each([undefined, 49n, 55n, 59n])('inserts a declared block again, with rows up to %s', (lastInserted) => {
+  it.each([undefined, 49n, 55n, 59n])('a declared block is inserted again, with rows up to %s', (lastInserted) => {
     expect(resolve({ metadata: metadataOf({ intent }), lastInserted })).toEqual(begin(60n, { recover: intent }))
   })
 
-  it('reads again what ClickHouse has lost', () => {
+  it('rows that ClickHouse lost are read again', () => {
     expect(resolve({ lastInserted: 19n })).toEqual(begin(20n))
     expect(resolve({ lastInserted: undefined })).toEqual(begin(0n))
   })
 
-  it('writes down what Kafka deleted unread', () => {
+  it('offsets that Kafka deleted unread are reported as expired', () => {
     expect(resolve({ first: 70n })).toEqual(begin(70n, { expired: { from: 50n, to: 69n } }))
     expect(resolve({ first: 70n, lastInserted: undefined })).toEqual(begin(70n, { expired: { from: 50n, to: 69n } }))
   })
 
-  it('of a declared block that Kafka deleted in part nothing is missing if its rows are there', () => {
+  it('a declared block that Kafka deleted in part is complete if its rows are there', () => {
     const metadata = metadataOf({ intent })
     expect(resolve({ metadata, first: 55n, lastInserted: 59n })).toEqual(begin(60n))
     expect(resolve({ metadata, first: 55n })).toEqual(begin(55n, { expired: { from: 50n, to: 54n } }))
   })
 
-  it('stops ahead of the log', () => {
+  it('a commit beyond the end of the log stops the partition', () => {
     expect(resolve({ end: 49n })).toEqual(stop('AHEAD_OF_THE_LOG'))
     expect(resolve({ metadata: metadataOf({ intent }), end: 55n })).toEqual(stop('AHEAD_OF_THE_LOG'))
   })
 
-  it('stops where rows are there without a commit', () => {
+  it('rows without a commit stop the partition', () => {
     expect(resolve({ lastInserted: 50n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
     expect(resolve({ committed: undefined })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
     expect(resolve({ metadata: metadataOf({ intent }), lastInserted: 60n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
   })
 
-  it('a commit of another incarnation of the topic is none', () => {
+  it('a commit of another incarnation of the topic does not count', () => {
     const metadata = encodeCommitMetadata({ topicId: 'before', intent, seekOverrideUpTo: undefined })
     expect(resolve({ metadata, lastInserted: undefined })).toEqual(begin(0n))
   })
 
-  it('goes where a person put it, and knows until all older rows are passed that they are meant', () => {
+  it('an offset that a person moved is read from there, and rows without a commit stop nothing until all are passed', () => {
     const metadata = '{"v":1,"sought":true}'
     expect(resolve({ metadata, lastInserted: 80n })).toEqual(begin(50n, { seekOverrideUpTo: 80n }))
     expect(resolve({ metadata, lastInserted: 19n })).toEqual(begin(50n))

@@ -39,7 +39,7 @@ it('dead letters between two records account for the numbers that are missing th
   expect(missing).toEqual([{ journal, fromSeq: 3, toSeq: 3, count: 1 }])
 })
 
-it('an unreadable record is believed the very next number, and no other', () => {
+it('the number of an unreadable record counts if it is the very next one, and no other does', () => {
   const { sequences, accept } = setUp()
   accept(0, 0)
   expect(sequences.acceptUnreadable({ journal, seq: 1_000_000 }, 1)).toBe(false)
@@ -61,7 +61,7 @@ it('what a block changed is rolled back whole, or committed', () => {
   expect(missing).toHaveLength(1)
 })
 
-it('finds journals by the bytes in front of a number, and nothing that only looks so', () => {
+it('a journal is found by the bytes before the number, and similar bytes are none', () => {
   const { sequences } = setUp()
   const bytes = Buffer.from(`{"a":1,"journal":"${journal}","seq":1}`)
   const at = bytes.indexOf(',"journal"')

@@ -61,7 +61,7 @@ it('refuses a second query under the id of a running one', async () => {
   expect((await first).headers.get('x-clickhouse-exception-code')).toBe('394')
 })
 
-it('runs short queries beside a long one, and ends that at max_execution_time', async () => {
+it('runs short queries while a long one runs, and ends the long one at max_execution_time', async () => {
   const long = clickhouse.post({ max_execution_time: '2' }, endless)
   expect(await clickhouse.ask('SELECT 1')).toBe('1')
   const ended = await long

@@ -27,7 +27,7 @@ function blockOf(records: readonly string[], partition: number): InDoubtBlock {
   return { topic: topics.decisions, topicId, partition, table: 'decisions', dedupToken: token, months }
 }
 
-test('processes that repair the same tables at the same time leave what one would', async () => {
+test('processes that repair the same tables at the same time leave the same rows as one process', async () => {
   const journal = newJournal()
   // One subject in several partitions, as after partitions were added: each process repairs what the others repair too.
   const blocks = [0, 1, 2].map((partition) => blockOf(journal.take(100, partition), partition))

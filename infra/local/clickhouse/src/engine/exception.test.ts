@@ -28,6 +28,6 @@ it.each([
   [229, 413],
   [76, 503],
   [395, 500],
-])('gives code %i the status %i', (code, status) => {
+])('answers code %i with status %i', (code, status) => {
   expect(statusOf(code)).toBe(status)
 })

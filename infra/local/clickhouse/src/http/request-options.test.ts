@@ -6,7 +6,7 @@ import { contentType } from './respond.ts'
 const read = (query: string, headers = {}) => readOptions(new URLSearchParams(query), headers)
 
 describe('readOptions', () => {
-  it('tells parameters, settings and its own words apart', () => {
+  it('separates parameters, settings and what the server reads itself', () => {
     const options = read(
       'query=SELECT+1&param_x=5&max_threads=2&database=d&user=default&wait_end_of_query=1&log_comment=x',
     )
@@ -50,6 +50,6 @@ it.each([
   ['CSVWithNames', 'text/csv; charset=UTF-8; header=present'],
   ['Native', 'application/octet-stream'],
   ['Pretty', 'text/plain'],
-])('%s is %s', (format, type) => {
+])('the content type of %s is %s', (format, type) => {
   expect(contentType(format)).toContain(type)
 })
