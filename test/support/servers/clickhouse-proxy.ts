@@ -138,8 +138,7 @@ export async function startClickhouseProxy(): Promise<ClickhouseProxy> {
     async useGrants(grants) {
       const [data, kept] = [join(server.dir, 'data'), join(server.dir, 'kept')]
       const isKept = existsSync(kept)
-      // Only data that is to be kept needs an orderly end.
-      await server.kill(isKept ? 'SIGKILL' : 'SIGTERM')
+      await server.kill(isKept ? 'SIGKILL' : 'SIGTERM') // Only data that is to be kept needs an orderly end.
       if (isKept) await rm(data, { recursive: true })
       await cp(isKept ? kept : data, isKept ? data : kept, { recursive: true, verbatimSymlinks: true })
       if (grants === undefined) await rm(kept, { recursive: true })
