@@ -25,7 +25,7 @@ async function leaveDead(base: string): Promise<string> {
   return directory.path
 }
 
-test('says of each journal whose it is and what of it waits, and changes nothing', async () => {
+test('An inspection says of each journal which process holds it and how many records wait, and changes nothing', async () => {
   await using base = new TemporaryBase()
   const dead = await leaveDead(base.path)
   const { writer, directory } = await base.open()
@@ -43,7 +43,7 @@ test('says of each journal whose it is and what of it waits, and changes nothing
   expect(again).toMatchObject({ state: 'adopted', by: directory.journal, waiting: 7 })
 })
 
-test('names what is damaged and which numbers that costs, a journal without topics.json, and a segment that is gone', async () => {
+test('An inspection names what is damaged and which numbers that costs, a journal without topics.json, and a missing segment', async () => {
   await using base = new TemporaryBase()
   const [damaged, gone, unreadable] = [
     await leaveDead(base.path),

@@ -30,7 +30,7 @@ test('a journal of which Kafka has everything is gone after the stop', async () 
   expect([drains, existsSync(path)]).toEqual([[5], false])
 })
 
-test('a sum that is answered and cannot be closed at the stop is left to the process that adopts the journal', async () => {
+test('A coalesced record that was answered and cannot be closed at the stop is left to the process that adopts the journal', async () => {
   let isFull = false
   const disk: Disk = {
     ...realDisk,

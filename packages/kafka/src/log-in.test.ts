@@ -16,7 +16,7 @@ async function openTokens(answer: (response: ServerResponse, asked: number) => v
   return tokensOf({ mechanism: 'OAUTHBEARER', tokenUrl, clientId: 'c', clientSecret, scope: '' })
 }
 
-it('asks once for connections that are made together, again when a fifth of its time is left, and when Kafka has refused it', async () => {
+it('A token is requested once for connections that are made together, again when a fifth of its time is left, and after Kafka has refused it', async () => {
   const tokens = await openTokens((response, asked) =>
     response.end(JSON.stringify({ access_token: `token-${asked}`, expires_in: 100 })),
   )

@@ -21,19 +21,19 @@ function start(onAssigned: () => Promise<Start>) {
 }
 
 describe('a partition at its start', () => {
-  it('is read from where its handler says', async () => {
+  it('A partition is read from where its handler says', async () => {
     const { reason, read } = start(async () => ({ kind: 'from', offset: 7n }))
     expect(await reason).toBeUndefined()
     expect(read).toEqual(['from 7', 'resumed'])
   })
 
-  it('is not read if what was declared of it is refused; the others of the process are', async () => {
+  it('A partition whose write intent is refused is not read; the others of the process are', async () => {
     const { reason, read } = start(() => Promise.reject(new WeirError('PARTITION_STOPPED', 'ROWS_REFUSED: too long')))
     expect(await reason).toBe('ROWS_REFUSED: too long')
     expect(read).toEqual([])
   })
 
-  it('ends the consumer for a fault that no repetition fixes', async () => {
+  it('A fault that no repetition fixes ends the consumer', async () => {
     const { reason } = start(() => Promise.reject(new TypeError('a fault of ours')))
     await expect(reason).rejects.toThrow('a fault of ours')
   })

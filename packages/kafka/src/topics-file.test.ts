@@ -14,7 +14,7 @@ test('only the policy is compacted: every other topic keeps each record for its 
   expect(compacted.map((spec) => spec.name)).toEqual([topics.policy])
 })
 
-test('all problems of a wrong file are named at once', () => {
+test('All problems of a wrong file are named together', () => {
   const text = JSON.stringify({ replicationFactor: 0, minInsyncReplicas: 1, topics: { a: { partitions: 1.5 } } })
   expect(() => parseTopics(text)).toThrow(/replicationFactor.*a: partitions.*a: config/)
 })

@@ -29,7 +29,7 @@ function catchUpOn(...changes: readonly (readonly EntityChange[])[]) {
   return { ...catchUp.finish(), unreadable }
 }
 
-test('what compaction has moved to the end is known to what stands before it', () => {
+test('A record that compaction moved to the end is known to the records before it', () => {
   const result = catchUpOn([subject('acme')], [subject('globex')], [plan], [limit(5)])
   if (result.kind !== 'caught-up') throw new Error(result.kind)
   expect([...result.state.policy.subjects.keys()]).toEqual(['acme', 'globex'])
@@ -46,7 +46,7 @@ test('the last record of an entity counts, in one change and over many, and a de
   expect([...result.state.policy.subjects.keys()]).toEqual(['acme'])
 })
 
-test('of a topic whose end is wrong everything is in force that was so for a process that was there all the time', () => {
+test('If the end of a topic does not fit, the same is in force as in a process that followed it all the time', () => {
   const edits = Array.from({ length: 50 }, (_, at) => [limit(at + 1)])
   const wrong = [limit(99), deleteEntity('plan', 'free')]
   const result = catchUpOn([limit(1), plan, subject('acme')], ...edits, wrong, [subject('later')])

@@ -27,26 +27,13 @@ export interface Snapshot {
   entities(): Iterable<Entity>
 }
 
-/** What a snapshot's path holds. */
-export type ReadSnapshot =
-  | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
-  | { readonly kind: 'none' }
-  | { readonly kind: 'unusable'; readonly reason: string }
-
-/** Reads a snapshot whole. Never throws: a process can do without. */
-export async function readSnapshot(path: string): Promise<ReadSnapshot> {
-  let bytes: Buffer
-  try {
-    bytes = await readFile(path)
-  } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT'
-    return isMissing ? { kind: 'none' } : { kind: 'unusable', reason: String(error) }
-  }
-  try {
-    return { kind: 'snapshot', snapshot: parseSnapshot(bytes) }
-  } catch (error) {
-    return { kind: 'unusable', reason: error instanceof Error ? error.message : String(error) }
-  }
+/** Reads a snapshot whole; undefined where there is none. Rejects for one that is of no use. */
+export async function readSnapshot(path: string): Promise<Snapshot | undefined> {
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  return bytes === undefined ? undefined : parseSnapshot(bytes)
 }
 
 function parseSnapshot(bytes: Buffer): Snapshot {

@@ -53,16 +53,15 @@ export class SnapshotWriter {
    * anything else.
    */
   async load(): Promise<LoadedSnapshot | undefined> {
-    const read = this.#path === '' ? { kind: 'none' as const } : await readSnapshot(this.#path)
-    if (read.kind === 'none') return undefined
-    if (read.kind === 'unusable') return this.#leave({ reason: read.reason })
-    const { checkpoint, heardMs, entities } = read.snapshot
-    const state = new PolicyState()
+    if (this.#path === '') return undefined
     try {
-      const loaded = state.load(entities())
+      const read = await readSnapshot(this.#path)
+      if (read === undefined) return undefined
+      const state = new PolicyState()
+      const loaded = state.load(read.entities())
       if (loaded.kind !== 'loaded') return this.#leave(loaded)
       this.#isThere = true
-      return { state, checkpoint, heardMs, leftOut: loaded.leftOut }
+      return { state, checkpoint: read.checkpoint, heardMs: read.heardMs, leftOut: loaded.leftOut }
     } catch (error) {
       return this.#leave({ err: error }) // a line that cannot be read, or entities that no state ever held together
     }

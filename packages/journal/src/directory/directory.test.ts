@@ -32,7 +32,7 @@ test('a directory is held from its making to its release, also deep down in the 
   }
 })
 
-test('of many who find the same dead directories each is taken by one', async () => {
+test('Of several processes that find the same dead directories, exactly one adopts each', async () => {
   await using base = new TemporaryBase()
   const dead = await Promise.all(Array.from({ length: 6 }, () => leaveDead(base.path)))
   const adopters = await Promise.all([base.open(), base.open(), base.open(), base.open()])
@@ -47,7 +47,7 @@ test('of many who find the same dead directories each is taken by one', async ()
   expect(journalsIn(base.path)).toHaveLength(4)
 })
 
-test('what is taken over gives back the space that was taken ahead', async () => {
+test('An adopted journal gives back the disk space that was reserved ahead', async () => {
   await using base = new TemporaryBase()
   await leaveDead(base.path)
   const { directory } = await base.open()

@@ -78,7 +78,7 @@ function holdings(path: string): { readonly records: Set<number>; readonly added
   return { records, added }
 }
 
-test('killed at any moment, a process leaves every record that it was told is written, once, and every count', async () => {
+test('Killed at any moment, a process leaves every record that was reported as written, once, and every count', async () => {
   await using base = new TemporaryBase()
   for (let round = 0; round < 4; round += 1) {
     const one = new JournalProcess(base.path, 0)

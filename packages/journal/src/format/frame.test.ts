@@ -28,7 +28,7 @@ function written(some: typeof frames extends fc.Arbitrary<infer T> ? T : never):
   return Buffer.from(buffer.bytes.subarray(0, buffer.length))
 }
 
-test('what was put is read back, whatever its letters are', () => {
+test('A frame is read back as it was written, whatever its characters are', () => {
   fc.assert(
     fc.property(frames, (some) => {
       const bytes = written(some)
@@ -58,6 +58,6 @@ test('a frame with any one byte changed is no frame, and a part of one is short'
   )
 })
 
-test('what was never written reads as zeros', () => {
+test('A part of a segment that was never written reads as zeros', () => {
   expect(frameAt(Buffer.alloc(100), 0)).toEqual({ kind: 'zeros' })
 })

@@ -55,7 +55,7 @@ test('segments go when all in them is acknowledged, and a later reader begins be
   later.close()
 })
 
-test('the segment in which a sum was opened stays until its record is acknowledged', async () => {
+test('The segment in which a coalesced record was opened stays until the record is acknowledged', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const sum = writer.log(0).openCoalesced('a', '{"n":', '')
@@ -77,7 +77,7 @@ test('the segment in which a sum was opened stays until its record is acknowledg
   reader.close()
 })
 
-test('a tail that was cut off anywhere ends a dead journal, and costs nothing that stands before it', async () => {
+test('A torn tail ends a dead journal, and costs none of the records before it', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   for (let n = 0; n < 5; n += 1) writer.log(0).append('a', line(n, n * 10))

@@ -81,7 +81,7 @@ test('while a write goes around the main thread no other begins, even when the d
   ])
 })
 
-test('what gathered behind a slow write is written on this thread once the disk is quick, and no longer than it is', async () => {
+test('Frames that gathered behind a slow write are written from the main thread once the disk is quick, and only while it is', async () => {
   const { disk, committed, queue } = openQueue()
   disk.tookMs = 30
   queue.push(chunkAt(0))

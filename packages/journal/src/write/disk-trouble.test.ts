@@ -98,7 +98,7 @@ function read(path: string): { readonly found: readonly (number | undefined)[]; 
 }
 
 for (const fault of ['full', 'half'] as const) {
-  test(`a disk that refuses (${fault} of a write): nothing of it was, numbers go on without a hole, and it is taken up again`, async () => {
+  test(`A write that the disk refuses (${fault}) leaves no record and no hole in the numbers, and writing resumes`, async () => {
     await using open = await openFaulty()
     const { disk, attempt, writer, log, path } = open
     expect(await attempt(1)).toBe(true)
@@ -125,7 +125,7 @@ test('frames of a failed write that still stand behind a shorter one are not rea
   expect(read(path)).toEqual({ found: [500], missed: 200 })
 })
 
-test('a sum whose addition did not reach the disk says so, and counts what did', async () => {
+test('A coalesced record whose addition did not reach the disk reports that, and counts what did', async () => {
   await using open = await openFaulty()
   const { disk, log, writer, path } = open
   const sum = log.openCoalesced('acme', '{"n":', '')
@@ -222,7 +222,7 @@ test('the final outcome of a write is given once it is certain, on a stalled dis
   expect(read(path).found).toEqual([0, 1, 4])
 })
 
-test('of a turn that was written in parts, and whose last part failed, what is in an earlier part is finally written', async () => {
+test("If the last part of a tick's records fails, those of its earlier parts are written", async () => {
   await using open = await openFaulty()
   const { disk, log, path } = open
   const outcomes: Promise<boolean>[] = []
@@ -237,7 +237,7 @@ test('of a turn that was written in parts, and whose last part failed, what is i
   expect(read(path)).toMatchObject({ found: { length: outcomes.length - 1 }, missed: 1 })
 })
 
-test('what a failed disk refused, and what was not taken after that, is counted in a gap, each once', async () => {
+test('Decisions that a failed disk refused, and those refused after them, are counted in a gap once each', async () => {
   await using open = await openFaulty()
   const { disk, attempt, log, writer, path } = open
   const sum = log.openCoalesced('acme', '{"n":', '')
@@ -271,7 +271,7 @@ test('a gap record that is being written when others are dropped stays the only 
   expect(gaps()).toEqual([2, 1])
 })
 
-test('without room for the next segment the journal takes what fits into the present one, and goes on when there is room', async () => {
+test('Without space for the next segment the journal accepts what fits into the present one, and goes on once there is space', async () => {
   await using open = await openFaulty()
   const { disk, log, writer, path } = open
   const fill = async () => {
@@ -293,7 +293,7 @@ test('without room for the next segment the journal takes what fits into the pre
   expect(read(path).found).toHaveLength(taken + 1)
 })
 
-test('an addition to a sum for which no segment has room is not told to be written, this turn or later, and is in a gap', async () => {
+test('An addition to a coalesced record that no segment has space for is never reported as written, and is in a gap', async () => {
   await using open = await openFaulty()
   const { disk, log, writer, path } = open
   const rest = writer.log(1)
@@ -322,7 +322,7 @@ test('an addition to a sum for which no segment has room is not told to be writt
   expect(told.map(({ value }) => value.toString())).toEqual([gap])
 })
 
-test('what a spare took before the disk was full is given back at once', async () => {
+test('The space that a spare segment took before the disk was full is given back immediately', async () => {
   await using base = new TemporaryBase()
   const write: Disk['write'] = async (fd, bytes, from, length, at) =>
     at === 0 ? realDisk.write(fd, bytes, from, length, at) : Promise.reject(noSpace())

@@ -45,7 +45,7 @@ test('records appended by callbacks of one turn share its write', async () => {
   expect(writer.counters).toMatchObject({ appended: 3, writes: 1 })
 })
 
-test('outcomes, for which nobody waits, share a write with those of other callbacks, or go with the next decision', async () => {
+test('Outcomes, for which no caller waits, share a write with those of other callbacks, or go with the next decision', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const outcomes = writer.log(1)
@@ -64,7 +64,7 @@ test('outcomes, for which nobody waits, share a write with those of other callba
   expect([writer.counters.writes, readDead(directory.path).length]).toEqual([3, 8])
 })
 
-test('a write that takes fewer bytes than it was given is gone on with', async () => {
+test('A write that stores fewer bytes than it was given is continued', async () => {
   const disk: Disk = {
     ...realDisk,
     writeSync: (fd, bytes, from, length, at) => realDisk.writeSync(fd, bytes, from, Math.min(length, 7), at),
@@ -85,7 +85,7 @@ test('segments follow each other, and a turn larger than the buffer is written i
   expect(writer.state.read().committed.segment).toBeGreaterThan(5)
 })
 
-test('above four fifths of the bound only reserved records are taken, and at the bound none; freed room is taken again', async () => {
+test('Above four fifths of the bound only reserved records are accepted, and at the bound none; freed space is used again', async () => {
   await using base = new TemporaryBase()
   const { writer } = await base.open({ maxBytes: 12 * 1024 * 1024 })
   const log = writer.log(0)
@@ -112,7 +112,7 @@ test('bytes of adopted directories take from the bound', async () => {
   await until(() => !writer.log(0).append('a', line(0), true))
 })
 
-test('what a full journal does not take is counted in the gap file, and recorded under a number once there is room; a correction is none of it', async () => {
+test('Decisions that a full journal refuses are counted in the gap file, and recorded under a number once there is space; a correction is not counted', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const log = writer.log(0)
@@ -134,7 +134,7 @@ test('what a full journal does not take is counted in the gap file, and recorded
   expect(statSync(`${directory.path}/gap`)).toMatchObject({ size: page.size, ino: page.ino })
 })
 
-test('equal records become one sum with all that was added, which takes its number when it closes', async () => {
+test('Equal records become one coalesced record with their count, which takes its number when it closes', async () => {
   await using base = new TemporaryBase()
   const { writer, directory } = await base.open()
   const log = writer.log(0)
@@ -154,7 +154,7 @@ test('equal records become one sum with all that was added, which takes its numb
   expect(found[1]).toMatch(/^0\/\d\/1 \{"count":1000,"z":"ß","journal":".{36}","seq":1\}$/)
 })
 
-test('the watermark waits for sums that are open, and rises on its own otherwise', async () => {
+test('The watermark waits for open coalesced records, and rises on its own otherwise', async () => {
   await using base = new TemporaryBase()
   const { writer } = await base.open()
   const openedMs = Date.now()
