@@ -61,7 +61,7 @@ async function open(fault: (ports: Ports) => Partial<Ports>) {
 }
 
 it.each(Object.keys(faults))(
-  'when %s every door answers 500 with a problem, and nothing is left unhandled',
+  'when %s every entry point answers 500 with a problem, and nothing is left unhandled',
   async (name) => {
     const unhandled: unknown[] = []
     const note = (error: unknown) => void unhandled.push(error)

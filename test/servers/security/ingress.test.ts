@@ -74,7 +74,7 @@ async function stands() {
 
 describe("a subject's own key", () => {
   countAttempts(
-    'The own key of a subject at every door',
+    'The own key of a subject at every entry point',
     'a 4xx, and nothing of another subject, address or shared limit changes',
   )
 

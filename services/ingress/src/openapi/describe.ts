@@ -58,7 +58,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         title: 'Weir ingress',
         version: '1',
         description:
-          'The check API and the door for gateways. The proxy is no API of its own; what it answers itself is under components/responses as Proxy429 and so on, what it passes on as ProxyPassed.',
+          'The check API and the endpoint for gateways. The proxy is no API of its own; what it answers itself is under components/responses as Proxy429 and so on, what it passes on as ProxyPassed.',
       },
       components: {
         securitySchemes: {
