@@ -21,12 +21,7 @@ const messageBytesMax = 2_097_152
 const graceMs = 2_000
 
 /** The listener for gRPC. */
-export interface GrpcListener {
-  readonly server: Listener
-  listen(at: { readonly host: string; readonly port: number; readonly reusePort: boolean }): Promise<void>
-  /** Accepts no new calls, lets those under way end, and hangs up on the clients that stay. */
-  close(): Promise<void>
-}
+export type GrpcListener = ReturnType<typeof createGrpcListener>
 
 /** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
 export function createGrpcListener(
@@ -35,7 +30,7 @@ export function createGrpcListener(
   adminTokenSha256: () => string,
   log: Logger,
   tls?: ListenerTls,
-): GrpcListener {
+) {
   const definitions = loadDefinitions()
   const server = new Server({ 'grpc.max_receive_message_length': messageBytesMax, 'grpc.enable_channelz': 0 })
   server.addService(serviceOf(definitions), {
@@ -48,12 +43,13 @@ export function createGrpcListener(
   const listener = createListener((socket) => injector.injectConnection(socket), tls)
   return {
     server: listener,
-    listen: ({ host, port, reusePort }) =>
-      new Promise((done, fail) => {
+    listen: (at: { readonly host: string; readonly port: number; readonly reusePort: boolean }) =>
+      new Promise<void>((done, fail) => {
         listener.once('error', fail)
-        listener.listen({ host, port, reusePort } as object, done)
+        listener.listen(at as object, done)
       }),
-    async close() {
+    /** Accepts no new calls, lets those under way end, and hangs up on the clients that stay. */
+    async close(): Promise<void> {
       for (const name of ['', serviceName]) health.setStatus(name, 'NOT_SERVING')
       const closed = new Promise<void>((done) => listener.close(() => done()))
       // Says goodbye to every connection, which then ends with its last call; gRPC's own shutdown does not wait for

@@ -42,10 +42,9 @@ function headerValues(headers: IncomingHttpHeaders, name: string): readonly stri
   return value === undefined ? [] : typeof value === 'string' ? [value] : value
 }
 
-function queryValues(url: string, name: string): readonly string[] {
-  const at = url.indexOf('?')
-  return at === -1 ? [] : new URLSearchParams(url.slice(at + 1)).getAll(name)
-}
+const queryValues = (url: string, name: string): readonly string[] => new URLSearchParams(queryOf(url)).getAll(name)
+
+const queryOf = (url: string) => (url.includes('?') ? url.slice(url.indexOf('?') + 1) : '')
 
 /**
  * Whether some reader takes another parameter for the one that is charged: by capitals, as an array (`n[]`, `[n]`),
@@ -53,9 +52,7 @@ function queryValues(url: string, name: string): readonly string[] {
  * UTF-8.
  */
 function hasTwins(url: string, name: string): boolean {
-  const at = url.indexOf('?')
-  if (at === -1) return false
-  const query = url.slice(at + 1).replaceAll(/%u([\dA-F]{4})/gi, escapeOfUnit)
+  const query = queryOf(url).replaceAll(/%u([\dA-F]{4})/gi, escapeOfUnit)
   const wanted = laxParameter(name)
   const lax = [...new URLSearchParams(query.replaceAll(';', '&')).keys()]
   return lax.filter((key) => laxParameter(key) === wanted).length > queryValues(url, name).length

@@ -58,7 +58,11 @@ export async function addAuthorizeRoute(
 }
 
 function createAuthorize(ports: Ports, decisionService: DecisionService) {
-  const decide = async (asked: Asked, request: FastifyRequest, reply: FastifyReply) => {
+  return async function authorize(request: FastifyRequest, reply: FastifyReply) {
+    // The body is not read: on a kept connection the next request would be read as a body that never came.
+    if (hasBody(request.raw)) reply.header('connection', 'close')
+    const asked = readAsked(ports.policy.view, request)
+    if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
     const { view, method, url, path, options } = asked
     const route = view.matchRoute(method, path) ?? unmatchedRoute
     const origin = { headers: request.headers, url, socket: request.raw.socket }
@@ -87,14 +91,6 @@ function createAuthorize(ports: Ports, decisionService: DecisionService) {
     if (!recorded.decision.allowed) return refuse(recorded)
     setDecisionHeaders(reply, recorded, ports)
     return sendCaller(reply, caller, recorded)
-  }
-
-  return async function authorize(request: FastifyRequest, reply: FastifyReply) {
-    // The body is not read: on a kept connection the next request would be read as a body that never came.
-    if (hasBody(request.raw)) reply.header('connection', 'close')
-    const asked = readAsked(ports.policy.view, request)
-    if ('problem' in asked) return sendRefusal(reply, asked.options, asked.problem)
-    return decide(asked, request, reply)
   }
 }
 

@@ -90,18 +90,13 @@ export function readWhole(request: IncomingMessage, bytesMax: number): Promise<B
   })
 }
 
-interface Upload {
-  readonly tooSlow: () => void
-  /** Bytes received at the last check; -1 before the first one. */
-  bytes: number
-}
-
 /**
  * Watches the rate of bodies that are still on their way. All share one timer, which runs only while there are any: a
  * body that came whole with its request costs nothing. There are as many as requests with a connection to an upstream.
  */
 export function createUploadWatch(bytesPerSecondMin: number, everyMs: number) {
-  const uploads = new Map<ClientBody, Upload>()
+  /** With the bytes received at the last check; -1 before the first one. */
+  const uploads = new Map<ClientBody, { readonly tooSlow: () => void; bytes: number }>()
   const bytesMin = (bytesPerSecondMin * everyMs) / 1_000
   let timer: NodeJS.Timeout | undefined
 
