@@ -34,8 +34,8 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
     Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, responseOf(answer, file)]))
   const ownOfProxy = Object.entries(responsesOf(file.proxy)).map(([status, answer]) => [`Proxy${status}`, answer])
   const passed = {
-    description: "The upstream's answer, with the headers of a verdict in place of its own of these names.",
-    headers: file.headers.verdict,
+    description: "The upstream's answer, with the headers of a decision instead of its own of these names.",
+    headers: file.headers.decision,
     content: { '*/*': {} },
   }
   const responses = { ...Object.fromEntries(ownOfProxy), ProxyPassed: passed }
