@@ -20,9 +20,6 @@ const messageBytesMax = 2_097_152
 /** Calls take milliseconds; a client that watches the health would stay for ever. */
 const graceMs = 2_000
 
-/** The listener for gRPC. */
-export type GrpcListener = ReturnType<typeof createGrpcListener>
-
 /** Envoy's rate limit service, with gRPC's own health and reflection. Opens nothing before `listen`. */
 export function createGrpcListener(
   ports: Ports,
