@@ -10,7 +10,7 @@ const correction = (n: number): Correction => ({
   ...{ adjustment: -n, charged: 'no', limits: [] },
 })
 
-test('what a full journal or a failing disk does not take is given to it again, until it stands there', async () => {
+test('a correction that a full journal or a failing disk does not accept is appended again, until it is written', async () => {
   const log = createMemoryDecisionLog()
   const corrections = new Corrections(log)
   log.isFull = true
@@ -26,7 +26,7 @@ test('what a full journal or a failing disk does not take is given to it again, 
   expect(corrections.close()).toBe(0)
 })
 
-test('what a stalled disk may still take is not given to it again before it is certain that it does not', async () => {
+test('a correction that a stalled disk may still write is not appended again before it is certain that it is not written', async () => {
   for (const isThere of [true, false]) {
     const log = createMemoryDecisionLog()
     const corrections = new Corrections(log)

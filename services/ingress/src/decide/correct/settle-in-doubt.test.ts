@@ -29,7 +29,7 @@ function open() {
   return { log, told, settling, settle: async () => (await settling.settle(settlement)).kind }
 }
 
-test('a correction that the disk dropped is written by the repeat, before Redis is told that it is safe', async () => {
+test('a correction that the disk dropped is written by the repeat, before Redis learns that it is safe', async () => {
   const { log, told, settle } = open()
   log.isStalled = true
   expect(await settle()).toBe('unrecorded')
@@ -52,7 +52,7 @@ test('a correction whose write is in doubt is not written again; once it is cert
   }
 })
 
-test('what an upstream failed and the journal did not take is given to it again, until it stands there', async () => {
+test('the refund of a request that its upstream failed is recorded again where the journal did not accept it, until it is written', async () => {
   const { log, told, settling } = open()
   const scope = { subject: 'acme', keyId: 'k', ip: '', route: 'GET /a', method: 'GET' }
   const id = '019a9d3e-0000-7000-8000-000000000001'

@@ -58,7 +58,7 @@ test('a written record that Redis did not confirm is acknowledged until Redis ha
   expect([log.records.length, pauses.length]).toEqual([1, 3])
 })
 
-test('a subject and a token that settle one decision to one cost at once are answered each by what it may', async () => {
+test('a subject and a token that settle one decision to one cost concurrently are answered each by what it may', async () => {
   const { redis, settling } = open()
   const { settle } = redis
   Object.assign(redis, {
@@ -81,6 +81,21 @@ test('a repeat that finds the record pending just before Redis confirms it write
   await new Promise(setImmediate) // callbacks have run by then
   resolve()
   expect(await repeat).toMatchObject({ kind: 'settled' })
+  expect(log.records).toHaveLength(1)
+})
+
+test('a process that was stopped for 20 s between asking Redis and writing asks again before it writes', async () => {
+  const { redis, log, settling } = open()
+  let nowMs = 0
+  const monotonic = vi.spyOn(performance, 'now').mockImplementation(() => nowMs)
+  onTestFinished(() => monotonic.mockRestore())
+  const { promise, resolve } = Promise.withResolvers<void>()
+  redis.onTheWay = promise
+  const first = settling.settle(wish('a'))
+  nowMs = 20_001
+  resolve()
+  expect([await first, log.records.length]).toEqual([{ kind: 'unavailable' }, 0])
+  expect(await settling.settle(wish('a'))).toMatchObject({ kind: 'settled' })
   expect(log.records).toHaveLength(1)
 })
 

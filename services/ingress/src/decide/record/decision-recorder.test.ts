@@ -45,7 +45,7 @@ test.each<[string, Partial<Denial>]>([
   ['reason', { reason: 'blocked' }],
   ['limit', { deniedBy: 'day' }],
   ['charge', { charged: 'unknown' }],
-])('denials that differ in their %s are not summed', (_, other) => {
+])('denials that differ in their %s are not coalesced', (_, other) => {
   const { log, recorder } = open()
   const ids = [recorder.appendDenial(denial(), true), recorder.appendDenial(denial(other), true)]
   expect(log.records).toMatchObject([
@@ -60,7 +60,7 @@ test('a denial that is one of its kind has a record of its own', () => {
   expect(log.records.map(({ id, count }) => [id, count])).toEqual(ids.map((id) => [id, 1]))
 })
 
-test('beyond the bound of sums denials are recorded one by one, until the next second', () => {
+test('beyond the bound of coalesced records denials are recorded one by one, until the next second', () => {
   const { log, recorder, clock } = open(1)
   const others = ['a', 'b', 'b'].map((subject) => recorder.appendDenial(denial({ subject }), true))
   recorder.appendDenial(denial({ subject: 'a' }), true)
@@ -75,7 +75,7 @@ test('beyond the bound of sums denials are recorded one by one, until the next s
   expect(new Set(others).size).toBe(3)
 })
 
-test('a sum that the journal has closed is followed by another', () => {
+test('a coalesced record that the journal has closed is followed by another', () => {
   const { log, recorder } = open()
   const first = recorder.appendDenial(denial(), true)
   log.closeCoalesced()
@@ -86,7 +86,7 @@ test('a sum that the journal has closed is followed by another', () => {
   ])
 })
 
-test('a denial that the journal does not take has no id, and is asked of it once: it counts what it misses', () => {
+test('a denial that the journal does not accept has no id, and is appended once: the journal counts what it misses', () => {
   const { log, recorder } = open()
   const known = recorder.appendDenial(denial(), true)
   log.isFull = true
