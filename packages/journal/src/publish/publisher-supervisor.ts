@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { KafkaLog } from '@weir/kafka/connect.ts'
 import { retryDelayMs } from '@weir/kafka/retry-delay.ts'
@@ -124,8 +123,9 @@ export class PublisherSupervisor {
     clearTimeout(this.#restart)
     const thread = this.#thread
     if (thread === undefined) return
-    const exit = once(thread, 'exit')
+    // `events.once` would reject when the thread dies of an error, and the directory would stay held.
+    const exit = new Promise<true>((resolve) => thread.once('exit', () => resolve(true)))
     this.#say('end')
-    if ((await withTimeout(exit, endDeadlineMs, undefined)) === undefined) await thread.terminate()
+    if (!(await withTimeout(exit, endDeadlineMs, false))) await thread.terminate()
   }
 }
