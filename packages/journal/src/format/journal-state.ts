@@ -10,23 +10,23 @@ export interface Committed {
   readonly committed: Position
 }
 
-/** Numbers that one side of the journal writes and the other reads. Counts are since the process started. */
-const fields = [
+/** Places of the numbers that one side writes and the other reads. Counts are since the process started. */
+const places = {
   // Written by the writer, on the main thread.
-  'committed',
-  'watermarkMs',
+  committed: 0,
+  watermarkMs: 1,
   // Written by the publisher's thread. The oldest segment that still exists: those before it are free space.
-  'firstSegment',
+  firstSegment: 2,
   // Bytes in directories adopted from dead processes; they take from this journal's bound.
-  'adoptedBytes',
-  'adopted',
-  'sent',
-  'failedAttempts',
-  'quarantined',
-  'oldestMs',
-  'replicas',
-] as const
-type Field = Exclude<(typeof fields)[number], 'committed'>
+  adoptedBytes: 3,
+  adopted: 4,
+  sent: 5,
+  failedAttempts: 6,
+  quarantined: 7,
+  oldestMs: 8,
+  replicas: 9,
+} as const
+type Field = Exclude<keyof typeof places, 'committed'>
 
 /**
  * What the writer on the main thread and the publisher's thread know of each other, in shared memory: reading it costs
@@ -38,26 +38,26 @@ export class JournalState {
 
   /** Without `shared` it is that of a new journal, whose first segment is number 1. */
   constructor(shared?: SharedArrayBuffer) {
-    this.shared = shared ?? new SharedArrayBuffer(fields.length * 8)
+    this.shared = shared ?? new SharedArrayBuffer(Object.keys(places).length * 8)
     this.#numbers = new BigInt64Array(this.shared)
     if (shared === undefined) this.set('firstSegment', 1)
   }
 
   get(field: Field): number {
-    return Number(Atomics.load(this.#numbers, fields.indexOf(field)))
+    return Number(Atomics.load(this.#numbers, places[field]))
   }
 
   set(field: Field, value: number): void {
-    Atomics.store(this.#numbers, fields.indexOf(field), BigInt(value))
+    Atomics.store(this.#numbers, places[field], BigInt(value))
   }
 
   add(field: Field, value: number): void {
-    Atomics.add(this.#numbers, fields.indexOf(field), BigInt(value))
+    Atomics.add(this.#numbers, places[field], BigInt(value))
   }
 
   /** Writer: all up to here is in the file, whole frames only. One number, so that no reader sees half a change. */
   commit(segment: number, offset: number): void {
-    Atomics.store(this.#numbers, fields.indexOf('committed'), (BigInt(segment) << 32n) | BigInt(offset))
+    Atomics.store(this.#numbers, places.committed, (BigInt(segment) << 32n) | BigInt(offset))
   }
 
   /** Writer: every record with an earlier time than this is committed. Never goes back. */
@@ -68,7 +68,7 @@ export class JournalState {
   /** Publisher: the watermark first, so that what is committed is at least what it speaks of. */
   read(): Committed {
     const watermarkMs = this.get('watermarkMs')
-    const both = Atomics.load(this.#numbers, fields.indexOf('committed'))
+    const both = Atomics.load(this.#numbers, places.committed)
     return { watermarkMs, committed: { segment: Number(both >> 32n), offset: Number(both & 0xffffffffn) } }
   }
 }
