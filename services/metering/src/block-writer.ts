@@ -61,10 +61,12 @@ export class BlockWriter {
     ownership: PartitionOwnership,
     table: string,
     dedupToken: string,
-    { months }: InsertBlock,
+    { months, encoder }: InsertBlock,
   ): Promise<Error | undefined> {
+    // A month that the slow encoder leaves empty changes no other month's token: that month may be inserted already.
+    const isOneInsert = months.length === 1 && encoder === 'fast'
     for (const { month, lines } of months) {
-      const suffix = months.length === 1 ? '' : `:${month.replace('-', '')}`
+      const suffix = isOneInsert ? '' : `:${month.replace('-', '')}`
       const refusal = await this.#insert(ownership, { table, lines, dedupToken: `${dedupToken}${suffix}` })
       if (refusal !== undefined) return refusal
       this.#options.crash('insert')

@@ -11,6 +11,7 @@ import { type JournalCursor, type MissingRange, type SequenceTracker, tailBytes 
 export interface InsertBlock {
   /** One insert for each month, in order: ClickHouse would deduplicate the parts of two months separately. */
   readonly months: readonly MonthLines[]
+  readonly encoder: Encoder
   readonly rows: number
   readonly duplicates: number
   /** Numbers that the block's records prove lost. */
@@ -224,6 +225,7 @@ class BlockBuilder {
     const months = [...this.#months].filter(([, lines]) => lines.rows > 0)
     return {
       months: months.sort(([a], [b]) => (a < b ? -1 : 1)).map(([month, { lines, rows }]) => ({ month, lines, rows })),
+      encoder: this.#options.encoder,
       rows: months.reduce((sum, [, { rows }]) => sum + rows, 0),
       duplicates: this.duplicates,
       missing: this.missing,

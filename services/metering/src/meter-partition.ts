@@ -138,7 +138,7 @@ export class PartitionMeter {
     let refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
     if (refusal !== undefined && intent.encoder === 'fast') {
       const { partition } = this.#partition
-      log.warn({ err: refusal, partition, token: dedupToken }, 'block refused, reading each of its records')
+      log.warn({ err: refusal, partition, block: dedupToken }, 'block refused, reading each of its records')
       this.#sequences.rollBack()
       const { deadLetters: sent } = block
       block = this.#build(records, 'slow', isRecovery, sent.length)

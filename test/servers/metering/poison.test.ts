@@ -119,6 +119,20 @@ test('each outcome becomes one row, as a decision does, also when it came twice'
   expect(await count()).toEqual([{ n: 20 }])
 })
 
+test('a month whose only record is refused leaves the block’s other months counted once', async () => {
+  const journal = newJournal()
+  const [other = ''] = newJournal().take(1)
+  const tsMs = Date.parse(`${new Date().toISOString().slice(0, 7)}-01`) - 86_400_000
+  await stack.send(journal.take(100, 0, { tsMs }), 1)
+  expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
+  const before = await metering.metric('weir_dead_letters_total')
+  await stack.send([...journal.take(300, 0, { seq: 100, tsMs }), other.replace('"cost":2', '"cost":"much"')], 1)
+  await waitUntil(async () => (await metering.metric('weir_dead_letters_total')) > before, { deadlineMs: 60_000 })
+  // These come to the tables after everything of the block before.
+  await stack.send(journal.take(100, 0, { seq: 400, tsMs }), 1)
+  expect(await settled(stack, journal.subject, 500)).toEqual(once(500))
+})
+
 test('a stream of bad records stops its partition with a reason in /readyz, and the other partitions go on', async () => {
   const journal = newJournal()
   await stack.send(
