@@ -135,7 +135,11 @@ export class Leasing implements LimitStore {
       const lease = this.#leaseOf(limit, request)
       let taken = lease.take(peek ? 0 : cost, peek ? cost : 0, this.#monotonicMs())
       if (taken === undefined && (peek || cost === 0)) continue // asked in Redis with the rest
-      if (taken === undefined && cost <= limit.size) taken = await lease.acquire(cost, request)
+      if (taken === undefined && cost <= limit.size) {
+        const acquired = lease.acquire(cost, request)
+        // Nothing is awaited while the lease is exhausted, as in a flood.
+        if (acquired !== undefined) taken = await acquired
+      }
       if (taken === undefined) {
         for (const other of held.values()) other.putBack(this.#monotonicMs())
         return undefined

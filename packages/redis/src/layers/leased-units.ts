@@ -67,8 +67,15 @@ export class LeasedUnits {
     return nowMs < this.#endsMs && this.#units >= cost + atLeast ? this.#given(cost) : undefined
   }
 
-  /** Takes the cost once a call brought the units for it. Undefined: ask Redis plainly. Never rejects. */
-  async acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> {
+  /**
+   * Takes the cost once a call brought the units for it. Undefined: ask Redis plainly, which is known without a call
+   * while Redis has too few. Never rejects.
+   */
+  acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> | undefined {
+    return this.#source.monotonicMs() < this.#plainUntilMs ? undefined : this.#acquire(cost, request)
+  }
+
+  async #acquire(cost: number, request: LimitRequest): Promise<Taken | undefined> {
     const { monotonicMs } = this.#source
     const waiting = { cost }
     this.#waiting.add(waiting)
@@ -100,7 +107,7 @@ export class LeasedUnits {
       const [state] = decision?.limits ?? []
       if (decision === undefined || state === undefined) return false
       if (decision.allowed) return this.#add(cost, state, askedMs)
-      const least = Math.min(...waiting()) - this.#live()
+      const least = waiting().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY) - this.#live()
       if (attempt === 'rest' || state.remaining < Math.max(1, least)) {
         this.#plainUntilMs = this.#source.monotonicMs() + Math.min(plainMs, state.resetMs)
         return false

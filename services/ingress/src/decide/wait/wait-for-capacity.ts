@@ -55,7 +55,8 @@ const refusingOf = ({ exceededMask }: Decision, limits: readonly Limit[]) =>
 
 /**
  * The limit that the refused request waits for: the first that refused it, if that and all others that did may be
- * waited for. A request that may have been charged does not wait: its charge is settled first.
+ * waited for. A request that may have been charged does not wait: what it was charged
+ * is not known.
  */
 export function limitToWaitFor(
   decision: Decision,
@@ -132,7 +133,8 @@ export async function waitForCapacity(
         limit = next
         key = countKey(limit, last.request.scope)
         forecast = forecastAfter(attempt, limit)
-      } while (key === queueKey && ticket.requeue(forecast))
+        // A client that left while it was decided on is waited for no more: those behind it do not get its forecast.
+      } while (key === queueKey && !isGone(client) && ticket.requeue(forecast))
     } finally {
       ticket.release(false)
       unwatch()

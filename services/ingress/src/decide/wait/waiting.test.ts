@@ -35,6 +35,14 @@ const startMs = Date.parse('2026-11-22T12:00:10.000Z')
 
 const newClient = () => new ServerResponse(new IncomingMessage(new Socket()))
 
+const longDenial = {
+  allowed: false,
+  reason: 'limit',
+  deniedBy: 'shared',
+  retryAfterMs: 4_000,
+  exceededMask: 1,
+} as const
+
 function openGate() {
   const time = createManualTime(vi)
   const clock = { nowMs: () => startMs + time.nowMs() }
@@ -43,6 +51,8 @@ function openGate() {
   const asked: LimitRequest[] = []
   /** Whose next request another process comes before: it takes all room. */
   const quicker = { subject: '' }
+  /** A client that leaves while its next request is denied for long. */
+  const leaver: { subject: string; client: ServerResponse | undefined } = { subject: '', client: undefined }
   const store = {
     decide: async (request: LimitRequest) => {
       asked.push(request)
@@ -50,7 +60,11 @@ function openGate() {
         quicker.subject = ''
         await memory.decide(request)
       }
-      return memory.decide(request)
+      const decision = await memory.decide(request)
+      if (leaver.client === undefined || request.scope.subject !== leaver.subject) return decision
+      leaver.client.destroy()
+      leaver.client = undefined
+      return { ...decision, ...longDenial }
     },
     refund: memory.refund.bind(memory),
   }
@@ -75,7 +89,7 @@ function openGate() {
   }
   const outcomes = () =>
     answered.map(({ subject, atMs, verdict }) => `${subject} ${verdict.decision.allowed ? 'ok' : 'no'} ${atMs}`)
-  return { time, log, memory, asked, quicker, delays, decisionService, ask, outcomes, answered }
+  return { time, log, memory, asked, quicker, leaver, delays, decisionService, ask, outcomes, answered }
 }
 
 test('50 clients of three subjects are served evenly, in the order in which they came, and each is recorded once, by its outcome', async () => {
@@ -90,6 +104,19 @@ test('50 clients of three subjects are served evenly, in the order in which they
   expect(log.records).toHaveLength(50)
   expect(log.records.every(({ outcome, reason }) => outcome === 'allow' && reason === 'ok')).toBe(true)
   expect([delays.waiting, delays.busyKeys, decisionService.exceeded.delay]).toEqual([0, 0, 49])
+})
+
+test('A client that leaves while its request is denied holds back none of those behind it', async () => {
+  const { time, ask, leaver, outcomes } = openGate()
+  const client = newClient()
+  void ask('a')
+  await time.pass(0)
+  void ask('b', { client })
+  void ask('c')
+  await time.pass(50)
+  Object.assign(leaver, { subject: 'b', client })
+  await time.pass(1_000)
+  expect(outcomes().filter((outcome) => !outcome.startsWith('b'))).toEqual(['a ok 0', 'c ok 200'])
 })
 
 test('A request that could not be served in time, or finds the queue full, is denied immediately', async () => {
