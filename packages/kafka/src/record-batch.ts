@@ -3,7 +3,7 @@ import type { EachBatchPayload } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
 import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
-import type { FetchedRecord } from './wire/fetched-record.ts'
+import { fetchedRecords } from './wire/fetched-record.ts'
 import { isStillAssigned, kafkajs } from './wire/kafkajs-fixes.ts'
 
 /** One record of a batch. */
@@ -66,8 +66,7 @@ function openBatch(
   return {
     topic,
     partition,
-    // The decoder that replaces kafkajs's makes nothing else.
-    records: batch.messages as unknown as readonly FetchedRecord[],
+    records: fetchedRecords(batch.messages),
     isFenced,
     async heartbeat() {
       refuseIfStale()

@@ -3,20 +3,21 @@ import { withTimeout } from '@weir/runtime/with-timeout.ts'
 /** Those who wait until a reader is beyond an offset. */
 export class OffsetWaiters {
   #next = 0n
-  #moved = Promise.withResolvers<void>()
+  #moved = Promise.withResolvers<bigint>()
   #isClosed = false
 
   /** True as soon as the reader is beyond the offset, false at the deadline or once it is closed. */
   async wait(offset: bigint, deadlineMs: number): Promise<boolean> {
     const endsAt = performance.now() + deadlineMs
-    while (this.#next <= offset && !this.#isClosed && performance.now() < endsAt)
-      await withTimeout(this.#moved.promise, endsAt - performance.now(), undefined)
-    return this.#next > offset
+    let next = this.#next
+    while (next <= offset && !this.#isClosed && performance.now() < endsAt)
+      next = await withTimeout(this.#moved.promise, endsAt - performance.now(), this.#next)
+    return next > offset
   }
 
   moveTo(next: bigint): void {
     this.#next = next
-    this.#moved.resolve()
+    this.#moved.resolve(next)
     this.#moved = Promise.withResolvers()
   }
 
@@ -27,6 +28,6 @@ export class OffsetWaiters {
 
   close(): void {
     this.#isClosed = true
-    this.#moved.resolve()
+    this.#moved.resolve(this.#next)
   }
 }

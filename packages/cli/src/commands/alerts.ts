@@ -111,7 +111,11 @@ export async function testEndpoint(name: string, options: CommonOptions, context
     return found?.deliveries.find((delivery) => delivery.attempt > 0 || delivery.outcome === 'dropped')
   }
   const waiting = { deadlineMs: testDeadlineMs, everyMs: testPollMs, signal: context.signal }
-  const attempt = await waitUntil(firstAttempt, waiting)
+  // The test is under way: an abort ends the wait, and its id is printed as always.
+  const attempt = await waitUntil(firstAttempt, waiting).catch((error: unknown) => {
+    if (context.signal.aborted) return undefined
+    throw error
+  })
   const isGood = attempt?.outcome === 'delivered'
   if (options.json) context.print(JSON.stringify({ id, attempt: attempt ?? null }))
   else if (attempt === undefined) context.report('nothing is known of it yet: is alerting running?')

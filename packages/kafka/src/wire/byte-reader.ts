@@ -66,9 +66,12 @@ export class ByteReader {
     return Array.from({ length: Math.max(0, this.int32()) }, one)
   }
 
-  /** Tagged fields, of which Kafka has not defined any for what is read here: their number alone. */
+  /** Skips tagged fields: a number of them, then each with its tag and its length. */
   skipTags(): void {
-    this.skip(this.unsignedVarint())
+    for (let left = this.unsignedVarint(); left > 0; left -= 1) {
+      this.unsignedVarint()
+      this.skip(this.unsignedVarint())
+    }
   }
 
   /** A compact list. Tags follow each structure in it, and no plain number. */

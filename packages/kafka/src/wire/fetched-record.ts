@@ -152,6 +152,14 @@ interface PartitionData {
   readonly abortedTransactions?: readonly unknown[]
 }
 
+/** Throws if a record has a format of before Kafka 0.11, which kafkajs itself still decodes, without a position. */
+export function fetchedRecords(messages: readonly object[]): readonly FetchedRecord[] {
+  return messages.map((message) => {
+    if (message instanceof FetchedRecord) return message
+    throw new Error(`record ${'offset' in message ? message.offset : ''} has a format of before Kafka 0.11`)
+  })
+}
+
 interface BatchClass {
   readonly prototype: object
 }

@@ -1,5 +1,5 @@
 import type { Kafka, Broker as KafkaBroker, Cluster as KafkaCluster } from 'kafkajs'
-import type { FetchedRecord } from './fetched-record.ts'
+import { type FetchedRecord, fetchedRecords } from './fetched-record.ts'
 import { metadataRequest, type RawRequest } from './raw-requests.ts'
 
 /*
@@ -97,7 +97,7 @@ export async function fetchFrom(leader: Broker, { topic, partition, offset, wait
   // A compacted batch keeps its last offset without its last record.
   const next = last === undefined ? undefined : BigInt(last.firstOffset) + BigInt(last.lastOffsetDelta) + 1n
   // A batch is given whole when only its rest was asked for.
-  const records = found.messages
+  const records = fetchedRecords(found.messages)
     .filter(({ isControlRecord, position }) => !isControlRecord && position >= offset)
     .map(({ position, key, value, headers, timestampMs }) => {
       return { offset: BigInt(position), key, value, headers, timestampMs }

@@ -1,3 +1,4 @@
+import { isFields, parseJson } from '@weir/contracts/fields.ts'
 import type { Clock } from '@weir/core/clock.ts'
 import { uuidv5 } from '@weir/core/ids.ts'
 import type { Endpoint } from '@weir/policy/policy.ts'
@@ -32,15 +33,18 @@ export function createDisabledEndpoints(options: {
   readonly log: Logger
 }) {
   const { redis, publish, clock, log } = options
-  let known: Record<string, string> = {}
+  let known: ReadonlyMap<string, string> = new Map()
   let readMs = Number.NEGATIVE_INFINITY
-  let reading: Promise<Record<string, string>> | undefined
+  let reading: Promise<ReadonlyMap<string, string>> | undefined
   const refresh = async () => {
     if (clock.nowMs() - readMs < refreshMs) return
     // One call serves all: callers that come meanwhile wait for its reply.
-    reading ??= redis.hgetall(disabledKey).finally(() => {
-      reading = undefined
-    })
+    reading ??= redis
+      .hgetall(disabledKey)
+      .then((found) => new Map(Object.entries(found)))
+      .finally(() => {
+        reading = undefined
+      })
     known = await reading
     readMs = clock.nowMs()
   }
@@ -48,8 +52,9 @@ export function createDisabledEndpoints(options: {
     /** Returns why nothing is sent to an endpoint; undefined if alerts are sent. */
     async reasonFor(endpoint: Endpoint): Promise<string | undefined> {
       await refresh()
-      const { address, reason, since } = JSON.parse(known[endpoint.name] ?? '{}')
-      return address === addressOf(endpoint) ? `disabled since ${since}: ${reason}` : undefined
+      const found = parseJson(known.get(endpoint.name) ?? '')
+      if (!isFields(found) || found.address !== addressOf(endpoint)) return undefined
+      return `disabled since ${found.since}: ${found.reason}`
     },
     /**
      * Alerts the owner that an endpoint accepts nothing more, and keeps every process from trying it. The alert has the
@@ -65,13 +70,12 @@ export function createDisabledEndpoints(options: {
       const data = { endpoint: name, reason }
       // Publish first: later jobs find the endpoint disabled and stay silent.
       await publish([{ id, type: 'weir.endpoint.disabled', subject: name, time: since, data }])
-      known = { ...known, [name]: text }
+      known = new Map(known).set(name, text)
       await redis.hset(disabledKey, name, text)
     },
     /** Enables an endpoint that accepts alerts again. */
     async enable({ name }: Endpoint): Promise<void> {
-      const { [name]: _, ...others } = known
-      known = others
+      known = new Map([...known].filter(([other]) => other !== name))
       await redis.hdel(disabledKey, name)
     },
   }
