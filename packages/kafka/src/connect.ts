@@ -58,7 +58,7 @@ export function createClient(options: KafkaOptions, retry: RetryOptions = client
     // processor.
     connectionTimeout: security?.tls === undefined ? 3_000 : 10_000,
     socketFactory: Object.assign(socketFactory(security), { security, purpose }),
-    ...(security?.sasl === undefined ? {} : { sasl: mechanismOf(security.sasl) }),
+    ...(security?.sasl === undefined ? {} : { sasl: mechanismOf(security.sasl, options.onTrouble) }),
     requestTimeout: requestTimeoutMs,
     retry,
     logLevel: kafkajs.logLevel.INFO,

@@ -1,7 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { AuthenticationProviderArgs } from 'kafkajs'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { tokensOf } from './log-in.ts'
+import { mechanismOf, tokensOf } from './log-in.ts'
 
 async function openTokens(answer: (response: ServerResponse, asked: number) => void) {
   let asked = 0
@@ -62,4 +63,18 @@ it.for<[string, (response: ServerResponse) => void, RegExp]>([
   expect(error).toMatch(reason)
   isRight = true
   expect(await tokens.get()).toBe('t')
+})
+
+it('A refused login is reported with the variable that holds the password, whichever connection makes it', async () => {
+  const password = { variable: 'WEIR_KAFKA_SASL_PASSWORD', file: undefined, text: 'hidden' }
+  const troubles: string[] = []
+  const login = mechanismOf(
+    { mechanism: 'PLAIN', username: 'weir', password },
+    (message) => void troubles.push(message),
+  )
+  const saslAuthenticate = () => Promise.reject(Object.assign(new Error('no'), { type: 'SASL_AUTHENTICATION_FAILED' }))
+  const logger = { debug: () => undefined, error: () => undefined }
+  const args = { host: '', port: 0, logger, saslAuthenticate } as unknown as AuthenticationProviderArgs
+  await expect(login.authenticationProvider(args).authenticate()).rejects.toThrow(troubles[0])
+  expect(troubles).toEqual([expect.stringMatching(/^Kafka refuses the user weir .*: see WEIR_KAFKA_SASL_PASSWORD$/)])
 })

@@ -156,12 +156,22 @@ function readNow<T>(read: () => T): T {
   }
 }
 
-/** kafkajs's way to log in, with the password or token as it is at each login. */
-export function mechanismOf(login: NonNullable<KafkaSecurity['sasl']>): Mechanism {
+/**
+ * kafkajs's way to log in, with the password or token as it is at each login. `onTrouble` gets the sentence that names
+ * what to look at: kafkajs logs it at some of its connections only.
+ */
+export function mechanismOf(
+  login: NonNullable<KafkaSecurity['sasl']>,
+  onTrouble: (message: string) => void = () => undefined,
+): Mechanism {
   return {
     mechanism: login.mechanism,
     authenticationProvider: (args) => ({
-      authenticate: () => (login.mechanism === 'OAUTHBEARER' ? logInByToken(login, args) : logIn(login, args)),
+      authenticate: () =>
+        (login.mechanism === 'OAUTHBEARER' ? logInByToken(login, args) : logIn(login, args)).catch((error: Error) => {
+          onTrouble(error.message)
+          throw error
+        }),
     }),
   }
 }
