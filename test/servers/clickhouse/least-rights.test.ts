@@ -164,10 +164,9 @@ async function alert(onStart: (alerting: ServiceProcess) => Promise<void> = asyn
   const alerting = await start('alerting')
   subjects += 1
   const [record = ''] = newJournal(`subject-${subjects}`).take(1)
-  // The period that a record is of follows from its reset: of any other than today's the alert would be late.
-  const resetMs = 86_400_000 - (Date.now() % 86_400_000)
-  const limits = `"limits":[{"name":"day","size":1000,"used":900,"remaining":100,"reset_ms":${resetMs}}]`
-  await send(topics.decisions, [record.replace(/"limits":.*?\]/, limits)])
+  const resetMs = 86_400_000 - (Date.now() % 86_400_000) // tells the period: an alert of another day would be late
+  const limit = `{"name":"day","size":1000,"used":900,"remaining":100,"reset_ms":${resetMs}}`
+  await send(topics.decisions, [record.replace(/"limits":.*?\]/, `"limits":[${limit}]`)])
   await onStart(alerting)
   await until(async () => (await countOf('alerts')) >= wanted[0])
   await until(async () => (await countOf('deliveries', 'countIf(attempt > 0)')) >= wanted[1])
