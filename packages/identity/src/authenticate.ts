@@ -3,7 +3,7 @@ import type { Policy } from '@weir/policy/policy.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
 import { createOutgoing } from '@weir/runtime/outgoing/outgoing.ts'
 import { type Caller, type CallerRequest, unauthenticated } from './caller.ts'
-import { callerScope, mayNameSubjects } from './caller-address.ts'
+import { callerAddress, mayNameSubjects } from './caller-address.ts'
 import { type Credential, credentialOf, fingerprintOf, keyInForce } from './credential.ts'
 import { createAuthFailureThrottle, createValidCredentialCache } from './guess-protection.ts'
 import { type IdentityRules, identityRules } from './identity-rules.ts'
@@ -28,7 +28,7 @@ export function createAuthenticator(options: {
     /** Credentials that were looked up and belong to no subject. */
     wrong: 0,
     /** Credentials that were not looked up, because too many wrong ones came from their address. */
-    notLookedAt: 0,
+    throttled: 0,
     tokensVerified: 0,
     keyFetches: 0,
     keyFetchesFailed: 0,
@@ -40,16 +40,16 @@ export function createAuthenticator(options: {
 
   const wrong = (rules: IdentityRules, request: CallerRequest): Caller => {
     counters.wrong += 1
-    throttle.countWrong(callerScope(request, rules))
+    throttle.countWrong(callerAddress(request, rules))
     return unauthenticated
   }
 
   const byCredential = (policy: Policy, rules: IdentityRules, request: CallerRequest, credential: Credential) => {
     const hash = fingerprintOf(credential, request.socket)
     if (!throttle.isQuiet && !valid.has(hash)) {
-      const retryAfterMs = throttle.blockedMs(callerScope(request, rules))
+      const retryAfterMs = throttle.blockedMs(callerAddress(request, rules))
       if (retryAfterMs > 0) {
-        counters.notLookedAt += 1
+        counters.throttled += 1
         return { kind: 'unauthenticated', retryAfterMs } as const
       }
     }
@@ -82,7 +82,8 @@ export function createAuthenticator(options: {
         : byCredential(policy, rules, request, credential)
     },
     /** The caller's address as limits count it (see addressScope): the peer's, or what trusted proxies say. */
-    addressOf: ({ identity }: Policy, request: CallerRequest): string => callerScope(request, identityRules(identity)),
+    addressOf: ({ identity }: Policy, request: CallerRequest): string =>
+      callerAddress(request, identityRules(identity)),
     close: () => outgoing.close(),
   }
 }
@@ -98,7 +99,7 @@ function withoutCredential(policy: Policy, rules: IdentityRules, request: Caller
     return subject === undefined ? unauthenticated : { kind: 'known', subject, keyId: '', carriedIn: place }
   }
   if (identity.anonymousPlan === undefined) return unauthenticated
-  const scope = callerScope(request, rules)
+  const scope = callerAddress(request, rules)
   if (scope === '') return unauthenticated
   return { kind: 'known', subject: anonymousSubject(scope, identity.anonymousPlan), keyId: '', carriedIn: undefined }
 }

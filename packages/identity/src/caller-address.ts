@@ -47,7 +47,7 @@ export const isTrustedProxy = (socket: Socket, identity: Identity): boolean =>
   peerOf(socket, identityRules(identity)).isProxy
 
 /** The caller's address as limits count it, by `addressScope`; empty for a connection that has none. */
-export function callerScope({ socket, headers }: CallerRequest, rules: IdentityRules): string {
+export function callerAddress({ socket, headers }: CallerRequest, rules: IdentityRules): string {
   const peer = peerOf(socket, rules)
   if (!peer.isProxy || rules.proxies === undefined) return peer.scope
   const forwarded = forwardedBy(headers)

@@ -1,6 +1,6 @@
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
 
-/** Those who wait until a reader is beyond an offset. */
+/** Callers that wait until the reader has passed an offset. */
 export class OffsetWaiters {
   #next = 0n
   #moved = Promise.withResolvers<bigint>()

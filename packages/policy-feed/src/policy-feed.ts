@@ -100,7 +100,7 @@ export class PolicyFeed {
   #checkpoint: PolicyCheckpoint | undefined
   #policy: Policy | undefined
   #source: Source = 'none'
-  #heardMs = 0
+  #confirmedMs = 0
   /** Whether `onAudit` got all audit records of the topic. */
   #isAuditComplete: boolean
   #isClosed = false
@@ -117,7 +117,7 @@ export class PolicyFeed {
     this.#snapshot = new SnapshotWriter(options.snapshotPath, options.log, () =>
       this.#state === undefined || this.#checkpoint === undefined
         ? undefined
-        : { state: this.#state, checkpoint: this.#checkpoint, heardMs: this.#heardMs },
+        : { state: this.#state, checkpoint: this.#checkpoint, heardMs: this.#confirmedMs },
     )
     this.#first.promise.catch(() => undefined) // no caller may be waiting
     void this.#start().catch((error: unknown) => this.#first.reject(error))
@@ -140,7 +140,7 @@ export class PolicyFeed {
     return {
       source: this.#source,
       waitingFor: this.#tailer === undefined ? 'the snapshot to be read' : this.#tailer.waitingFor,
-      ageMs: this.#heardMs === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - this.#heardMs),
+      ageMs: this.#confirmedMs === 0 ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - this.#confirmedMs),
       refused: this.#rejected.summary,
     }
   }
@@ -195,7 +195,7 @@ export class PolicyFeed {
     const { startTimeoutMs = answerTimeoutMs } = this.#options
     await this.#loadSnapshot()
     if (this.#isClosed) return
-    this.#startTimer = setTimeout(() => this.#goWithout(), startTimeoutMs)
+    this.#startTimer = setTimeout(() => this.#startWithoutKafka(), startTimeoutMs)
     this.#tailer = new TopicTailer({
       ...this.#options,
       topic: this.#topic,
@@ -205,12 +205,12 @@ export class PolicyFeed {
       onRecords: (records) => {
         for (const record of records) {
           const change = this.#assembler.add(record)
-          if (change !== undefined) this.#take(change)
+          if (change !== undefined) this.#onChange(change)
         }
       },
-      onEnd: (next) => this.#reachEnd(next),
+      onEnd: (next) => this.#onEnd(next),
       onMissing: () => {
-        if (this.#policy === undefined) this.#goWithoutTopic()
+        if (this.#policy === undefined) this.#startWithoutPolicy()
       },
     })
   }
@@ -221,12 +221,12 @@ export class PolicyFeed {
     this.#rejected.leftOut(loaded.leftOut)
     this.#state = loaded.state
     this.#checkpoint = loaded.checkpoint
-    this.#heardMs = loaded.heardMs
+    this.#confirmedMs = loaded.heardMs
   }
 
   #resumeFrom(): PolicyCheckpoint | undefined {
     // A clock that was wrong then, or is now, tells nothing.
-    const isFresh = Math.abs(Date.now() - this.#heardMs) < resumableMs
+    const isFresh = Math.abs(Date.now() - this.#confirmedMs) < resumableMs
     return isFresh && this.#isAuditComplete && this.#catchUp === undefined ? this.#checkpoint : undefined
   }
 
@@ -236,10 +236,10 @@ export class PolicyFeed {
     this.#catchUp = catchUp
     if (this.#policy !== undefined || this.#startTimer === undefined) return
     clearTimeout(this.#startTimer)
-    this.#startTimer = setTimeout(() => this.#goWithout(), readTimeoutMs)
+    this.#startTimer = setTimeout(() => this.#startWithoutKafka(), readTimeoutMs)
   }
 
-  #take(change: PolicyTransaction): void {
+  #onChange(change: PolicyTransaction): void {
     if (this.#catchUp !== undefined) {
       const counts = this.#catchUp.add(change)
       if (counts && this.#options.onAudit !== undefined) this.#catchUp.audits.push(change.audit)
@@ -248,20 +248,20 @@ export class PolicyFeed {
     if (isOvertaken(change, this.#checkpoint)) {
       this.#options.log.info({ change: change.audit.id }, 'policy change left out: another came first')
       this.#rejected.overtake(change.changes)
-      this.#passed(change.checkpoint, [])
+      this.#advanceTo(change.checkpoint, [])
       return
     }
     this.#options.onAudit?.(change.audit)
-    this.#takeOver(change, this.#state ?? new PolicyState())
+    this.#apply(change, this.#state ?? new PolicyState())
   }
 
-  #passed(checkpoint: PolicyCheckpoint, taken: readonly EntityChange[]): void {
+  #advanceTo(checkpoint: PolicyCheckpoint, taken: readonly EntityChange[]): void {
     this.#checkpoint = checkpoint
     this.#snapshot.changed(taken)
     this.#waiters.moveTo(checkpoint.offset + 1n)
   }
 
-  #takeOver(change: PolicyTransaction, state: PolicyState): void {
+  #apply(change: PolicyTransaction, state: PolicyState): void {
     this.#state = state
     const applied = state.apply(change.changes)
     // Before listeners run: the checkpoint and the state belong together.
@@ -273,17 +273,17 @@ export class PolicyFeed {
       // Before the first end it is not known yet whether there is more.
       if (this.#policy !== undefined) this.#enforce(applied.policy, 'topic', change)
     }
-    this.#passed(change.checkpoint, applied.kind === 'applied' ? change.changes : [])
+    this.#advanceTo(change.checkpoint, applied.kind === 'applied' ? change.changes : [])
   }
 
-  #reachEnd(next: bigint): void {
-    this.#heardMs = Date.now()
+  #onEnd(next: bigint): void {
+    this.#confirmedMs = Date.now()
     if (this.#catchUp?.isChanged === true) this.#finishCatchUp(this.#catchUp)
     if (this.#catchUp !== undefined) return
     if (this.#source !== 'topic' && this.#state !== undefined && this.#checkpoint !== undefined)
       this.#enforce(this.#state.policy, 'topic')
-    if (this.#policy === undefined) this.#goWithoutTopic()
-    this.#snapshot.heard(this.#heardMs)
+    if (this.#policy === undefined) this.#startWithoutPolicy()
+    this.#snapshot.heard(this.#confirmedMs)
     this.#waiters.moveTo(next)
   }
 
@@ -297,7 +297,7 @@ export class PolicyFeed {
     }
     this.#catchUp = undefined
     this.#isAuditComplete = true
-    if (result.checkpoint === undefined && this.#policy === undefined) this.#goWithoutTopic()
+    if (result.checkpoint === undefined && this.#policy === undefined) this.#startWithoutPolicy()
     this.#rejected.clear()
     this.#rejected.overtake(result.overtaken)
     this.#rejected.leftOut(result.leftOut)
@@ -341,21 +341,21 @@ export class PolicyFeed {
   }
 
   /** Kafka did not answer in time. */
-  #goWithout(): void {
+  #startWithoutKafka(): void {
     if (this.#policy !== undefined || this.#isClosed) return
     if (this.#state !== undefined && this.#checkpoint !== undefined) this.#enforce(this.#state.policy, 'snapshot')
-    else if (this.#catchUp === undefined) this.#goBySeed()
+    else if (this.#catchUp === undefined) this.#useSeed()
   }
 
   /** Kafka says that there is no policy. */
-  #goWithoutTopic(): void {
+  #startWithoutPolicy(): void {
     if (this.#isClosed) return
-    this.#goBySeed()
+    this.#useSeed()
     if (this.#policy === undefined && this.#state !== undefined && this.#checkpoint !== undefined)
       this.#enforce(this.#state.policy, 'snapshot')
   }
 
-  #goBySeed(): void {
+  #useSeed(): void {
     try {
       const seed = this.#options.seed()
       if (seed !== undefined) this.#enforce(seed, 'seed')

@@ -29,7 +29,7 @@ export interface TailerOptions extends KafkaOptions {
 /** One of this many failed attempts in a row is logged: about twice a minute at the longest pause. */
 const failuresPerLogLine = 6
 
-/** Reads one topic's only partition to its end and on, for as long as the process lives, whatever becomes of Kafka. */
+/** Reads one topic's only partition to its end and on, for as long as the process lives, also while Kafka is down. */
 export class TopicTailer {
   readonly #options: TailerOptions
   readonly #stopping = new AbortController()
@@ -77,7 +77,7 @@ export class TopicTailer {
     }
   }
 
-  /** One connection, until it breaks or the follower is closed. */
+  /** One connection, until it breaks or the tailer is closed. */
   async #tail(): Promise<void> {
     const { topic, onRecords, onEnd } = this.#options
     const log = await openPartitionLog(this.#options, topic)

@@ -22,7 +22,7 @@ export interface Policy {
   readonly tokens: Lookup<Token>
 }
 
-/** The part of a Map that a map of a million entries implements, which makes each entry when it is read. */
+/** A read-only map of up to a million entries, each of which is made when it is read. */
 export interface Lookup<T> {
   readonly size: number
   get(key: string): T | undefined
@@ -103,6 +103,7 @@ export interface Subject {
   readonly id: string
   readonly plan: Plan
   readonly timeZone: string
+  /** The day of the month on which months begin, 1 to 31. */
   readonly anchor: number
   /** Subjects with equal ones have the same map. */
   readonly ownLimits: OwnLimits

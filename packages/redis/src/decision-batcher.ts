@@ -53,7 +53,7 @@ interface Call {
 
 /** Requests that may wait for a call: 32 full calls, more than can be decided within the deadline anyway. */
 const waitingMax = 1_024
-/** One call times out at a time, so no more refunds than its requests are pending; those of a third call are lost. */
+/** Refunds of two calls that timed out; those of a third are counted as lost. */
 const pendingRefundsMax = 2 * requestsPerCallMax
 
 /**
@@ -169,7 +169,7 @@ export class DecisionBatcher {
     this.#target
       .send(encoded, () => call.isTimedOut)
       .then(
-        (reply) => this.#finish(call, timer, () => this.#settle(call, reply)),
+        (reply) => this.#finish(call, timer, () => this.#onReply(call, reply)),
         (error: unknown) => this.#finish(call, timer, () => this.#fail(call, error)),
       )
   }
@@ -196,7 +196,7 @@ export class DecisionBatcher {
     else this.#schedule()
   }
 
-  #settle(call: Call, reply: unknown): void {
+  #onReply(call: Call, reply: unknown): void {
     let read: ScriptReply
     try {
       read = decodeReply(reply, call.tasks)
@@ -206,11 +206,11 @@ export class DecisionBatcher {
       return
     }
     this.#counts.rebased += read.rebased
-    if (call.isTimedOut) this.#settleLate(call, read.outcomes)
-    else this.#settleAll(call, read.outcomes)
+    if (call.isTimedOut) this.#onLateReply(call, read.outcomes)
+    else this.#resolveAll(call, read.outcomes)
   }
 
-  #settleAll(call: Call, outcomes: readonly Outcome[]): void {
+  #resolveAll(call: Call, outcomes: readonly Outcome[]): void {
     for (const [at, task] of call.tasks.entries()) {
       const outcome = outcomes[at]
       if (task.kind === 'decide' && outcome !== undefined && 'allowed' in outcome) {
@@ -218,12 +218,12 @@ export class DecisionBatcher {
         task.resolve(outcome)
       } else if (task.kind === 'refund' && outcome !== undefined && 'refunded' in outcome)
         task.resolve(outcome.refunded)
-      else this.#settleMalformed(task, outcome !== undefined && 'malformed' in outcome ? outcome.malformed : 'shape')
+      else this.#onMalformed(task, outcome !== undefined && 'malformed' in outcome ? outcome.malformed : 'shape')
     }
   }
 
   /** A change of policy may bring a key two definitions in one call: the second request is sent again. */
-  #settleMalformed(task: Task, malformed: string): void {
+  #onMalformed(task: Task, malformed: string): void {
     if (malformed !== 'definition' || task.isIsolated) {
       task.reject(new Error(`decide.lua found the request's ${malformed} wrong`))
       return
@@ -233,7 +233,7 @@ export class DecisionBatcher {
   }
 
   /** The clients were answered at the deadline. A request that was denied then, and charged now, gets a refund. */
-  #settleLate(call: Call, outcomes: readonly Outcome[]): void {
+  #onLateReply(call: Call, outcomes: readonly Outcome[]): void {
     this.#counts.lateReplies += 1
     this.#target.onLateReply()
     for (const [at, task] of call.tasks.entries()) {

@@ -103,7 +103,7 @@ function registerIdentity(register: Registry, { counters }: Authenticator): void
     },
     weir_credentials_not_looked_at_total: {
       help: 'Keys and tokens from addresses that had sent too many wrong ones',
-      read: () => counters.notLookedAt,
+      read: () => counters.throttled,
     },
     weir_tokens_verified_total: {
       help: 'Signatures of tokens verified',

@@ -48,7 +48,7 @@ export class PartitionMeter {
   /** The intent in the metadata that was committed last: the block that comes next. */
   #intent: InsertIntent | undefined
   /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
-  #isInDoubt = false
+  #isUnfinished = false
 
   constructor(assigned: AssignedPartition, options: MeterOptions) {
     this.#assigned = assigned
@@ -86,19 +86,19 @@ export class PartitionMeter {
       await this.#insertBlock(ownership, cut, undefined, true)
       counters.recoveries += 1
     }
-    this.#isInDoubt = false
+    this.#isUnfinished = false
     return { kind: 'from', offset }
   }
 
   /** Processes records: all are committed when it resolves. After a rejection, the next call starts with `start`. */
   async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
-    const rest = this.#isInDoubt ? await this.#afterDoubt(ownership, records) : records
-    this.#isInDoubt = true
+    const rest = this.#isUnfinished ? await this.#afterDoubt(ownership, records) : records
+    this.#isUnfinished = true
     const blocks = cutBlocks(rest, this.#options.blockMax)
     for (const [at, cut] of blocks.entries()) {
       await this.#insertBlock(ownership, cut, blocks[at + 1]?.intent, false)
     }
-    this.#isInDoubt = false
+    this.#isUnfinished = false
   }
 
   async #afterDoubt(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<readonly BlockRecord[]> {
@@ -126,8 +126,9 @@ export class PartitionMeter {
     //    commit already carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts
     //    exactly this range with the same encoder. A block of watermarks alone skips the step, because repeating a
     //    watermark is harmless, and they come every second; it is declared only if it also writes number rows.
-    const isNothing = block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
-    if (!isNothing && (this.#intent?.from !== intent.from || this.#intent.to !== intent.to)) {
+    const hasOnlyWatermarks =
+      block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
+    if (!hasOnlyWatermarks && (this.#intent?.from !== intent.from || this.#intent.to !== intent.to)) {
       await this.#declare(ownership, intent)
     }
     crash('declare')

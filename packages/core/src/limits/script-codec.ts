@@ -24,7 +24,7 @@ export interface ScriptCall {
   readonly argv: readonly [string, string, string]
 }
 
-/** What a request's limits come to beyond the request itself. */
+/** Keys and boundaries that the codec needs from its caller. */
 export interface CallParts {
   keyOf(limit: Limit, scope: ScopeValues): string
   /** Where the block of a limit that has one is kept. */
@@ -96,7 +96,10 @@ export const chargedLimits = ({ limits }: LimitRequest, { exceededMask }: Charge
  */
 export type SettlementLimit = readonly [name: string, capacity: number, key: string, definition: string, isFixed?: 1]
 
-/** What decide.lua keeps, as JSON, of a decision that will be settled. Markers in Redis have these names. */
+/**
+ * What decide.lua keeps, as JSON, of a decision that will be settled. Markers in Redis have these names: `about`
+ * is the reservation's context, `beside` its sibling keys.
+ */
 export interface SettlementText {
   readonly about: string
   readonly limits: readonly SettlementLimit[]

@@ -23,7 +23,7 @@ interface Sum {
   /** By the clock that is never set. */
   readonly openedTick: number
   /** Counted in this turn and not yet in a frame. */
-  groupCount: number
+  pendingCount: number
   /** In frames. */
   count: number
   isOpen: boolean
@@ -59,15 +59,15 @@ export class CoalescedRecords {
     if (!this.#frames.put(head, key, keyBytes, value, keyBytes + Buffer.byteLength(value), 'normal')) return undefined
     this.#last = number
     const opened = { openedMs: Date.now(), openedTick: performance.now() }
-    const sum: Sum = { number, topic, key, ...opened, groupCount: 0, count: 0, isOpen: true }
+    const sum: Sum = { number, topic, key, ...opened, pendingCount: 0, count: 0, isOpen: true }
     this.#open.set(number, sum)
     return { add: () => this.#add(sum) }
   }
 
   #add(sum: Sum): boolean {
     if (!sum.isOpen || !this.#frames.hasSpace('reserved')) return false
-    if (sum.groupCount === 0) this.#touched.push(sum)
-    sum.groupCount += 1
+    if (sum.pendingCount === 0) this.#touched.push(sum)
+    sum.pendingCount += 1
     this.#frames.schedule()
     return true
   }
@@ -81,7 +81,7 @@ export class CoalescedRecords {
     const sums = this.#takeTouched()
     if (sums.every((sum) => this.#putCount(sum))) return true
     // For `rollBack`, which comes next.
-    this.#touched = sums.filter(({ groupCount }) => groupCount > 0)
+    this.#touched = sums.filter(({ pendingCount }) => pendingCount > 0)
     return false
   }
 
@@ -90,12 +90,12 @@ export class CoalescedRecords {
   }
 
   #putCount(sum: Sum): boolean {
-    if (sum.groupCount === 0) return true
-    const value = String(sum.groupCount)
+    if (sum.pendingCount === 0) return true
+    const value = String(sum.pendingCount)
     const head = { kind: frameKinds.sumAdd, topic: sum.topic, partition: 0, seq: sum.number }
     if (!this.#frames.put(head, '', 0, value, value.length, 'closing')) return false
-    sum.count += sum.groupCount
-    sum.groupCount = 0
+    sum.count += sum.pendingCount
+    sum.pendingCount = 0
     return true
   }
 
@@ -133,8 +133,8 @@ export class CoalescedRecords {
     const touched = this.#takeTouched()
     let missed = 0
     for (const sum of touched) {
-      if (sum.topic === topic) missed += sum.groupCount
-      sum.groupCount = 0
+      if (sum.topic === topic) missed += sum.pendingCount
+      sum.pendingCount = 0
     }
     for (const frame of frames) if (this.#rollBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
     return missed
@@ -163,7 +163,7 @@ export class CoalescedRecords {
     }
   }
 
-  /** No record of theirs will bear an earlier time. */
+  /** Returns the earliest time that the record of an open sum can have. */
   get oldestMs(): number {
     const [first] = this.#open.values()
     return first === undefined ? Number.POSITIVE_INFINITY : first.openedMs - lineAgeMs

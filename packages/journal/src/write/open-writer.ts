@@ -83,8 +83,8 @@ export class JournalWriter {
   readonly #options: WriterOptions
   readonly #frames: FrameLog
   readonly #sequences: SequenceAllocator
-  readonly #sums: CoalescedRecords
-  readonly #gap: UnrecordedCounter
+  readonly #coalesced: CoalescedRecords
+  readonly #unrecorded: UnrecordedCounter
   readonly #timers: NodeJS.Timeout[] = []
   #ticks = 0
   #isSyncing = false
@@ -108,9 +108,9 @@ export class JournalWriter {
     }
     this.#frames = new FrameLog(frameOptions, hooks, first)
     this.#sequences = new SequenceAllocator(journal, options.topics, this.#frames)
-    this.#sums = new CoalescedRecords(this.#frames, this.#sequences)
+    this.#coalesced = new CoalescedRecords(this.#frames, this.#sequences)
     const parts = { frames: this.#frames, sequences: this.#sequences }
-    this.#gap = new UnrecordedCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
+    this.#unrecorded = new UnrecordedCounter({ directory: path, journal, topic: decisions, ...parts, log, crash })
     this.#every(tickMs, () => this.#onTick())
     if (options.fsyncMs !== undefined) this.#every(options.fsyncMs, () => void this.#sync())
   }
@@ -120,8 +120,8 @@ export class JournalWriter {
   }
 
   get counters(): JournalCounters {
-    const rest = { refused: this.#refused, gaps: this.#gap.counted, ...this.#frames.counters }
-    return { appended: this.#appended + this.#sums.closed, numbered: this.#sequences.given, ...rest }
+    const rest = { refused: this.#refused, gaps: this.#unrecorded.counted, ...this.#frames.counters }
+    return { appended: this.#appended + this.#coalesced.closed, numbered: this.#sequences.given, ...rest }
   }
 
   /** What keeps it from taking records now; undefined when nothing does. */
@@ -140,7 +140,7 @@ export class JournalWriter {
     return {
       append: (key, openLine, isReserved) => this.#append(topic, key, openLine, isReserved === true),
       openCoalesced: (key, before, after) =>
-        this.#ended === undefined ? this.#sums.open(topic, key, before, after) : undefined,
+        this.#ended === undefined ? this.#coalesced.open(topic, key, before, after) : undefined,
       writtenInTime: () => this.#frames.writtenInTime(),
       finallyWritten: () => this.#frames.finallyWritten(),
     }
@@ -159,30 +159,30 @@ export class JournalWriter {
 
   /** Nothing is counted once the page is closed, or belongs to another process. */
   #countMissed(missed: number): void {
-    if (missed > 0 && this.#ended === undefined) this.#gap.count(missed)
+    if (missed > 0 && this.#ended === undefined) this.#unrecorded.count(missed)
   }
 
   #endGroup(): void {
-    if (!this.#sums.putCounts()) this.#frames.abortGroup()
-    this.#gap.write()
+    if (!this.#coalesced.putCounts()) this.#frames.abortGroup()
+    this.#unrecorded.write()
   }
 
   #committed(): void {
     if (!this.#frames.isIdle) return
-    this.#sums.committed()
-    this.#gap.committed()
+    this.#coalesced.committed()
+    this.#unrecorded.committed()
     this.#raiseWatermark()
   }
 
   #raiseWatermark(): void {
-    this.state.raiseWatermark(Math.floor(Math.min(Date.now(), this.#sums.oldestMs)))
+    this.state.raiseWatermark(Math.floor(Math.min(Date.now(), this.#coalesced.oldestMs)))
   }
 
   #rollBack(frames: readonly Frame[]): void {
     this.#sequences.rollBack(frames)
     // One that is not among them is on its way to the file, and must not become another.
-    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#gap.rollBack()
-    let missed = this.#sums.rollBack(frames, decisions)
+    if (frames.some(({ kind }) => kind === frameKinds.gap)) this.#unrecorded.rollBack()
+    let missed = this.#coalesced.rollBack(frames, decisions)
     for (const { kind, topic, value } of frames) {
       if (kind === frameKinds.record && topic === decisions) missed += decisionsIn(value.toString('latin1'))
     }
@@ -191,9 +191,9 @@ export class JournalWriter {
 
   #onTick(): void {
     this.#frames.poll()
-    this.#sums.close(false)
-    this.#gap.record()
-    this.#gap.writeLater()
+    this.#coalesced.close(false)
+    this.#unrecorded.record()
+    this.#unrecorded.writeLater()
     if (this.#frames.isIdle) this.#raiseWatermark()
     this.#ticks += 1
     if (this.#ticks % ticksPerPoll === 0) void this.#lookForDirectory()
@@ -244,14 +244,14 @@ export class JournalWriter {
 
   async #close(): Promise<boolean> {
     this.#stopTimers()
-    this.#gap.record()
-    const isClosed = this.#sums.close(true)
+    this.#unrecorded.record()
+    const isClosed = this.#coalesced.close(true)
     const isWritten = await this.#frames.close()
     this.#ended ??= 'closed'
     this.#raiseWatermark()
     // What failed with the last turn has been counted since.
-    await this.#gap.close()
-    return isClosed && isWritten && this.#gap.isEmpty
+    await this.#unrecorded.close()
+    return isClosed && isWritten && this.#unrecorded.isEmpty
   }
 }
 

@@ -58,7 +58,7 @@ export const issuerList = t.list('a list of issuers such as [{ issuer: …, jwks
   wrongCount: (count) => `has ${count} issuers; there are at most ${issuersMax}`,
 })
 
-/** Those that are right. No issuer occurs twice: a token names its issuer and nothing else to choose by. */
+/** Returns the valid issuers. No issuer occurs twice: a token names its issuer and nothing else to choose by. */
 export function readIssuers(
   reader: PolicyReader,
   found: NonNullable<ReturnType<typeof issuerList.read>>,

@@ -2,7 +2,7 @@ import type { ChainableCommander, Redis } from 'ioredis'
 
 /** The state in which a claim was found. */
 export interface FoundClaim {
-  /** `pending`: a process claimed it and died before it published. */
+  /** `pending`: a process claimed it; whether its alert was published is not known. */
   readonly state: 'acquired' | 'pending' | 'done'
   /** The occurrence that the first claimant of a pending claim stored. */
   readonly occurrenceId: string

@@ -59,11 +59,12 @@ export class DecisionService {
     let limits = limitsOf(ask)
     let reserved = reservedDecisionOf(ask, limits, clock)
     let request = requestOf(ask, limits, reserved, clock)
-    const ahead = this.delays.busyKeys > 0 ? limitWaitedFor(this.delays, ask, request) : undefined
-    const first = ahead === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
+    const busyLimit = this.delays.busyKeys > 0 ? limitWaitedFor(this.delays, ask, request) : undefined
+    const first = busyLimit === undefined ? (policy.isStale() ? policyStale : await store.decide(request)) : undefined
+    // Without a first decision the request waits, and the one that it comes to replaces this.
     let decision = first ?? policyStale
     if (ask.peek) return { id: undefined, decision, limits }
-    const limit = first === undefined ? ahead : limitToWaitFor(first, limits, ask.waitMs)
+    const limit = first === undefined ? busyLimit : limitToWaitFor(first, limits, ask.waitMs)
     if (limit !== undefined && client !== undefined) {
       const undecided = { ask, request, reserved, decision: first }
       // Denials meanwhile are not recorded; only the final one is.
@@ -76,7 +77,7 @@ export class DecisionService {
       const { lateRefund } = decision
       return lateRefund === undefined
         ? this.recorder.deny(denialOf(ask, decision), limits, decision)
-        : this.#denyUntilRefunded(ask, limits, decision, lateRefund)
+        : this.#denyAndCorrectLater(ask, limits, decision, lateRefund)
     }
     const tsMs = reserved?.tsMs ?? clock.nowMs()
     const { idempotency } = request
@@ -89,29 +90,29 @@ export class DecisionService {
       if (ask.route.refundOn === undefined) return { id, decision, limits }
       return { id, decision, limits, charged: { id, context: contextOf(ask, tsMs), request, decision } }
     }
-    return this.#refundUnrecorded(id, tsMs, { ask, request, decision }, outcome)
+    return this.#answerUnrecorded(id, tsMs, { ask, request, decision }, outcome)
   }
 
-  /** Denies an admission that is not in the journal, or not yet, and refunds it; unless such requests are admitted. */
-  async #refundUnrecorded(
+  /** Answers an admission that has no record: refunded and denied, or admitted as `onJournalFull` says. */
+  async #answerUnrecorded(
     decisionId: string,
     tsMs: number,
     { ask, request, decision }: Omit<Attempt, 'reserved'>,
     outcome: Promise<boolean> | undefined,
   ): Promise<RecordedDecision> {
     const { limits } = request
-    if (this.recorder.admitsUnrecorded) return this.recorder.denyUnrecorded(limits, decision)
+    if (this.recorder.admitsUnrecorded) return this.recorder.answerUnrecorded(limits, decision)
     const isBack = decision.charged === 'yes' && (await this.#parts.store.refund(request, decision))
-    if (!isBack) return this.recorder.denyUnrecorded(limits, decision)
+    if (!isBack) return this.recorder.answerUnrecorded(limits, decision)
     // A record that a stalled disk writes after all says that it was charged.
     void outcome?.then((isWritten) => {
       if (isWritten) this.#correctCharge(decisionId, tsMs, ask, -ask.cost)
     })
-    return this.recorder.denyUnrecorded(limits, decision, 'no')
+    return this.recorder.answerUnrecorded(limits, decision, 'no')
   }
 
   /** Denies a request that Redis may have charged. If that turns out, the store refunds it, and no usage changes. */
-  async #denyUntilRefunded(
+  async #denyAndCorrectLater(
     ask: DecisionRequest,
     limits: readonly Limit[],
     decision: Decision,

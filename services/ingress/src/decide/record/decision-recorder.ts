@@ -59,13 +59,13 @@ export class DecisionRecorder {
     const id = this.appendDenial(denial, decision.isCached === true)
     // Also where the log did not accept it: by then its gap file counts it.
     const isWritten = await this.#log.writtenInTime()
-    return id !== undefined && isWritten ? { id, decision, limits } : this.denyUnrecorded(limits, decision)
+    return id !== undefined && isWritten ? { id, decision, limits } : this.answerUnrecorded(limits, decision)
   }
 
   /**
    * The answer to a decision that is not in the journal, or not yet. One that never will be is counted in the gap file.
    */
-  denyUnrecorded(
+  answerUnrecorded(
     limits: readonly Limit[] | undefined,
     decision: Decision,
     charged: Charged = decision.charged,

@@ -63,7 +63,7 @@ export class RecordOnce {
   async #write({ tsMs, ask, limits, decision }: Admitted, id: string, admissionId: string): Promise<RecordedDecision> {
     const outcome = this.#recorder.append(id, tsMs, ask, decision)
     const isWritten = await this.#log.writtenInTime()
-    if (outcome === undefined) return this.#recorder.denyUnrecorded(limits, decision)
+    if (outcome === undefined) return this.#recorder.answerUnrecorded(limits, decision)
     if (isWritten) {
       this.#records.mark(ask.subject.id, admissionId, id)
       return { id, decision, limits }
@@ -75,6 +75,6 @@ export class RecordOnce {
       if (isWrittenAfterAll) this.#records.mark(ask.subject.id, admissionId, id)
       else release()
     })
-    return this.#recorder.denyUnrecorded(limits, decision)
+    return this.#recorder.answerUnrecorded(limits, decision)
   }
 }
