@@ -334,7 +334,8 @@ for number = 1, #requests do
   if decided then
     base = after
   else
-    for at = #reply, base, -1 do
+    -- By position: planning may have written behind a hole, where the length of a table is undefined.
+    for at = base + 2 + 3 * (limit_counts[number] or 0), base, -1 do
       reply[at] = nil
     end
     reply[base] = problem or malformed.PLANNING

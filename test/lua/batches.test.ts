@@ -83,6 +83,15 @@ test('a log whose key holds something else fails its own requests, and changes n
   const limits = '[["sliding_log",0,0,100,60000],["fixed_window",0,0,100,60000]]'
   const reply = await evalRaw(redis, [list, other], [nowText, limits, '[[0,1,2,2,1,1],[0,1,2,2]]'])
   expect(reply).toEqual([nowMs * 1_000, 0, -5, 1, 0, 0, 1, 99, 60_000 - (nowMs % 60_000)])
+  // Also after one another: nothing that was planned for one stays in the reply of the next.
+  const many = [list, ...Array.from({ length: 15 }, () => `test:${randomUUID()}`)]
+  for (let count = 1; count <= 32; count += 1) {
+    for (const length of [1, 2, 7, 14]) {
+      const failing = `[0,1,${Array.from({ length }, (_, at) => `2,${at + 2}`).join(',')},1,1]`
+      const replied = await evalRaw(redis, many, [nowText, limits, `[${Array(count).fill(failing).join(',')}]`])
+      expect([count, length, replied]).toEqual([count, length, [nowMs * 1_000, 0, ...Array(count).fill(-5)]])
+    }
+  }
 })
 
 test.each([
