@@ -82,7 +82,7 @@ describe('wrong keys', () => {
     const one = Array.from({ length: 2_000 }, () => ['127.0.2.1', { authorization: `Bearer ${randomKey()}` }] as const)
     expect(await statuses(one)).toEqual({ 401: 100, 429: 1_900 })
     expect(await redis.dbsize()).toBe(before)
-    expect(authenticator.counters).toMatchObject({ wrong: 10_100, notLookedAt: 1_900 })
+    expect(authenticator.counters).toMatchObject({ wrong: 10_100, throttled: 1_900 })
     expect(await status('127.0.2.1', {})).toBe(404) // without a credential its address is counted, as before
     expect(await redis.dbsize()).toBe(before + 1)
   })
