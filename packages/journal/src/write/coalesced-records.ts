@@ -137,6 +137,8 @@ export class CoalescedRecords {
       sum.pendingCount = 0
     }
     for (const frame of frames) if (this.#rollBackFrame(frame) && frame.topic === topic) missed += numberIn(frame)
+    // In the order of their opening again: the watermark and the closes look at the oldest first.
+    this.#open = new Map([...this.#open].sort(([a], [b]) => a - b))
     return missed
   }
 
@@ -154,8 +156,8 @@ export class CoalescedRecords {
         return true
       case frameKinds.sumClose:
       case frameKinds.sumDrop:
-        // Due again, and the oldest. Without an open frame either, it ends as one that counted nothing.
-        if (sum !== undefined) this.#open = new Map([[number, sum], ...this.#open])
+        // Due again. Without an open frame either, it ends as one that counted nothing.
+        if (sum !== undefined) this.#open.set(number, sum)
         if (frame.kind === frameKinds.sumClose) this.closed -= 1
         return false
       default:
