@@ -1,6 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { forwardedPrefix, overrides, proxyWords, weirPrefix, words } from '@weir/ingress/http/client-headers.ts'
+import {
+  clientAddressHeaders,
+  forwardedPrefix,
+  overrideHeaders,
+  requestFactHeaders,
+  weirPrefix,
+} from '@weir/ingress/http/client-headers.ts'
 import { expect, test } from 'vitest'
 
 /**
@@ -12,7 +18,7 @@ const ofPrefixes = [
     (word) => `${forwardedPrefix}${word}`,
   ),
 ]
-const withheld = [...overrides, ...proxyWords, ...words, ...ofPrefixes]
+const withheld = [...overrideHeaders, ...clientAddressHeaders, ...requestFactHeaders, ...ofPrefixes]
 
 /** How a file says that a header of the client does not reach the API, and which ones the program itself replaces. */
 interface Snippet {

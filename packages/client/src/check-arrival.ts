@@ -22,12 +22,12 @@ export interface WithWeir {
 export type Asked = CheckRequest | undefined
 
 /** What the middleware does with a request. */
-export type Fate =
+export type CheckOutcome =
   | { readonly kind: 'pass'; readonly result: CheckResult | undefined }
   | { readonly kind: 'refuse'; readonly refusal: Refusal }
   | { readonly kind: 'drop' }
 
-const withoutKey: CheckResult = {
+const unauthorized: CheckResult = {
   ...{ allowed: false, reason: 'unauthorized', id: undefined, deniedBy: '', retryAfterMs: 0 },
   ...{ onExceed: undefined, challenge: undefined, limits: [], headers: {} },
 }
@@ -65,31 +65,31 @@ const attributeLengthMax = 256
  * Asks Weir about a request and decides what to do with it. A client that leaves while its check waits leaves Weir's
  * queue too.
  */
-export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<Fate> {
+export async function checkArrival(client: WeirClient, asked: Asked, response: Leaving): Promise<CheckOutcome> {
   // The client has left, perhaps while `ask` was looking something up.
   if (response.destroyed === true) return { kind: 'drop' }
   if (asked === undefined) return { kind: 'pass', result: undefined }
   if (asked.key === '' || (asked.key?.length ?? 0) > keyLengthMax) {
-    return { kind: 'refuse', refusal: refusalOf(withoutKey) }
+    return { kind: 'refuse', refusal: refusalOf(unauthorized) }
   }
-  const question = { ...asked, route: asked.route?.split('?', 1)[0] }
+  const request = { ...asked, route: asked.route?.split('?', 1)[0] }
   try {
     const result =
-      durationMs(asked.wait ?? 0) === 0 ? await client.check(question) : await wait(client, question, response)
+      durationMs(asked.wait ?? 0) === 0 ? await client.check(request) : await wait(client, request, response)
     if (result?.allowed) return { kind: 'pass', result }
     if (result === undefined || result.onExceed === 'drop') return { kind: 'drop' }
     return { kind: 'refuse', refusal: refusalOf(result) }
   } catch (error) {
     const isMalformed = error instanceof WeirClientError && error.code === 'bad_request'
-    if (isMalformed && isOdd(question)) return { kind: 'refuse', refusal: unreadable }
+    if (isMalformed && hasUnusualInput(request)) return { kind: 'refuse', refusal: unreadable }
     throw error
   }
 }
 
 /**
- * Whether the caller's part of a check may be why Weir refused it: Weir always accepts plain paths and addresses.
+ * Whether a value that the caller chose may be why Weir refused the check: it always accepts plain paths and addresses.
  */
-const isOdd = ({ route = '', ip = '', attributes = {} }: CheckRequest) =>
+const hasUnusualInput = ({ route = '', ip = '', attributes = {} }: CheckRequest) =>
   route.length > routeLengthMax ||
   Object.values(attributes).some((value) => typeof value === 'string' && value.length > attributeLengthMax) ||
   !/^(?:[A-Za-z-]* )?(?:\/[\w.~!$&'()*+,=:@/-]*)?$/.test(route) ||
@@ -109,15 +109,15 @@ async function wait(client: WeirClient, asked: CheckRequest, response: Leaving):
   }
 }
 
-/** Requests from which the caller's own `weir-degraded` was removed. */
-const noted = new WeakSet<object>()
+/** Requests whose own `weir-degraded` header was removed. */
+const cleaned = new WeakSet<object>()
 
 /** Stores the result on the request: as `weir`, and for the application as the header that Weir's proxy would send. */
-export function note(request: Arrival & WithWeir, result: CheckResult | undefined): void {
+export function storeResult(request: Arrival & WithWeir, result: CheckResult | undefined): void {
   if (result !== undefined) request.weir = result
   const headers: Record<string, string | string[] | undefined> = request.headers
   // A client's own header must not be trusted; what another check of the same request has stored stays.
-  if (!noted.has(request)) delete headers['weir-degraded']
-  noted.add(request)
+  if (!cleaned.has(request)) delete headers['weir-degraded']
+  cleaned.add(request)
   if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy
 }

@@ -1,4 +1,12 @@
-import { type Arrival, type Asked, checkArrival, type Leaving, note, routeOf, type WithWeir } from './check-arrival.ts'
+import {
+  type Arrival,
+  type Asked,
+  checkArrival,
+  type Leaving,
+  routeOf,
+  storeResult,
+  type WithWeir,
+} from './check-arrival.ts'
 import type { WeirClient } from './create-client.ts'
 
 /** The parts of Express's request that the middleware reads. */
@@ -49,7 +57,7 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
     const fate = await checkArrival(client, await ask(request), response)
     switch (fate.kind) {
       case 'pass':
-        note(request, fate.result)
+        storeResult(request, fate.result)
         if (response.headersSent) return true
         for (const [name, value] of Object.entries(fate.result?.headers ?? {})) response.setHeader(name, value)
         return true

@@ -1,4 +1,12 @@
-import { type Arrival, type Asked, checkArrival, type Leaving, note, routeOf, type WithWeir } from './check-arrival.ts'
+import {
+  type Arrival,
+  type Asked,
+  checkArrival,
+  type Leaving,
+  routeOf,
+  storeResult,
+  type WithWeir,
+} from './check-arrival.ts'
 import type { WeirClient } from './create-client.ts'
 
 /** The parts of Fastify's request that the plugin reads. */
@@ -54,7 +62,7 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
     if (reply.sent) return reply
     switch (fate.kind) {
       case 'pass':
-        note(request, fate.result)
+        storeResult(request, fate.result)
         for (const [name, value] of Object.entries(fate.result?.headers ?? {})) reply.header(name, value)
         return undefined
       case 'refuse':

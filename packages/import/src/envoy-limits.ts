@@ -3,7 +3,7 @@ import { attributesOfKeys, descriptorMethod, descriptorSegment } from '@weir/pol
 import { parseName } from '@weir/policy/policy-values.ts'
 import { parseMatch } from '@weir/policy/reader/read-routes.ts'
 import { type EnvoyDescriptor, type ImportNote, windowOfUnit } from './envoy-config.ts'
-import { isOpen, type Rule, type Step } from './envoy-rules.ts'
+import { hasNoLimit, type Rule, type Step } from './envoy-rules.ts'
 import { spotName } from './foreign-file.ts'
 
 /** An entry of the policy, with the place it comes from. */
@@ -41,15 +41,15 @@ const nameLengthMax = 128
 /** The size of a limit that only replaces others: no caller reaches it. */
 const unreachable = { size: 9_000_000_000_000_000, window: '1s' } as const
 
-/** Names, limits and routes of all rules; adds a note for each that cannot be said. */
+/** Returns names, limits and routes of all rules; adds a note for each that a policy cannot express. */
 export function limitsOfRules(domains: readonly DomainRules[], notes: ImportNote[]): ImportedPolicy {
-  const sayable = domains.flatMap(({ domain, rules }) =>
+  const expressible = domains.flatMap(({ domain, rules }) =>
     rules
       .map((rule) => ({ domain, rule, match: matchOf(domain, rule) }))
-      .filter(({ match, rule }) => isSayable({ domain, match, rule }, notes)),
+      .filter(({ match, rule }) => isExpressible({ domain, match, rule }, notes)),
   )
-  const nameOf = createLimitNames(sayable.filter(({ rule }) => isLimited(rule)))
-  const named = sayable.map((one) => ({ ...one, name: isLimited(one.rule) ? nameOf(one) : undefined }))
+  const nameOf = createLimitNames(expressible.filter(({ rule }) => isLimited(rule)))
+  const named = expressible.map((one) => ({ ...one, name: isLimited(one.rule) ? nameOf(one) : undefined }))
   const limited = named.flatMap(({ name, ...one }) => (name === undefined ? [] : { ...one, name }))
   const domainsLimits = new Map([...Map.groupBy(limited, ({ domain }) => domain)].map(([of, all]) => [of, byName(all)]))
   return {
@@ -66,12 +66,12 @@ export function limitsOfRules(domains: readonly DomainRules[], notes: ImportNote
   }
 }
 
-const isLimited = ({ isGap, from }: Rule) => !isGap && !isOpen(from)
+const isLimited = ({ isShadow, from }: Rule) => !isShadow && !hasNoLimit(from)
 
-function originOf({ from, isGap }: Rule): string {
-  if (isGap) return `${spotName(from)}, which stands before a more general one`
+function originOf({ from, isShadow }: Rule): string {
+  if (isShadow) return `${spotName(from)}, which shadows a more general one`
   if (from.limit === undefined) return `${spotName(from)}, without a limit`
-  return isOpen(from) ? `${spotName(from)}, unlimited` : spotName(from)
+  return hasNoLimit(from) ? `${spotName(from)}, unlimited` : spotName(from)
 }
 
 function matchOf(domain: string, { steps }: Rule): string {
@@ -89,7 +89,7 @@ function valueSegment(key: string, match: Step['match'], text: string): string {
 }
 
 /** Whether there can be such a route, and a limit that counts so. */
-function isSayable({ domain, match, rule }: DomainRule & { readonly match: string }, notes: ImportNote[]): boolean {
+function isExpressible({ domain, match, rule }: DomainRule & { readonly match: string }, notes: ImportNote[]): boolean {
   const { from, steps } = rule
   const lose = (what: string, advice: string) => {
     notes.push({ file: from.file, line: from.line, kind: 'lost', what, advice })

@@ -59,7 +59,7 @@ test('a configuration becomes limits and routes that weir check takes', () => {
   })
   expect(parsed(result).routes).toHaveLength(5)
   expect(notesOf(result)).toEqual([
-    expect.stringContaining('9 info target=v1/* is a beginning below another descriptor'),
+    expect.stringContaining('9 info target=v1/* is a prefix below another descriptor'),
     '18 info no limit of the domain is named nobody, so nothing is replaced',
   ])
 })

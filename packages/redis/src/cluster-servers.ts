@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ScriptCall } from '@weir/core/limits/script-codec.ts'
 import type { Redis } from 'ioredis'
 import type { ClusterConnection } from './cluster-connection.ts'
+import { type CallTarget, ScriptClient } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
-import { type CallTarget, ScriptServer } from './script-server.ts'
 
 /** Most attempts of a call before its deadline: a moved slot needs one MOVED, a moving one an ASK and TRYAGAINs. */
 const attemptsMax = 64
@@ -14,7 +14,7 @@ const pauseMs = 2
 export class ClusterServers {
   readonly connection: ClusterConnection
   readonly #deadlineMs: number
-  readonly #servers = new Map<Redis, ScriptServer>()
+  readonly #servers = new Map<Redis, ScriptClient>()
   #openedBefore = 0
 
   constructor(connection: ClusterConnection, deadlineMs: number) {
@@ -23,7 +23,7 @@ export class ClusterServers {
   }
 
   /** The masters, as far as they are known. */
-  get masters(): readonly ScriptServer[] {
+  get masters(): readonly ScriptClient[] {
     return this.connection.masters.map((redis) => this.of(redis))
   }
 
@@ -32,10 +32,10 @@ export class ClusterServers {
     return [...this.#servers.values()].reduce((sum, { circuit }) => sum + circuit.opened, this.#openedBefore)
   }
 
-  of(redis: Redis): ScriptServer {
+  of(redis: Redis): ScriptClient {
     const known = this.#servers.get(redis)
     if (known !== undefined) return known
-    const server = new ScriptServer(redis, this.#deadlineMs)
+    const server = new ScriptClient(redis, this.#deadlineMs)
     this.#servers.set(redis, server)
     redis.once('end', () => {
       this.#openedBefore += server.circuit.opened
@@ -54,7 +54,7 @@ export class SlotTarget implements CallTarget {
   readonly #servers: ClusterServers
   readonly #slot: number
   /** Where the last call went. */
-  #last: ScriptServer | undefined
+  #last: ScriptClient | undefined
   /** That server has not answered. Otherwise the call waits to be forwarded, which is not that server's fault. */
   #isAsked = false
 
@@ -108,7 +108,7 @@ export class SlotTarget implements CallTarget {
     this.#last?.onceAvailable(run)
   }
 
-  #holder(): ScriptServer | undefined {
+  #holder(): ScriptClient | undefined {
     const redis = this.#servers.connection.serverOf(this.#slot)
     return redis && this.#servers.of(redis)
   }

@@ -11,8 +11,8 @@ import {
 } from '@weir/core/limits/script-codec.ts'
 import { unavailableDecision } from '@weir/core/limits/unavailable.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
+import type { CallTarget } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
-import type { CallTarget } from './script-server.ts'
 
 interface AnyTask {
   readonly request: LimitRequest

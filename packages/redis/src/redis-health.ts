@@ -5,8 +5,8 @@ import type { ClusterConnection } from './cluster-connection.ts'
 import type { ClusterServers } from './cluster-servers.ts'
 import { faultOf, lackingOf } from './connection-state.ts'
 import type { StoreCounts } from './limit-store-counters.ts'
+import type { ScriptClient } from './script-client.ts'
 import { readScriptError } from './script-error.ts'
-import type { ScriptServer } from './script-server.ts'
 
 /** Each a sentence, or undefined when there is nothing to say. */
 export interface RedisHealth {
@@ -47,7 +47,7 @@ const answerOf = <T>(answer: Promise<T>): Promise<T | undefined> =>
   )
 
 /** What a server says of itself, each part undefined if it may not be asked. */
-async function examine(server: ScriptServer, clock: Clock): Promise<RedisHealth> {
+async function examine(server: ScriptClient, clock: Clock): Promise<RedisHealth> {
   const { redis } = server
   const where = nameOf(redis)
   if (redis.status !== 'ready') {
@@ -92,7 +92,7 @@ function evictionWarning(info: string): string | undefined {
 /** Returns what reports how Redis is, for readiness. Without requests for that it sends Redis nothing. */
 export function createHealthCheck(
   redis: Redis | ClusterConnection,
-  servers: ScriptServer | ClusterServers,
+  servers: ScriptClient | ClusterServers,
   counts: Pick<StoreCounts, 'refused'>,
   clock: Clock,
 ): () => Promise<RedisHealth> {

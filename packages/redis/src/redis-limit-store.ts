@@ -18,7 +18,7 @@ import { DecisionBatcher } from './decision-batcher.ts'
 import { blockKey, limitKey, markerKey, settlementKey, tallyKey } from './keys.ts'
 import { StoreCounts } from './limit-store-counters.ts'
 import { createHealthCheck, type RedisHealth } from './redis-health.ts'
-import { ScriptServer } from './script-server.ts'
+import { ScriptClient } from './script-client.ts'
 
 /** A call takes well under a millisecond; this is for the network's worst moments, and below what a person notices. */
 const deadlineMsDefault = 25
@@ -44,7 +44,7 @@ export interface RedisLimitStoreOptions {
 export class RedisLimitStore implements LimitStore {
   /** Returns how Redis is, for readiness. Asks it at most once a second, however often it is called. */
   readonly checkHealth: () => Promise<RedisHealth>
-  readonly #servers: ScriptServer | ClusterServers
+  readonly #servers: ScriptClient | ClusterServers
   readonly #batcher: DecisionBatcher | ClusterBatcher
   readonly #counts = new StoreCounts()
 
@@ -69,7 +69,7 @@ export class RedisLimitStore implements LimitStore {
     }
     const batches = { deadlineMs, counts, parts }
     if (redis instanceof Redis) {
-      this.#servers = new ScriptServer(redis, deadlineMs)
+      this.#servers = new ScriptClient(redis, deadlineMs)
       this.#batcher = new DecisionBatcher(this.#servers, batches)
     } else {
       this.#servers = new ClusterServers(redis, deadlineMs)

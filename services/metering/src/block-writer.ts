@@ -88,7 +88,7 @@ export class BlockWriter {
     )
     this.#wasRetried = false
     if (report === undefined) return
-    const { rows, rollups, unsure } = report
+    const { rows, rollups, undetermined } = report
     const where = { partition: this.#partition, block: block.dedupToken }
     if (rows > 0 || rollups.length > 0) {
       log.warn(
@@ -96,8 +96,11 @@ export class BlockWriter {
         'ClickHouse was killed while it took a block, and did not have it once in every table: repaired',
       )
     }
-    if (unsure.length > 0) {
-      log.error({ ...where, unsure }, 'ClickHouse was restarted and is too busy to compare: run weir audit --repair')
+    if (undetermined.length > 0) {
+      log.error(
+        { ...where, undetermined },
+        'ClickHouse was restarted and is too busy to compare: run weir audit --repair',
+      )
     }
   }
 

@@ -42,7 +42,7 @@ test('processes that repair the same tables at the same time leave the same rows
     await stack.client.command({ query })
   }
   const reports = await Promise.all(blocks.map((block) => repairBlock(stack.client, block)))
-  expect(reports.map(({ unsure }) => unsure)).toEqual([[], [], []])
+  expect(reports.map(({ undetermined }) => undetermined)).toEqual([[], [], []])
   expect(await settled(stack, journal.subject, 300)).toEqual(once(300))
   const [total] = await stack.rows<{ n: number }>('SELECT toUInt32(sum(count)) AS n FROM weir.usage_total_15m')
   expect(total).toEqual({ n: 300 })
@@ -72,7 +72,7 @@ test('rows that an interrupted delete is about to remove do not count as rows th
   const isOver = await Promise.race([repairing.then(() => true), asked.promise])
   await command('SYSTEM START MERGES weir.decisions')
   expect(isOver).toBe(false)
-  expect(await repairing).toMatchObject({ rows: 100, unsure: [] })
+  expect(await repairing).toMatchObject({ rows: 100, undetermined: [] })
   expect(await settled(stack, journal.subject, 100)).toEqual(once(100))
 })
 

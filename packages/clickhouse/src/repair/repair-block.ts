@@ -23,7 +23,7 @@ export interface RepairReport {
   /** Rollups whose sums were wrong, and are right now. */
   readonly rollups: readonly string[]
   /** Rollups that others wrote into all the while, so that they could not be compared. */
-  readonly unsure: readonly string[]
+  readonly undetermined: readonly string[]
 }
 
 const hourMs = 3_600_000
@@ -120,7 +120,7 @@ export async function repairBlock(
 ): Promise<RepairReport> {
   const { dedupToken, table, months } = block
   const rows = rowsOf(months)
-  if (rows.length === 0) return { rows: 0, rollups: [], unsure: [] }
+  if (rows.length === 0) return { rows: 0, rollups: [], undetermined: [] }
   // What an attempt before has begun must be over before anything is counted.
   if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
   const session = new RepairSession(client, dedupToken, options)
@@ -129,7 +129,7 @@ export async function repairBlock(
 
   const subjects = [...new Set(rows.map(({ subject }) => subject))]
   const repaired: string[] = []
-  const unsure: string[] = []
+  const undetermined: string[] = []
   for (const rollup of await findRollups(client)) {
     if (rollup.source !== table) continue
     const keptFromMs = rollup.keptMs === undefined ? 0 : Date.now() - rollup.keptMs
@@ -138,7 +138,7 @@ export async function repairBlock(
       if (span.fromMs >= keptFromMs) outcomes.push(...(await repairOfSubjects(session, rollup, span, subjects)))
     }
     if (outcomes.includes('repaired')) repaired.push(rollup.table)
-    if (outcomes.includes('unsure')) unsure.push(rollup.table)
+    if (outcomes.includes('undetermined')) undetermined.push(rollup.table)
   }
-  return { rows: wrong, rollups: repaired, unsure }
+  return { rows: wrong, rollups: repaired, undetermined }
 }

@@ -3,8 +3,8 @@ import { correctionLines, missingSums, type SumsRow } from '../audit/rollup-sums
 import { type Rollup, rebuildQueries, type Span } from '../audit/rollups.ts'
 import type { RepairSession } from './repair-session.ts'
 
-/** `unsure`: others wrote the buckets all the while, so that they could not be compared. */
-export type RollupOutcome = 'right' | 'repaired' | 'unsure'
+/** `undetermined`: others kept writing the buckets, so that they could not be compared. */
+export type RollupOutcome = 'consistent' | 'repaired' | 'undetermined'
 
 /** Others' inserts take well under a second each; a table without a quiet moment in this time is reported. */
 const quietMsMax = 30_000
@@ -40,9 +40,9 @@ async function readWriteState(session: RepairSession, { table, source }: Rollup,
 }
 
 /**
- * What is missing in buckets that others write, in a moment in which nothing is half-way into them: the inserts that
- * were under way at its beginning are waited for, and none has reached the span until its end. Undefined where there
- * was no such moment.
+ * Returns what is missing in buckets that others write, read while no insert is partly visible: it waits for inserts
+ * that were under way when it began, and takes the result only if no other reached the span meanwhile. Undefined if one
+ * did, or if the deadline passed.
  */
 async function missingInQuiet(
   session: RepairSession,
@@ -75,8 +75,8 @@ async function writeMissing(session: RepairSession, rollup: Rollup, span: Span, 
 }
 
 /**
- * Makes a rollup's buckets of a span what the raw rows say, also while others insert: what differs is added or taken
- * away, so that no query sees less in between; where a rollup keeps quantiles, the buckets are made from the raw rows.
+ * Makes a rollup's buckets of a span agree with the raw rows, also while others insert. Differences are added or
+ * subtracted, so that no query sees less in between; buckets with quantiles are rebuilt from the raw rows.
  * Several processes may repair the same buckets concurrently. Safe to repeat, also after a crash within.
  *
  * @param isShared whether other processes may insert into these buckets. Only then a quiet moment is waited for.
@@ -94,11 +94,11 @@ export async function repairRollup(
       ? await missingInQuiet(session, rollup, span, endMs)
       : await missingSums(session, rollup, span)
     if (missing === undefined) continue
-    if (missing.length === 0) return writes > 0 ? 'repaired' : 'right'
+    if (missing.length === 0) return writes > 0 ? 'repaired' : 'consistent'
     // Written immediately: the longer after the comparison, the more likely another process has written the same.
     await writeMissing(session, rollup, span, missing)
     writes += 1
     endMs = performance.now() + quietMsMax
   }
-  return 'unsure'
+  return 'undetermined'
 }

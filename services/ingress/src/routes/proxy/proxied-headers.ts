@@ -2,10 +2,16 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { isTrustedProxy } from '@weir/identity/caller-address.ts'
 import { plainAddress } from '@weir/runtime/address-scope.ts'
-import { connectionNamed, forwardedPrefix, proxyWords, weirPrefix, withHyphens } from '../../http/client-headers.ts'
+import {
+  clientAddressHeaders,
+  connectionNamed,
+  forwardedPrefix,
+  weirPrefix,
+  withHyphens,
+} from '../../http/client-headers.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
-const fromProxiesOnly: ReadonlySet<string> = new Set(proxyWords)
+const fromProxiesOnly: ReadonlySet<string> = new Set(clientAddressHeaders)
 
 /**
  * Builds the headers for the upstream: the client's without those that are for Weir or for one connection, and then

@@ -19,7 +19,7 @@ export interface CallTarget {
 }
 
 /** One Redis server, which runs decide.lua. */
-export class ScriptServer implements CallTarget {
+export class ScriptClient implements CallTarget {
   readonly redis: Redis
   readonly circuit: CircuitBreaker
   #script = readScript('decide')
@@ -38,7 +38,7 @@ export class ScriptServer implements CallTarget {
   }
 
   /** This server, as the only one that decides. */
-  get masters(): readonly ScriptServer[] {
+  get masters(): readonly ScriptClient[] {
     return [this]
   }
 
