@@ -8,7 +8,7 @@ import { BlockWriter, type WriterOptions } from './block-writer.ts'
 import { buildBlock, type InsertBlock } from './build-block.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
 import { PoisonBudget } from './poison-budget.ts'
-import type { BlockRecord, DeadLetter } from './ports.ts'
+import type { BlockRecord } from './ports.ts'
 import type { RecordKind } from './record-kinds.ts'
 import { type ExpiredRange, expiredRow, resolveStartOffset } from './resolve-start-offset.ts'
 import { SequenceTracker } from './sequence-tracker.ts'
@@ -45,8 +45,6 @@ export class PartitionMeter {
   #seekOverrideUpTo: bigint | undefined
   /** The highest offset in ClickHouse. */
   #insertedUpTo = -1
-  /** The intent in the metadata that was committed last: the block that comes next. */
-  #intent: InsertIntent | undefined
   /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
   #isUnfinished = false
 
@@ -70,7 +68,6 @@ export class PartitionMeter {
     this.#seekOverrideUpTo = seekOverrideUpTo
     this.#insertedUpTo = Number(lastInserted ?? -1n)
     this.#poison = new PoisonBudget()
-    this.#intent = recover
     // Among rows from before a person moved the offset back, those of the block cannot be told from the others.
     const overlapsOldRows = recover !== undefined && seekOverrideUpTo !== undefined && recover.to <= seekOverrideUpTo
     const before = overlapsOldRows ? undefined : recover?.from
@@ -83,7 +80,7 @@ export class PartitionMeter {
       log.info({ partition, ...recover }, 'inserting again what was declared')
       const records = await this.#assigned.readRange(recover.from, recover.to)
       const cut = { records: records.map(asBlockRecord), intent: recover }
-      await this.#insertBlock(ownership, cut, undefined, true)
+      await this.#insertBlock(ownership, cut, true)
       counters.recoveries += 1
     }
     this.#isUnfinished = false
@@ -94,10 +91,7 @@ export class PartitionMeter {
   async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
     const rest = this.#isUnfinished ? await this.#afterDoubt(ownership, records) : records
     this.#isUnfinished = true
-    const blocks = cutBlocks(rest, this.#options.blockMax)
-    for (const [at, cut] of blocks.entries()) {
-      await this.#insertBlock(ownership, cut, blocks[at + 1]?.intent, false)
-    }
+    for (const cut of cutBlocks(rest, this.#options.blockMax)) await this.#insertBlock(ownership, cut, false)
     this.#isUnfinished = false
   }
 
@@ -113,41 +107,28 @@ export class PartitionMeter {
   }
 
   /** The numbered order of effects. */
-  async #insertBlock(
-    ownership: PartitionOwnership,
-    { records, intent }: BlockCut,
-    next: InsertIntent | undefined,
-    isRecovery: boolean,
-  ): Promise<void> {
+  async #insertBlock(ownership: PartitionOwnership, { records, intent }: BlockCut, isRecovery: boolean): Promise<void> {
     const { crash, kind, log } = this.#options
     const dedupToken = this.#dedupToken(intent)
     let block = this.#build(records, intent.encoder, isRecovery, 0)
-    // 1. Log the write intent: the committed offset stays, and its metadata names the next block. Usually the previous
-    //    commit already carried it. Crash before this step: nothing happened. Crash after it: the next owner inserts
-    //    exactly this range with the same encoder. A block of watermarks alone skips the step, because repeating a
-    //    watermark is harmless, and they come every second; it is declared only if it also writes number rows.
+    // 1. Log the write intent: the committed offset stays, and its metadata names the block. Crash before this step:
+    //    nothing happened. Crash after it: the next owner inserts exactly this range with the same encoder. A block of
+    //    watermarks alone skips the step, because repeating a watermark is harmless, and they come every second; it is
+    //    declared only if it also writes number rows.
     const hasOnlyWatermarks =
       block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
-    if (!hasOnlyWatermarks && (this.#intent?.from !== intent.from || this.#intent.to !== intent.to)) {
-      await this.#declare(ownership, intent)
-    }
+    if (!hasOnlyWatermarks && !isRecovery) await this.#declare(ownership, intent)
     crash('declare')
-    // 2. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would
-    //    lose them.
-    await this.#writer.sendDeadLetters(ownership, block.deadLetters)
-    // 3. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
-    let refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
+    // 2. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
+    let refusal = await this.#insertRows(ownership, dedupToken, block)
     if (refusal !== undefined && intent.encoder === 'fast') {
       const { partition } = this.#partition
       log.warn({ err: refusal, partition, block: dedupToken }, 'block refused, reading each of its records')
       this.#sequences.rollBack()
-      const { deadLetters: sent } = block
-      block = this.#build(records, 'slow', isRecovery, sent.length)
+      block = this.#build(records, 'slow', isRecovery, block.deadLetters.length)
       await this.#declare(ownership, { ...intent, encoder: 'slow' })
       crash('redeclare')
-      const isNew = ({ message }: DeadLetter) => !sent.some((one) => one.message.position === message.position)
-      await this.#writer.sendDeadLetters(ownership, block.deadLetters.filter(isNew))
-      refusal = await this.#writer.insertByMonth(ownership, kind.table, dedupToken, block)
+      refusal = await this.#insertRows(ownership, dedupToken, block)
     }
     if (refusal !== undefined) throw stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
     if (block.rows > 0) {
@@ -156,13 +137,23 @@ export class PartitionMeter {
       const retried = { ...this.#partition, table: kind.table, dedupToken, months, timestampMs }
       await this.#writer.repair(ownership, retried, isRecovery)
     }
+    // 3. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would
+    //    lose them.
+    await this.#writer.sendDeadLetters(ownership, block.deadLetters)
     // 4. Numbers, watermarks and gaps. After the rows, for a watermark says that they are there. A crash after it
     //    repeats them, which changes nothing.
     await this.#writer.insertBookkeeping(ownership, dedupToken, block.bookkeeping)
-    // 5. Commit the offset, with the intent of the next block. A crash before it repeats 2 to 4.
-    await this.#commit(ownership, intent.to + 1n, next)
+    // 5. Commit the offset, which ends the intent. A crash before it repeats 2 to 4.
+    await this.#commit(ownership, intent.to + 1n)
     crash('commit')
     this.#finish(block)
+  }
+
+  /** Returns ClickHouse's words if it refuses the rows. Looks first whether the declaration came too late. */
+  async #insertRows(ownership: PartitionOwnership, dedupToken: string, block: InsertBlock): Promise<Error | undefined> {
+    const { partition } = this.#partition
+    if (ownership.isFenced()) throw new WeirError('PARTITION_LOST', `partition ${partition} was reassigned`)
+    return this.#writer.insertByMonth(ownership, this.#options.kind.table, dedupToken, block)
   }
 
   #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean, deadLettersSent: number): InsertBlock {
@@ -190,13 +181,11 @@ export class PartitionMeter {
 
   async #declare(ownership: PartitionOwnership, intent: InsertIntent): Promise<void> {
     await ownership.commit(String(intent.from), this.#metadata(intent))
-    this.#intent = intent
   }
 
-  async #commit(ownership: PartitionOwnership, offset: bigint, next: InsertIntent | undefined): Promise<void> {
+  async #commit(ownership: PartitionOwnership, offset: bigint): Promise<void> {
     if (this.#seekOverrideUpTo !== undefined && offset > this.#seekOverrideUpTo) this.#seekOverrideUpTo = undefined
-    await ownership.commit(String(offset), this.#metadata(next))
-    this.#intent = next
+    await ownership.commit(String(offset), this.#metadata(undefined))
   }
 
   #finish(block: InsertBlock): void {

@@ -28,6 +28,13 @@ interface ConsumerGroup {
   joinAndSync(): Promise<void>
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>
   fetch(nodeId: string): Promise<object[]>
+  filterPartitionsByNode(nodeId: string, places: readonly TopicPlaces[]): TopicPlaces[]
+}
+
+/** Partitions of one topic. */
+interface TopicPlaces {
+  readonly topic: string
+  readonly partitions: readonly number[]
 }
 
 /** Replaces an internal module's only export by `replacement`, for modules that require it later. */
@@ -120,6 +127,24 @@ function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
   }
 }
 
+/**
+ * The original asks for the partitions in the same order in each fetch, and Kafka fills the answer in that order: while
+ * the first ones have enough for a whole answer, the others are not read. Here each fetch begins one partition further.
+ */
+function rotatePartitions(group: { prototype: ConsumerGroup }): void {
+  const { filterPartitionsByNode } = group.prototype
+  const turns = new WeakMap<object, Map<string, number>>()
+  group.prototype.filterPartitionsByNode = function (nodeId, places) {
+    const ofNodes = turns.get(this) ?? new Map<string, number>()
+    const turn = ofNodes.get(nodeId) ?? 0
+    turns.set(this, ofNodes.set(nodeId, turn + 1))
+    return filterPartitionsByNode.call(this, nodeId, places).map(({ topic, partitions }) => {
+      const first = turn % Math.max(1, partitions.length)
+      return { topic, partitions: [...partitions.slice(first), ...partitions.slice(0, first)] }
+    })
+  }
+}
+
 /** Groups whose consumers end when the log does not reach to their offset. */
 const strictGroups = new Set<string>()
 
@@ -164,6 +189,7 @@ stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
 countWaitFromAnswer(requireCjs('kafkajs/src/consumer/consumerGroup'))
+rotatePartitions(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 nameTopics(requireCjs('kafkajs/src/network/connection'))
 nameGroups(requireCjs('kafkajs/src/broker'))
