@@ -23,8 +23,11 @@ function world() {
   const known = new Set<string>()
   let roundTrips = 0
   let publishFails = false
+  let starts = 0
   const start = () => {
     const counters = noCounts()
+    starts += 1
+    const startedMs = nowMs + starts * 1_000 // An id that followed from the time would be another one.
     const raiser = new AlertRaiser({
       claims: {
         async claim(wanted) {
@@ -50,7 +53,7 @@ function world() {
         published.push(...quotaOnly(alerts))
         others.push(...alerts.filter(({ type }) => type !== 'weir.quota.reached'))
       },
-      clock: { nowMs: () => nowMs },
+      clock: { nowMs: () => startedMs },
       counters,
     })
     return { raise: (...given: Parameters<AlertRaiser['raise']>) => raiser.raise(...given), counters }
