@@ -63,3 +63,26 @@ test('A call to ClickHouse that ends because the process stops is neither report
   )
   await expect(retried).rejects.toThrow('the process stops')
 })
+
+test('A heartbeat that finds the partition lost aborts the call to ClickHouse; one that Kafka does not answer does not', async () => {
+  const lost = new WeirError('PARTITION_LOST', 'the group has moved on')
+  const heartbeats = [new WeirError('KAFKA_UNAVAILABLE', 'no answer'), undefined, lost]
+  const pause = async () => {
+    if (heartbeats.length === 0) throw new Error('the call goes on')
+  }
+  const aborted = Promise.withResolvers<unknown>()
+  const calling = withHeartbeats(
+    {
+      ...ownership(() => false),
+      heartbeat: async () => {
+        const fault = heartbeats.shift()
+        if (fault !== undefined) throw fault
+      },
+    },
+    { ...options, pause },
+    (signal) => once(signal, 'abort').then(() => aborted.resolve(signal.reason)),
+  )
+  await expect(calling).rejects.toBe(lost)
+  expect(await aborted.promise).toBe(lost)
+  expect(heartbeats).toEqual([])
+})
