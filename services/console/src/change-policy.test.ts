@@ -85,4 +85,20 @@ describe('a change', () => {
     // A stop after the first part leaves a file that is still to be applied.
     expect(audit.page(undefined, 10).map(({ summary }) => summary[0]?.kind)).toEqual(['policy', 'plan'])
   })
+
+  it('whose second part Kafka does not take says that the first is in force, and is completed by making it again', async () => {
+    const { applyFile, store } = openConsole()
+    const subjects = Array.from({ length: 5_001 }, (_, n) => `  s${n}: { plan: free }`).join('\n')
+    const text = `version: 1\nplans: { free: { limits: [] } }\nsubjects:\n${subjects}\n`
+    Object.defineProperty(store, 'isAway', { get: () => store.published.length === 1, configurable: true })
+    const answer = await applyFile(text)
+    expect([answer.statusCode, answer.json().detail]).toEqual([
+      503,
+      expect.stringContaining('first batches are in force'),
+    ])
+    expect(store.state.count('subject')).toBe(4_999)
+    Object.defineProperty(store, 'isAway', { value: false })
+    expect((await applyFile(text)).json().created).toBe(2)
+    expect(store.state.count('subject')).toBe(5_001)
+  })
 })

@@ -8,7 +8,7 @@ import type { Logger } from '@weir/runtime/logger.ts'
 import { type Problem, problemType } from '@weir/runtime/problem.ts'
 import { changeRejected, conflict, policyUnavailable } from './http/problems.ts'
 import type { Ports } from './ports.ts'
-import { ChangePublisher, splitChanges, triesMax } from './publish-change.ts'
+import { ChangePublisher, type PublishedChange, splitChanges, triesMax } from './publish-change.ts'
 
 /** Changes that wait in the queue: each takes some milliseconds, so that the last one waits about a second. */
 const waitingMax = 100
@@ -62,6 +62,8 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
 }
 
 const away = 'Kafka did not take the change. Nothing was changed partially; try again when it is back.'
+const awayBetween =
+  'Kafka did not take all of this change: its first batches are in force. Make the same change again when Kafka is back; it then changes only the rest.'
 const unread = 'The policy was not read yet: Kafka does not answer, and there is no copy of an earlier time.'
 const unseen =
   'The change is stored, but was not read back in time. It takes effect by itself unless another console was faster; look before you repeat it.'
@@ -156,7 +158,14 @@ export class PolicyChanger {
     let after = plan.changes.length === 0 ? undefined : from
     for (const part of await inSlices(splitChanges(plan.changes, plan.lines))) {
       const notices = change === undefined ? (plan.notices ?? []) : []
-      const { id, place, isSeen, isTaken } = await this.#publisher.publish(by, part, { after, notices })
+      let published: PublishedChange
+      try {
+        published = await this.#publisher.publish(by, part, { after, notices })
+      } catch (error) {
+        if (change === undefined) throw error
+        return reject({ ...problemOf(error, this.#log), detail: awayBetween })
+      }
+      const { id, place, isSeen, isTaken } = published
       if (!isSeen) return reject(policyUnavailable(unseen))
       if (!isTaken) return 'overtaken'
       const problems = this.#ports.policy.problemsOf(id)
