@@ -22,7 +22,8 @@ export interface ConsumeOptions extends KafkaOptions {
   readonly sessionTimeoutMs: number
   /**
    * How long a fetch waits for `minBytes`, counted from the answer to the one before. Well below the session timeout,
-   * since nothing else happens meanwhile.
+   * since nothing else happens meanwhile. A fetch after one without a record waits for up to a second, or this time if
+   * it is longer, and ends at the first record.
    */
   readonly maxWaitMs: number
   readonly minBytes: number

@@ -56,6 +56,21 @@ async function openRedis(config: Config<typeof alertingVariables>, { run, log, c
   return { redis, queueRedis }
 }
 
+/** Starts consumers. A stop ends them concurrently, since each waits for the answer to its fetch. */
+async function startConsumers(
+  consumers: readonly Consumer[],
+  around: Omit<ConsumeOptions, keyof Consumer>,
+  { run, checkReady }: Service,
+) {
+  const started: BatchConsumer[] = []
+  await run.own('consumers', started, (all) => Promise.all(all.map((one) => one.stop())))
+  for (const consumer of consumers) {
+    const one = new BatchConsumer({ ...around, ...consumer })
+    started.push(one)
+    checkReady(consumer.groupId, () => (one.status.state === 'running' ? undefined : one.status.waitingFor))
+  }
+}
+
 await startService(
   'alerting',
   () => readConfig(alertingVariables, process.env),
@@ -119,11 +134,6 @@ await startService(
       { groupId: 'weir-redelivery', topics: [topics.deliveries], ...soon, minBytes: 1, onBatch: onRequests },
       { groupId: 'weir-alert-log', topics: [topics.alerts, topics.deliveries], ...gathered, onBatch: onLog },
     ]
-    for (const consumer of consumers) {
-      const { groupId } = consumer
-      const options = { ...kafka, ...consumer, sessionTimeoutMs: config.sessionMs, onCrash: run.fail }
-      const running = await run.own(groupId, new BatchConsumer(options), (one) => one.stop())
-      checkReady(groupId, () => (running.status.state === 'running' ? undefined : running.status.waitingFor))
-    }
+    await startConsumers(consumers, { ...kafka, sessionTimeoutMs: config.sessionMs, onCrash: run.fail }, service)
   },
 )

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { type FetchingGroup, waitAsNeeded } from './fetch-wait.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
 import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
@@ -21,13 +22,11 @@ interface BrokerPool {
   removeBroker(address: { host: string; port: number }): void
 }
 
-interface ConsumerGroup {
+interface ConsumerGroup extends FetchingGroup {
   readonly groupId: string
-  maxWaitTime: number
   readonly memberId: string
   joinAndSync(): Promise<void>
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>
-  fetch(nodeId: string): Promise<object[]>
   filterPartitionsByNode(nodeId: string, places: readonly TopicPlaces[]): TopicPlaces[]
 }
 
@@ -108,26 +107,6 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
 }
 
 /**
- * The original has every fetch wait for the whole of its time, after the batches of the fetch before were worked off: a
- * record waits for both. Here the time counts from the answer to the fetch before, of the same broker.
- */
-function countWaitFromAnswer(group: { prototype: ConsumerGroup }): void {
-  const { fetch } = group.prototype
-  const waits = new WeakMap<ConsumerGroup, { readonly wholeMs: number; readonly answeredAt: Map<string, number> }>()
-  group.prototype.fetch = async function (nodeId) {
-    const wait = waits.get(this) ?? { wholeMs: this.maxWaitTime, answeredAt: new Map() }
-    waits.set(this, wait)
-    const workedMs = performance.now() - (wait.answeredAt.get(nodeId) ?? Number.NEGATIVE_INFINITY)
-    this.maxWaitTime = Math.max(0, Math.ceil(wait.wholeMs - workedMs))
-    try {
-      return await fetch.call(this, nodeId)
-    } finally {
-      wait.answeredAt.set(nodeId, performance.now())
-    }
-  }
-}
-
-/**
  * The original asks for the partitions in the same order in each fetch, and Kafka fills the answer in that order: while
  * the first ones have enough for a whole answer, the others are not read. Here each fetch begins one partition further.
  */
@@ -188,7 +167,7 @@ replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/c
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
-countWaitFromAnswer(requireCjs('kafkajs/src/consumer/consumerGroup'))
+waitAsNeeded(requireCjs('kafkajs/src/consumer/consumerGroup'))
 rotatePartitions(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 nameTopics(requireCjs('kafkajs/src/network/connection'))
