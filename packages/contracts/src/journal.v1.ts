@@ -10,7 +10,8 @@ export type RecordKind = 'record' | 'mark' | 'gap'
 
 /**
  * "Every record of this journal from before `mark` precedes this record in this partition, and has a number below
- * `seq`." Written about once a second per partition. Not numbered itself.
+ * `seq`." Written into each partition once a second while the journal has records, every five seconds otherwise. Not
+ * numbered itself.
  */
 export interface MarkV1 {
   readonly v: 1

@@ -30,7 +30,7 @@ export interface Completeness {
   readonly silent: readonly SilentJournal[]
 }
 
-/** Watermarks come every second. A journal that misses sixty is cut off or dead; another process sends its rest. */
+/** Watermarks come every five seconds or more often. A journal that misses twelve is cut off or dead. */
 const silentMs = 60_000
 
 /** Until when all of a journal has been read from a partition; undefined when nothing is outstanding there. */

@@ -96,8 +96,12 @@ export class JournalSender {
 
   /** The number of records that Kafka is known to have, counted from the journal's beginning. */
   acknowledgedCount(): number {
-    const read = this.queues.reduce((sum, { topic, partition }) => sum + this.reader.nextSeq(topic, partition), 0)
-    return read - this.reader.unacknowledged
+    return this.readCount() - this.reader.unacknowledged
+  }
+
+  /** The number of records that were read, counted from the journal's beginning. */
+  readCount(): number {
+    return this.queues.reduce((sum, { topic, partition }) => sum + this.reader.nextSeq(topic, partition), 0)
   }
 
   get #hasMemory(): boolean {

@@ -8,6 +8,7 @@ import { OrphanJournals } from './orphan-journals.ts'
 import { Publisher } from './publisher.ts'
 import type { FromPublisher, PublisherStart, ToPublisher } from './publisher-supervisor.ts'
 import type { Sink } from './sink.ts'
+import { WatermarkSchedule } from './watermark-schedule.ts'
 
 /*
  * The publisher: brings this process's journal to Kafka, and those of dead processes, on a thread of its own. If it
@@ -27,8 +28,8 @@ const start: PublisherStart = workerData
 /** Read ahead and kept until it is acknowledged: two batches for each of a dozen partitions. */
 const inFlightBytesMax = 24 * 1024 * 1024
 
-/** How often watermarks and the acknowledged position are written. */
-const watermarkEveryMs = 1_000
+/** How often the acknowledged position is written, if it has changed. */
+const saveEveryMs = 1_000
 
 const post = (message: FromPublisher) => parentPort?.postMessage(message)
 
@@ -46,7 +47,8 @@ const own = new JournalSender({ path: start.path, state, inFlightBytesMax, log, 
 
 let isDraining = false
 let isDrained = false
-let nextWatermarkMs = Number.NEGATIVE_INFINITY
+let nextSaveMs = Number.NEGATIVE_INFINITY
+const schedule = new WatermarkSchedule()
 const counts = start.topics.map(({ partitions }) => partitions)
 
 /** Reports topics that have more partitions than they had, or were deleted and created with fewer. */
@@ -63,7 +65,7 @@ function comparePartitions(): void {
 }
 
 function everySecond(nowMs: number): void {
-  nextWatermarkMs = nowMs + watermarkEveryMs
+  nextSaveMs = nowMs + saveEveryMs
   own.save()
   adopted.save()
   crash('save')
@@ -89,13 +91,11 @@ function onTick(nowMs: number): boolean {
   state.set('oldestMs', Math.round(own.oldestMs ?? 0))
   adopted.tick(nowMs)
   state.set('adopted', adopted.count)
-  if (nowMs >= nextWatermarkMs) {
-    everySecond(nowMs)
-    // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a
-    // time to come.
-    const isPast = watermarkMs > 0 && watermarkMs <= Date.now()
-    if (isAllRead && !isDraining && isPast) own.queueWatermarks(watermarkMs, false)
-  }
+  if (nowMs >= nextSaveMs) everySecond(nowMs)
+  // While the wall clock, set back, is behind it, records of before it still come; and metering takes no mark of a
+  // time to come.
+  const mayWatermark = isAllRead && !isDraining && watermarkMs > 0 && watermarkMs <= Date.now()
+  if (mayWatermark && schedule.isDue(nowMs, own.readCount())) own.queueWatermarks(watermarkMs, false)
   if (isDraining && isAllRead) finish()
   return isDraining
 }
