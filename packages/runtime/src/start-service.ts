@@ -1,9 +1,10 @@
 import type { Server } from 'node:http'
 import { WeirError } from '@weir/core/errors.ts'
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { Registry } from 'prom-client'
 import { type CrashPoint, createCrashPoint } from './crash-point.ts'
 import { createLogger, type Logger, logLevels } from './logger.ts'
 import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
+import { collectProcessMetrics } from './process-metrics.ts'
 import { type Config, choice, port, text } from './read-config.ts'
 import { createRun, type Run } from './run.ts'
 
@@ -49,7 +50,7 @@ export async function startService<C extends ServiceConfig>(
   const log = createLogger(name, config.logLevel)
   const run = createRun(log)
   const metrics = new Registry()
-  collectDefaultMetrics({ register: metrics, prefix: 'weir_' })
+  collectProcessMetrics(metrics)
   const crash = createCrashPoint(name, config.crashAt)
   let wired = false
   const stage = () => (run.stopping.aborted ? 'stopping' : wired ? undefined : 'still starting')
