@@ -68,9 +68,12 @@ export function serverProperties({ dataDir, brokerPort, controllerPort, secured 
     'group.min.session.timeout.ms': 1_000, // tests of lost members would else wait 6 s
     // After kill -9 the controller refuses the broker until its old session has ended: 13 s with the defaults, 4 s so.
     'broker.session.timeout.ms': 1_500,
-    'broker.heartbeat.interval.ms': 300,
+    'broker.heartbeat.interval.ms': 500,
     'controller.quorum.election.timeout.ms': 100, // there is no other candidate
-    'num.network.threads': 2,
+    // A record without content twice a second, for metrics of followers of the metadata; there is none.
+    'metadata.max.idle.interval.ms': 0,
+    'group.coordinator.threads': 1, // 4 by default, each with wake-ups of its own
+    'num.network.threads': 1, // per listener
     'num.io.threads': 4,
     'log.cleaner.dedupe.buffer.size': 4_194_304, // 128 MB by default, allocated at the start, for millions of keys
     ...(secured === undefined ? {} : securitySettings(secured, listeners)),
@@ -106,6 +109,7 @@ export function java(libs: string, heapMax: string): [string, ...string[]] {
     `-Xmx${heapMax}`,
     '-XX:TieredStopAtLevel=1',
     '-XX:+UseSerialGC',
+    '-XX:-UsePerfData', // sampled 20 times a second for jstat
     '-XX:+ExitOnOutOfMemoryError',
     '-Djava.awt.headless=true',
     `-Dlog4j2.configurationFile=${loggingFile}`,
