@@ -1,12 +1,14 @@
 import type { Server } from 'node:http'
 import { WeirError } from '@weir/core/errors.ts'
-import { Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type CrashPoint, createCrashPoint } from './crash-point.ts'
 import { createLogger, type Logger, logLevels } from './logger.ts'
 import { closeHttpServer, type ReadinessCheck, startOpsServer } from './ops-server.ts'
-import { collectProcessMetrics } from './process-metrics.ts'
 import { type Config, choice, port, text } from './read-config.ts'
 import { createRun, type Run } from './run.ts'
+
+/** Time between two samples of the event loop's lag: 10 ms, as by default, are most of what an idle process costs. */
+const lagSampleMs = 100
 
 /** Returns the variables that every service has. */
 export const serviceVariables = (opsPort: number) => ({
@@ -50,7 +52,7 @@ export async function startService<C extends ServiceConfig>(
   const log = createLogger(name, config.logLevel)
   const run = createRun(log)
   const metrics = new Registry()
-  collectProcessMetrics(metrics)
+  collectDefaultMetrics({ register: metrics, prefix: 'weir_', eventLoopMonitoringPrecision: lagSampleMs })
   const crash = createCrashPoint(name, config.crashAt)
   let wired = false
   const stage = () => (run.stopping.aborted ? 'stopping' : wired ? undefined : 'still starting')
