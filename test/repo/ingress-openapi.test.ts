@@ -100,7 +100,13 @@ it.each(rateLimitDialects)(
           checks.route('POST', '/v1/check'),
         ],
         batch: [
-          (headers) => api.inject({ method: 'POST', url: '/v1/check/batch', headers, payload: { checks: [{}, 1] } }),
+          (headers) =>
+            api.inject({
+              method: 'POST',
+              url: '/v1/check/batch',
+              headers,
+              payload: { checks: [{}, 1], headers: true },
+            }),
           checks.route('POST', '/v1/check/batch'),
         ],
         authorize: [

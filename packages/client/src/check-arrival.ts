@@ -109,15 +109,16 @@ async function wait(client: WeirClient, asked: CheckRequest, response: Leaving):
   }
 }
 
-/** Requests whose own `weir-degraded` header was removed. */
-const cleaned = new WeakSet<object>()
+/** Requests whose `weir-degraded` was stored by a check. */
+const degraded = new WeakSet<object>()
 
 /** Stores the result on the request: as `weir`, and for the application as the header that Weir's proxy would send. */
 export function storeResult(request: Arrival & WithWeir, result: CheckResult | undefined): void {
   if (result !== undefined) request.weir = result
   const headers: Record<string, string | string[] | undefined> = request.headers
   // A client's own header must not be trusted; what another check of the same request has stored stays.
-  if (!cleaned.has(request)) delete headers['weir-degraded']
-  cleaned.add(request)
-  if (result?.onExceed === 'degrade') headers['weir-degraded'] = result.deniedBy
+  if (headers['weir-degraded'] !== undefined && !degraded.has(request)) delete headers['weir-degraded']
+  if (result?.onExceed !== 'degrade') return
+  headers['weir-degraded'] = result.deniedBy
+  degraded.add(request)
 }

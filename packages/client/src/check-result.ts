@@ -62,11 +62,13 @@ const limitState = (state: Fields): LimitState => ({
 /** The headers that describe limits, in whichever dialect the ingress speaks. */
 const passedOn = /^(?:x-)?ratelimit(?:-|$)|^weir-decision$/
 
-function headersOf(answer: Readonly<Record<string, string | readonly string[] | undefined>>): Record<string, string> {
+function headersOf(answer: Fields): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const name in answer) {
     const value = answer[name]
-    if (value !== undefined && passedOn.test(name)) headers[name] = typeof value === 'string' ? value : value.join(', ')
+    if (!passedOn.test(name)) continue
+    if (typeof value === 'string') headers[name] = value
+    else if (Array.isArray(value)) headers[name] = value.join(', ')
   }
   return headers
 }
@@ -75,10 +77,7 @@ function headersOf(answer: Readonly<Record<string, string | readonly string[] | 
  * Reads an answer of the check API; undefined for any other value. Unknown members are left out, so that answers of
  * newer servers are read too.
  */
-export function readResult(
-  value: unknown,
-  answer: Readonly<Record<string, string | readonly string[] | undefined>>,
-): CheckResult | undefined {
+export function readResult(value: unknown, answer: Fields): CheckResult | undefined {
   if (!isFields(value) || typeof value.allowed !== 'boolean') return undefined
   const { allowed } = value
   const reason = textOf(value.reason) ?? ''

@@ -1,3 +1,5 @@
+import { strange } from './answer-errors.ts'
+import { CheckBatches } from './check-batches.ts'
 import { type CheckRequest, checkBody } from './check-request.ts'
 import { type CheckResult, readResult, unaskedResult, unrecordedResult } from './check-result.ts'
 import { WeirClientError } from './client-error.ts'
@@ -68,6 +70,7 @@ export function createClient(options: ClientOptions): WeirClient {
   const { url, key, timeoutMs = timeoutMsDefault, onUnavailable = 'throw' } = options
   checkKey(key)
   const connection = new Connection(url, key, timerMs(timeoutMs, 'timeoutMs'))
+  const batches = new CheckBatches(connection)
   let held = 0
 
   const timeoutOf = ({ timeoutMs: own = timeoutMs }: CallOptions) => timerMs(own, 'timeoutMs')
@@ -77,21 +80,30 @@ export function createClient(options: ClientOptions): WeirClient {
       ...{ signal: callOptions.signal, timeoutMs: timeoutOf(callOptions) },
     })
 
-  async function askHeld(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
+  function askCheck(request: CheckRequest, callOptions: CallOptions): Promise<Answer> {
     const waitMs = durationMs(request.wait ?? 0)
+    const isRepeatable = request.idempotencyKey !== undefined || request.peek === true
     // One more would wait for a connection, instead of for its turn in Weir's queue.
-    const isHeld = waitMs > 0 && held < heldMax
-    held += isHeld ? 1 : 0
+    if (waitMs > 0 && held < heldMax) return askHeld(request, callOptions, waitMs, isRepeatable)
+    const body = checkBody(waitMs > 0 ? { ...request, wait: undefined } : request)
+    return batches.ask({ body, timeoutMs: timeoutOf(callOptions), isRepeatable, signal: callOptions.signal })
+  }
+
+  /** Asks alone, over a connection for as long as the check waits. */
+  async function askHeld(
+    request: CheckRequest,
+    callOptions: CallOptions,
+    waitMs: number,
+    isRepeatable: boolean,
+  ): Promise<Answer> {
+    held += 1
     try {
       return await connection.ask({
-        path: '/v1/check',
-        body: checkBody(isHeld ? request : { ...request, wait: undefined }),
-        timeoutMs: boundedMs(timeoutOf(callOptions) + (isHeld ? waitMs : 0)),
-        isRepeatable: request.idempotencyKey !== undefined || request.peek === true,
-        ...{ isHeld, signal: callOptions.signal },
+        ...{ path: '/v1/check', body: checkBody(request), isRepeatable, isHeld: true, signal: callOptions.signal },
+        timeoutMs: boundedMs(timeoutOf(callOptions) + waitMs),
       })
     } finally {
-      held -= isHeld ? 1 : 0
+      held -= 1
     }
   }
 
@@ -99,8 +111,8 @@ export function createClient(options: ClientOptions): WeirClient {
     timeoutMs,
     async check(request = {}, callOptions = {}) {
       try {
-        const { value, headers } = await askHeld(request, callOptions)
-        return readResult(value, headers) ?? strange('/v1/check')
+        const { value, headers } = await askCheck(request, callOptions)
+        return readResult(value, headers) ?? strange('/v1/check', 'other JSON')
       } catch (error) {
         const unrecorded = unrecordedResult(error)
         if (unrecorded !== undefined) return unrecorded
@@ -111,13 +123,16 @@ export function createClient(options: ClientOptions): WeirClient {
     async pause({ subject, key: ofKey, limit, for: duration }, callOptions = {}) {
       const body = JSON.stringify({ subject, key: ofKey, limit, for: durationText(duration) })
       const { value } = await ask('/v1/pause', body, callOptions)
-      return { retryAfterMs: numberIn(value, 'retry_after_ms') ?? strange('/v1/pause') }
+      return { retryAfterMs: numberIn(value, 'retry_after_ms') ?? strange('/v1/pause', 'other JSON') }
     },
     async settle({ subject, id, cost }, callOptions = {}) {
       const { value } = await ask('/v1/settle', JSON.stringify({ subject, id, cost }), callOptions)
-      return { adjustment: numberIn(value, 'adjustment') ?? strange('/v1/settle') }
+      return { adjustment: numberIn(value, 'adjustment') ?? strange('/v1/settle', 'other JSON') }
     },
-    close: () => connection.close(),
+    async close() {
+      await batches.close()
+      await connection.close()
+    },
   }
 }
 
@@ -138,11 +153,4 @@ function numberIn(value: unknown, name: string): number | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const found: unknown = Object.entries(value).find(([one]) => one === name)?.[1]
   return typeof found === 'number' ? found : undefined
-}
-
-function strange(path: string): never {
-  throw new WeirClientError(
-    'unexpected_answer',
-    `${path} answered with other JSON; is the url that of Weir's api listener?`,
-  )
 }

@@ -59,7 +59,7 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
       case 'pass':
         storeResult(request, fate.result)
         if (response.headersSent) return true
-        for (const [name, value] of Object.entries(fate.result?.headers ?? {})) response.setHeader(name, value)
+        setHeaders(response, fate.result?.headers)
         return true
       case 'refuse':
         // Another middleware has answered meanwhile, such as one with a time-out.
@@ -68,7 +68,7 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
           return false
         }
         response.statusCode = fate.refusal.status
-        for (const [name, value] of Object.entries(fate.refusal.headers)) response.setHeader(name, value)
+        setHeaders(response, fate.refusal.headers)
         response.end(JSON.stringify(fate.refusal.problem))
         return false
       case 'drop':
@@ -76,4 +76,8 @@ export function weirExpress({ client, ask = askDefault }: WeirExpressOptions) {
         return false
     }
   }
+}
+
+function setHeaders(response: ExpressResponse, headers: Readonly<Record<string, string>> = {}): void {
+  for (const name in headers) response.setHeader(name, headers[name] ?? '')
 }

@@ -63,11 +63,11 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
     switch (fate.kind) {
       case 'pass':
         storeResult(request, fate.result)
-        for (const [name, value] of Object.entries(fate.result?.headers ?? {})) reply.header(name, value)
+        setHeaders(reply, fate.result?.headers)
         return undefined
       case 'refuse':
         reply.code(fate.refusal.status)
-        for (const [name, value] of Object.entries(fate.refusal.headers)) reply.header(name, value)
+        setHeaders(reply, fate.refusal.headers)
         // Bytes, because to a text Fastify adds a charset, which this media type does not have.
         return reply.send(new TextEncoder().encode(JSON.stringify(fate.refusal.problem)))
       case 'drop':
@@ -77,6 +77,10 @@ export function weirFastify(app: FastifyLike, options: WeirFastifyOptions, done:
     }
   })
   done()
+}
+
+function setHeaders(reply: FastifyReplyLike, headers: Readonly<Record<string, string>> = {}): void {
+  for (const name in headers) reply.header(name, headers[name] ?? '')
 }
 
 // What fastify-plugin does: without it the hook would hold only within the plugin itself.

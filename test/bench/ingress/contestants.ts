@@ -155,12 +155,17 @@ export async function startWeir(weir: Weir, servers: SharedServers, dir: string)
   }
 }
 
-/** A server that asks an ingress by @weir/client, and that ingress. */
-async function startAsking(label: string, servers: SharedServers, dir: string): Promise<Contestant> {
+/** A server of test/bench/servers that asks an ingress by @weir/client, and that ingress. */
+export async function startAsking(
+  label: string,
+  file: string,
+  servers: SharedServers,
+  dir: string,
+): Promise<Contestant> {
   const policy = policyText(2, servers.upstream)
   const behind = await startWeir({ label: 'weir', asking: askCheck, recorded: true, policy }, servers, dir)
   try {
-    const asked = await startPlain({ label, file: 'weir-client', asking: askCheck, weir: behind.origin })
+    const asked = await startPlain({ label, file, asking: askCheck, weir: behind.origin })
     return {
       ...behind,
       ...{ label, origin: asked.origin, pid: asked.pid, behindPid: behind.pid },
@@ -205,7 +210,7 @@ function starters(servers: SharedServers, dir: string) {
     grpc: weir('weir gRPC, three limits', askGrpc, true, 3),
     reference: () => startReference('envoyproxy/ratelimit, three limits', servers),
     authorize: weir('weir authorize', askAuthorize, true),
-    client: () => startAsking('Fastify, weirFastify, weir', servers, dir),
+    client: () => startAsking('Fastify, weirFastify, weir', 'weir-client', servers, dir),
     httpProxy: plain('http-proxy', 'http-proxy', askProxy, { upstream }),
     limitedProxy: plain('http-proxy, rate-limit', 'http-proxy', askProxy, { redis, upstream }),
     proxy: weir('weir proxy', askProxy, true),

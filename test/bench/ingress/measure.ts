@@ -17,6 +17,8 @@ export interface Measured extends Load {
   readonly mainThreadCpuUs: number
   /** Of the server's, what the thread that publishes the journal used. */
   readonly publisherCpuUs: number
+  /** Of the server's, what the process behind the one that is asked used. */
+  readonly behindCpuUs: number
   readonly redisCpuUs: number
   readonly kafkaCpuUs: number
 }
@@ -25,7 +27,8 @@ export interface Measured extends Load {
 export async function measure(contestant: Contestant, pids: Pids, seconds: number): Promise<Measured> {
   const { pid, behindPid } = contestant
   const readCpu = () => ({
-    server: processCpuSeconds(pid) + (behindPid === undefined ? 0 : processCpuSeconds(behindPid)),
+    asked: processCpuSeconds(pid),
+    behind: behindPid === undefined ? 0 : processCpuSeconds(behindPid),
     mainThread: mainThreadCpuSeconds(pid),
     publisher: threadCpuSeconds(pid, 'publisher'),
     redis: contestant.usesRedis ? processCpuSeconds(pids.redis) : 0,
@@ -40,7 +43,8 @@ export async function measure(contestant: Contestant, pids: Pids, seconds: numbe
   const perRequestUs = (name: keyof typeof after) => ((after[name] - before[name]) / load.requests) * 1e6
   return {
     ...load,
-    serverCpuUs: perRequestUs('server'),
+    serverCpuUs: perRequestUs('asked') + perRequestUs('behind'),
+    behindCpuUs: perRequestUs('behind'),
     mainThreadCpuUs: perRequestUs('mainThread'),
     publisherCpuUs: perRequestUs('publisher'),
     redisCpuUs: perRequestUs('redis'),

@@ -42,6 +42,13 @@ export interface CheckRequest {
   Body: { readonly subject: string }
 }
 
+/** The caller that a body names. */
+export const callerOf = (body: unknown): string =>
+  typeof body === 'object' && body !== null && 'subject' in body ? String(body.subject) : ''
+
+/** As long as others wait for Redis on a busy machine: an answer without Weir would measure nothing. */
+export const clientTimeoutMs = 5_000
+
 /** What these servers are told on their command lines; empty where one needs it not. */
 export interface Arguments {
   readonly port: number

@@ -1,7 +1,7 @@
 /** @fastify/rate-limit on Redis, set up as its documentation shows it: one limit, by caller. */
 import rateLimit from '@fastify/rate-limit'
 import { Redis } from 'ioredis'
-import { answer, type CheckRequest, newServer, readArguments, schema } from './answer.ts'
+import { answer, type CheckRequest, callerOf, newServer, readArguments, schema } from './answer.ts'
 
 const { port, redisUrl } = readArguments()
 const app = newServer()
@@ -15,10 +15,6 @@ await app.register(rateLimit, {
   hook: 'preHandler',
   keyGenerator: (request) => callerOf(request.body),
 })
-
-function callerOf(body: unknown): string {
-  return typeof body === 'object' && body !== null && 'subject' in body ? String(body.subject) : ''
-}
 
 app.post<CheckRequest>('/v1/check', { schema }, async () => answer)
 await app.listen({ port, host: '127.0.0.1' })

@@ -17,6 +17,8 @@ export interface StubWeir extends AsyncDisposable {
   readonly asked: readonly Asked[]
   /** Changes the answer from now on. */
   answerWith(answer: Answer): void
+  /** Answers batches from now on. Until then there are none, as with a gateway that passes on checks alone. */
+  answerBatchesWith(answer: Answer): void
 }
 
 /** Builds a decision in the form of the check API. */
@@ -40,16 +42,27 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
   response.end(JSON.stringify(value))
 }
 
+/** The checks of a batch. */
+export const checksOf = ({ body: { checks } }: Asked): readonly Readonly<Record<string, unknown>>[] =>
+  Array.isArray(checks) ? checks : []
+
+/** A result of a batch, with the headers that `sendJson` gives a check of its own. */
+export const inBatch = (result: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => ({
+  ...result,
+  headers: { ratelimit: '"minute";r=9;t=60', 'weir-decision': '0199' },
+})
+
 /** Starts a stub on a port of its own; it allows everything until a test changes that. */
 export async function openStubWeir(): Promise<StubWeir> {
   let answer: Answer = (_, response) => sendJson(response, decision())
+  let answerBatch: Answer = (_, response) => void response.writeHead(404).end()
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const part of request) text += part
     const one = { path: request.url ?? '', body: JSON.parse(text), headers: request.headers, socket: request.socket }
     asked.push(one)
-    await answer(one, response)
+    await (one.path.endsWith('/batch') ? answerBatch : answer)(one, response)
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const address = server.address()
@@ -59,6 +72,9 @@ export async function openStubWeir(): Promise<StubWeir> {
     asked,
     answerWith(next) {
       answer = next
+    },
+    answerBatchesWith(next) {
+      answerBatch = next
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()

@@ -4,7 +4,7 @@ import { Agent, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createBoundaryCache } from '@weir/core/calendar/calendar.ts'
 import { costMax } from '@weir/core/limits/limit-store.ts'
-import type { RateLimitDialect } from '@weir/core/limits/rate-limit-headers.ts'
+import { type RateLimitDialect, rateLimitDialects } from '@weir/core/limits/rate-limit-headers.ts'
 import { createAuthenticator } from '@weir/identity/authenticate.ts'
 import { requirePolicy } from '@weir/policy/reader/require-policy.ts'
 import { MemoryLimitStore } from '@weir/redis/testing/memory-limit-store.ts'
@@ -115,6 +115,38 @@ it('a batch answers in order, each for itself, malformed ones with a problem', a
   ).toEqual([true, false, 400, 400, 400, false, true])
   expect(records).toHaveLength(3)
 })
+
+it.each(rateLimitDialects)(
+  'a batch that asks for headers has those of single checks with each result, in %s',
+  async (dialect) => {
+    const checks = [
+      { subject: 'acme', cost: 6 },
+      { subject: 'acme' },
+      { key: 'old-key' },
+      { subject: 'acme', cost: 0, peek: true },
+      { subject: 'acme', cost: 1_000 },
+    ]
+    const alone = await open(dialect)
+    const expected: Record<string, string>[] = []
+    for (const one of checks) {
+      const { headers } = await alone.ask(one)
+      const names = Object.keys(headers).filter((name) => /ratelimit|weir-/.test(name))
+      expected.push(Object.fromEntries(names.map((name) => [name, String(headers[name])])))
+    }
+    const together = await open(dialect)
+    const { results } = (await together.ask({ headers: true, checks }, 'ci-token', '/v1/check/batch')).json()
+    for (const [at, { id, headers }] of results.entries()) {
+      expect(headers['weir-decision']).toBe(id ?? undefined)
+      expect({ ...headers, 'weir-decision': '' }).toEqual({ ...expected[at], 'weir-decision': '' })
+    }
+    const plain = (await together.ask({ headers: false, checks }, 'ci-token', '/v1/check/batch')).json()
+    expect(plain.results.map((one: object) => 'headers' in one)).toEqual(checks.map(() => false))
+    expect((await together.ask({ headers: 1, checks }, 'ci-token', '/v1/check/batch')).statusCode).toBe(400)
+    together.decisions.isFull = true
+    const full = (await together.ask({ headers: true, checks: [{}, checks[1]] }, 'ci-token', '/v1/check/batch')).json()
+    expect(full.results).toMatchObject([{ problem: { status: 400 } }, { headers: { 'retry-after': '5' } }])
+  },
+)
 
 it('what cannot be recorded is 503 without an id, alone and in a batch, and charges nothing', async () => {
   const { ask, batch, decisions } = await open()

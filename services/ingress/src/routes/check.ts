@@ -5,7 +5,13 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { DecisionService } from '../decide/decision-service.ts'
 import { onExceedOf } from '../decide/limits/exceeded.ts'
 import type { RecordedDecision } from '../decide/types.ts'
-import { denialProblem, isProblem, setDecisionHeaders } from '../http/decision-reply.ts'
+import {
+  denialProblem,
+  type HeaderTarget,
+  isProblem,
+  type ReplySettings,
+  setDecisionHeaders,
+} from '../http/decision-reply.ts'
 import type { Ports } from '../ports.ts'
 import { answerCheck, type Checked } from './check/answer-check.ts'
 import { authorizedCheck, type CallerAuthorizer } from './check/authorize-caller.ts'
@@ -64,7 +70,8 @@ export function addCheckRoutes(
       if ('wrong' in read) return badRequest(read.wrong)
       return read.value.wait === undefined ? answerCheck(parts, principal, read.value) : noWaiting
     })
-    const results = (await Promise.all(checked)).map(resultText)
+    const settings = batch.value.headers === true ? ports : undefined
+    const results = (await Promise.all(checked)).map((one) => resultText(one, settings))
     return sendJson(reply, `{"results":[${results.join()}]}`)
   })
 }
@@ -75,11 +82,26 @@ const sendJson = (reply: FastifyReply, text: string): FastifyReply =>
 /** A decision without a record is answered with 503: any other answer would mean that it is counted. */
 const isUnrecorded = ({ decision }: RecordedDecision): boolean => decision.reason === 'journal_full'
 
-/** The result of one check of a batch, as JSON. */
-function resultText(checked: Checked): string {
+/**
+ * The result of one check of a batch, as JSON; with the headers of a check of its own if there are settings for them.
+ */
+function resultText(checked: Checked, settings: ReplySettings | undefined): string {
   if (isProblem(checked)) return JSON.stringify({ problem: checked })
-  if (!isUnrecorded(checked)) return decisionText(checked)
-  return JSON.stringify({ problem: denialProblem({ header: () => undefined }, checked) })
+  const headers = new HeaderText()
+  if (settings !== undefined) setDecisionHeaders(headers, checked, settings)
+  const text = isUnrecorded(checked)
+    ? JSON.stringify({ problem: denialProblem(headers, checked) })
+    : decisionText(checked)
+  return settings === undefined ? text : `${text.slice(0, -1)},"headers":{${headers.text}}}`
+}
+
+/** Headers as the members of a JSON object. */
+class HeaderText implements HeaderTarget {
+  text = ''
+
+  header(name: string, value: string | number): void {
+    this.text += `${this.text === '' ? '' : ','}"${name}":${jsonText(String(value))}`
+  }
 }
 
 /**

@@ -76,7 +76,13 @@ export const batchSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['checks'],
-  properties: { checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: checkSchema } },
+  properties: {
+    checks: { type: 'array', minItems: 1, maxItems: batchChecksMax, items: checkSchema },
+    headers: {
+      type: 'boolean',
+      description: 'Adds to each result the headers that a check of its own would have been answered with.',
+    },
+  },
 } as const
 
 /** Longer texts about a malformed body are cut: it may have hundreds of unknown fields. */
@@ -96,9 +102,9 @@ export function bodyReader<T>(schema: object): (body: unknown) => { readonly val
 /** Reads the body of one check. */
 export const readCheck = bodyReader<CheckBody>(checkSchema)
 /** The checks of a batch are read one by one: a malformed one does not spoil the others. */
-export const readBatch = bodyReader<{ readonly checks: readonly unknown[] }>({
+export const readBatch = bodyReader<{ readonly checks: readonly unknown[]; readonly headers?: boolean }>({
   ...batchSchema,
-  properties: { checks: { ...batchSchema.properties.checks, items: {} } },
+  properties: { ...batchSchema.properties, checks: { ...batchSchema.properties.checks, items: {} } },
 })
 
 /** Options of a route: the schema is for readers of /openapi.json, and a `bodyReader` reads the body. */
