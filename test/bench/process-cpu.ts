@@ -30,3 +30,40 @@ export function threadCpuSeconds(pid: number, name: string): number {
   }
   return 0
 }
+
+/** The same by kind of thread: the first is `main`, and the others' names lose the number at their end. */
+export function threadKindsCpuSeconds(pid: number): ReadonlyMap<string, number> {
+  const folder = `/proc/${pid}/task`
+  const kinds = new Map<string, number>()
+  for (const thread of readdirSync(folder)) {
+    try {
+      const name = readFileSync(`${folder}/${thread}/comm`, 'utf8')
+        .replaceAll(/[\d#]+/g, '')
+        .trim()
+      const kind = Number(thread) === pid ? 'main' : name
+      kinds.set(kind, (kinds.get(kind) ?? 0) + readStat(`${folder}/${thread}/stat`))
+    } catch {
+      // It has ended meanwhile, as threads of a pool do.
+    }
+  }
+  return kinds
+}
+
+/** Memory of a process that is in RAM, in MB. What several processes share counts in each. */
+export const residentMb = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024
+
+/** What a process has had written to disk so far. */
+export const writtenBytes = (pid: number): number =>
+  Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
+
+/**
+ * Time in which programs used the machine's cores so far, all together, and what its host took of them. Interrupts are
+ * left out: the network's are served on behalf of the very programs that a bench measures.
+ */
+export function machineCpuSeconds(): number {
+  // user nice system idle iowait irq softirq steal
+  const ticks = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/\s+/).slice(1).map(Number) ?? []
+  const [user = 0, nice = 0, system = 0, , , , , steal = 0] = ticks
+  return (user + nice + system + steal) / ticksPerSecond
+}

@@ -40,10 +40,19 @@ export interface BenchReport {
   readonly ratios: readonly BenchRatio[]
 }
 
+/** Options of single benches; each may be given several times. */
+export interface MoreOptions {
+  readonly rate: readonly string[]
+  readonly partitions: readonly string[]
+  /** Folders of checkouts to measure instead of this one. */
+  readonly tree: readonly string[]
+}
+
 /** How a bench is run: `progress` gets a line per slow step, `json` says that nothing else may be printed. */
 export interface BenchOptions {
   readonly rounds: number
   readonly json: boolean
+  readonly more: MoreOptions
   readonly progress: (line: string) => void
 }
 

@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
 import { expect, test } from 'vitest'
@@ -16,4 +17,15 @@ test('the launcher takes tests and benches to the scripts of the repository, and
   expect(weir('test', 'nothing')).toMatchObject({ status: 2, stderr: expect.stringContaining('no test tier nothing') })
   expect(weir('bench', 'nothing')).toMatchObject({ status: 2, stderr: expect.stringContaining('no bench nothing') })
   expect(weir('bench', '--rounds', '0')).toMatchObject({ status: 2, stderr: expect.stringContaining('1 to 100') })
+})
+
+test.each([
+  [['decide', '--rate', '5'], 'Only the bench pipeline takes --rate'],
+  [['pipeline', '--rate', '200', 'decide'], 'bench takes one name'],
+  [['pipeline', '--rate', '200', '0'], '--rate takes whole numbers from 1'],
+  [['pipeline', '--partitions', '6,x'], '--partitions takes whole numbers from 1'],
+  [['pipeline', '--tree', tmpdir()], 'is no checkout of Weir'],
+])('weir bench %j ends before anything starts, and says why', (words, reason) => {
+  const { status, stderr } = spawnSync(join(projectRoot, 'weir'), ['bench', ...words], { encoding: 'utf8' })
+  expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining(reason) })
 })

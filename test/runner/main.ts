@@ -6,10 +6,12 @@ import { WeirError } from '@weir/core/errors.ts'
 const usage = `Usage: weir test [TIER...]
        weir test changed [BASE]
        weir bench [NAME] [--rounds N] [--json]
+       weir bench pipeline [--rate N...] [--partitions N...] [--tree DIR...]
 
 test    runs the tests: types, lint and all tiers that need no name, or the tiers named; changed runs the test files that
         import, start or read what differs from BASE (main if not given)
-bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them`
+bench   measures one of test/bench in N interleaved rounds (1 to 100, 5 if not given); without a name it lists them;
+        pipeline takes rates and partitions as 200,1000 or one by one, and other checkouts, which take turns`
 
 const context = openCommandContext(process.env)
 
@@ -22,6 +24,9 @@ function readCall() {
   const options = {
     rounds: { type: 'string' },
     json: { type: 'boolean' },
+    rate: { type: 'string', multiple: true },
+    partitions: { type: 'string', multiple: true },
+    tree: { type: 'string', multiple: true },
     help: { type: 'boolean', short: 'h' },
   } as const
   try {
@@ -34,18 +39,24 @@ function readCall() {
 
 /** Returns the exit code. */
 async function run(): Promise<number> {
-  const { command, words, rounds = '5', json = false, help } = readCall()
+  const { command, words, rounds = '5', json = false, help, ...given } = readCall()
   if (help) {
     context.print(usage)
     return 0
   }
   if (command === 'test') {
-    if (json) invalid(`test has no option --json\n${usage}`)
+    const own = json ? ['json'] : Object.keys(given)
+    if (own.length > 0) invalid(`test has no option --${own[0]}\n${usage}`)
     return (await (await import('./run-tiers.ts')).runTiers(words, context)) ? 0 : 1
   }
   if (!/^[1-9]\d?$|^100$/.test(rounds)) invalid('--rounds must be a whole number from 1 to 100.')
-  if (words.length > 1) invalid(`bench takes one name\n${usage}`)
-  await (await import('./run-bench.ts')).runBench(words[0], { rounds: Number(rounds), json }, context)
+  const [name, ...others] = words
+  // `--rate 200 1000`: the option takes the first number, and the next ones are words.
+  const rates = given.rate === undefined ? [] : others.filter((word) => /^\d+$/.test(word))
+  if (others.length > rates.length) invalid(`bench takes one name\n${usage}`)
+  const { rate = [], partitions = [], tree = [] } = given
+  const more = { rate: [...rate, ...rates], partitions, tree }
+  await (await import('./run-bench.ts')).runBench(name, { rounds: Number(rounds), json, more }, context)
   return 0
 }
 

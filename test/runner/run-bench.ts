@@ -20,13 +20,16 @@ const names = () =>
 /** Runs one of test/bench, whose figures are medians over interleaved rounds of one run. */
 export async function runBench(
   name: string | undefined,
-  options: Pick<BenchOptions, 'rounds'> & { readonly json: boolean },
+  options: Omit<BenchOptions, 'progress'>,
   context: CommandContext,
 ): Promise<void> {
   if (name === undefined) return context.print(names().join('\n'))
   if (!names().includes(name)) {
     throw new WeirError('CONFIG_INVALID', `There is no bench ${name}; there are ${names().join(', ')}`)
   }
+  const given = Object.entries(options.more).find(([, values]) => values.length > 0)?.[0]
+  if (given !== undefined && name !== 'pipeline')
+    throw new WeirError('CONFIG_INVALID', `Only the bench pipeline takes --${given}.`)
   const module: BenchModule = await import(`${folder}/${name}${ending}`)
   const report = await module.run({ ...options, progress: context.report })
   context.print(options.json ? JSON.stringify(report) : formatReport(report))

@@ -42,11 +42,18 @@ function collect(child: ChildProcess): { stdout: string; stderr: string } {
   return output
 }
 
-/** Everything, on free ports and an empty data directory, through the same launcher that people use. */
-export async function weirUp(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<RunningWeir> {
+/**
+ * Everything, on free ports and an empty data directory, through the same launcher that people use: this checkout's, or
+ * another one's, and on the data of an earlier start if `dir` names them.
+ */
+export async function weirUp(
+  args: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+  at: { readonly checkout?: string; readonly dir?: string } = {},
+): Promise<RunningWeir> {
   // A path as people have them: with a blank, a comma and an umlaut.
-  const dir = await mkdtemp(join(tmpdir(), 'weir up, größer-'))
-  const command = [join(projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
+  const dir = at.dir ?? (await mkdtemp(join(tmpdir(), 'weir up, größer-')))
+  const command = [join(at.checkout ?? projectRoot, 'weir'), 'up', '--json', '--ports', 'auto', '--data', dir, ...args]
   // As npm does it: the first `node` on the PATH is then a script, which must not stand between a signal and the
   // launcher.
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`

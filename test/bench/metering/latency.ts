@@ -22,12 +22,13 @@ export interface LatencyServers {
 }
 
 /** What was visible when, by partition. */
-interface Sight {
+export interface Sight {
   readonly atMs: number
   readonly lastOffset: ReadonlyMap<number, number>
 }
 
-interface Row {
+/** When a row's decision was made, and where its record is. */
+export interface Row {
   readonly partition: number
   readonly offset: string
   readonly ts_ms: string
@@ -45,7 +46,7 @@ async function ask<Answer>(tables: Tables, query: string, since: number): Promis
 }
 
 /** From each row's decision to the first look that saw it, in order. */
-function delays(rows: readonly Row[], sights: readonly Sight[]): number[] {
+export function delays(rows: readonly Row[], sights: readonly Sight[]): number[] {
   const byPartition = Map.groupBy(rows, ({ partition }) => partition)
   const found: number[] = []
   for (const [partition, own] of byPartition) {
