@@ -1,18 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { withTimeout } from '@weir/runtime/with-timeout.ts'
-import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent } from 'kafkajs'
+import type { Consumer, ConsumerCrashEvent, ConsumerGroupJoinEvent, PartitionAssigner } from 'kafkajs'
 import { createClient, type KafkaOptions } from './connect.ts'
 import { Assignment, type ConsumerStatus } from './consumer-status.ts'
+import { gatherRounds, type OnRound } from './gather-rounds.ts'
 import { isMissingTopic, isTransient, reasonOf } from './kafka-errors.ts'
 import { PartitionAdmin } from './partition-admin.ts'
 import { handleBatch, type RecordBatch } from './record-batch.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { type AssignedPartition, type Start, startPartition } from './start-partition.ts'
-import { isMemberCurrent, refuseJumps } from './wire/kafkajs-fixes.ts'
+import { commitAsMember, isMemberCurrent, kafkajs, type OffsetCommit, refuseJumps } from './wire/kafkajs-fixes.ts'
 
 export type { ConsumerStatus } from './consumer-status.ts'
 export type { ConsumedRecord, RecordBatch } from './record-batch.ts'
 export type { AssignedPartition, Start } from './start-partition.ts'
+export type { OffsetCommit } from './wire/kafkajs-fixes.ts'
 
 /** What a consumer reads, in which steps, and what it calls. */
 export interface ConsumeOptions extends KafkaOptions {
@@ -31,7 +33,18 @@ export interface ConsumeOptions extends KafkaOptions {
   readonly maxBytes: number
   readonly partitionsAtOnce: number
   /** Returning means the batch is done with and the next one may come, whatever was committed. See RecordBatch. */
-  readonly onBatch: (batch: RecordBatch) => Promise<void>
+  readonly onBatch?: (batch: RecordBatch) => Promise<void>
+  /**
+   * Instead of `onBatch`: gets the batches of all partitions that were fetched together, at most one of each, and
+   * returns the error of each batch that has one. Rejecting is the same error for all. While it works on one round, the
+   * next may come, with other partitions.
+   */
+  readonly onRound?: OnRound
+  /**
+   * Names the way in which the members work together. Kafka keeps members of another name out of the group until the
+   * last of these has left it.
+   */
+  readonly protocol?: string
   /**
    * Called for every partition at each assignment, before a record of it is handed out, and again until it answers
    * where to begin. Rejecting with a lost partition or with Kafka being away is fine; any other error ends the
@@ -77,8 +90,16 @@ async function missingTopics(options: ConsumeOptions): Promise<string[]> {
   }
 }
 
+/** Shares partitions out as kafkajs does, under another name. */
+const namedAssigner =
+  (name: string): PartitionAssigner =>
+  (config) => ({ ...kafkajs.PartitionAssigners.roundRobin(config), name })
+
+/** Partitions of a round: those beyond wait for the next. */
+const roundMax = 128
+
 function createConsumer(options: ConsumeOptions): Consumer {
-  const { groupId, sessionTimeoutMs, maxWaitMs, minBytes, maxBytes, partitionsAtOnce } = options
+  const { groupId, sessionTimeoutMs, maxWaitMs, minBytes, maxBytes, partitionsAtOnce, protocol } = options
   return createClient({ ...options, purpose: 'Read' }, retryInPlace).consumer({
     groupId,
     sessionTimeout: sessionTimeoutMs,
@@ -90,6 +111,7 @@ function createConsumer(options: ConsumeOptions): Consumer {
     maxBytesPerPartition: Math.ceil(maxBytes / partitionsAtOnce), // so that one fetch has work for all of them
     metadataMaxAge: 60_000, // a raised partition count is seen within a minute
     allowAutoTopicCreation: false,
+    ...(protocol === undefined ? {} : { partitionAssigners: [namedAssigner(protocol)] }),
     // The loop below starts afresh, with a new client.
     retry: { ...retryInPlace, restartOnFailure: async () => false },
   })
@@ -176,13 +198,14 @@ export class BatchConsumer {
     const { joins } = this.#assignment
     const isFenced = () =>
       this.#stopping.signal.aborted || this.#assignment.joins !== joins || !isMemberCurrent(memberId)
+    const commit = (topic: string, commits: readonly OffsetCommit[]) => commitAsMember(memberId, topic, commits)
     for (const [topic, partitions] of Object.entries(memberAssignment)) {
       consumer.resume([{ topic, partitions }]) // kafkajs remembers pauses from before
       if (onAssigned === undefined) continue
       consumer.pause([{ topic, partitions }])
       for (const partition of partitions) {
         const place = { topic, partition }
-        startPartition(place, { consumer, admin: this.#admin, onAssigned, isFenced, log })
+        startPartition(place, { consumer, admin: this.#admin, commit, onAssigned, isFenced, log })
           .then((reason) => reason !== undefined && this.#stopPartition(consumer, place, reason))
           .catch((error: unknown) => this.#crash(error))
       }
@@ -197,7 +220,7 @@ export class BatchConsumer {
 
   /** Runs one kafkajs consumer to its end and says what ended it. */
   async #runOnce(): Promise<unknown> {
-    const { topics, partitionsAtOnce, onBatch, log } = this.#options
+    const { topics, partitionsAtOnce, onRound, onBatch = gatherRounds(onRound), log } = this.#options
     const onTrouble = this.#assignment.trouble.bind(this.#assignment)
     const consumer = createConsumer({ ...this.#options, onTrouble })
     this.#consumer = consumer
@@ -214,7 +237,7 @@ export class BatchConsumer {
       await consumer.run({
         autoCommit: false,
         eachBatchAutoResolve: false,
-        partitionsConsumedConcurrently: partitionsAtOnce,
+        partitionsConsumedConcurrently: onRound === undefined ? partitionsAtOnce : roundMax,
         eachBatch: (payload) => {
           const onStopped = (place: Place, reason: string) => this.#stopPartition(consumer, place, reason)
           return handleBatch(payload, { onBatch, assignment: this.#assignment, onHandlerFault, onStopped, log })

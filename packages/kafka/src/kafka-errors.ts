@@ -47,18 +47,26 @@ export function isDenied(error: unknown): boolean {
   return /WEIR_KAFKA_/.test(reasonOf(error)) || /AUTHORIZATION_FAILED$|SASL/.test(typeOf(rootOf(error)))
 }
 
+/** Members with another way to share out partitions are in the group: Kafka refuses us until the last has left. */
+const otherVersion = 'INCONSISTENT_GROUP_PROTOCOL'
+
+/** Whether Kafka refuses a commit because its metadata is longer than `offset.metadata.max.bytes`. */
+export const isMetadataTooLarge = (error: unknown): boolean => typeOf(rootOf(error)) === 'OFFSET_METADATA_TOO_LARGE'
+
 /** Whether the same attempt may succeed later by itself; true for everything that is not known to be final. */
 export function isTransient(error: unknown): boolean {
   const root = rootOf(error)
   if (!(root instanceof kafkajs.KafkaJSError)) return true
   if (isDenied(root)) return true
   if (finalNames.has(root.name)) return false
+  if (typeOf(root) === otherVersion) return true
   return !(root instanceof kafkajs.KafkaJSProtocolError) || root.retriable || lostTypes.has(typeOf(root))
 }
 
 /** One line for people: what the root of the fault said. */
 export function reasonOf(error: unknown): string {
   const root = rootOf(error)
+  if (typeOf(root) === otherVersion) return 'processes of another version are in the group: stop them first'
   const reason = root instanceof Error ? root.message : String(root)
   return reason.includes('WEIR_KAFKA_') ? reason.replace(/^(Connection error|Failed to connect): /, '') : reason
 }

@@ -26,6 +26,16 @@ const fetchBytesMax = 8_000_000
 /** A range lies in the past: what is not there now will not come. */
 const fetchWaitMs = 1_000
 
+/** All brokers, as long as no question has failed. */
+interface Connection {
+  readonly cluster: Promise<Cluster>
+  /** Under way. */
+  questions: number
+}
+
+/** A broken connection ends by itself. */
+const disconnect = ({ cluster }: Connection) => cluster.then((one) => one.disconnect()).catch(() => undefined)
+
 const named = (topic: string, partition: number) => `partition ${partition} of ${topic}`
 
 /**
@@ -35,7 +45,7 @@ const named = (topic: string, partition: number) => `partition ${partition} of $
 export class PartitionAdmin {
   readonly #options: KafkaOptions
   readonly #groupId: string
-  #connecting: Promise<Cluster> | undefined
+  #connection: Connection | undefined
 
   constructor(options: KafkaOptions, groupId: string) {
     this.#options = options
@@ -49,33 +59,57 @@ export class PartitionAdmin {
   }
 
   async #ask<T>(what: string, question: (cluster: Cluster) => Promise<T>): Promise<T> {
-    this.#connecting ??= this.#connect()
-    const mine = this.#connecting
+    this.#connection ??= { cluster: this.#connect(), questions: 0 }
+    const mine = this.#connection
+    mine.questions += 1
     try {
-      return await question(await mine)
+      return await question(await mine.cluster)
     } catch (error) {
-      if (this.#connecting === mine) void this.close()
+      if (this.#connection === mine) this.#connection = undefined
       throw kafkaFault(what, error)
+    } finally {
+      mine.questions -= 1
+      // kafkajs never answers what is asked on a connection that is closed meanwhile: the last question closes it.
+      if (mine.questions === 0 && this.#connection !== mine) void disconnect(mine)
     }
   }
 
   describe(topic: string, partition: number): Promise<PartitionFacts> {
     return this.#ask(`asking about ${named(topic, partition)}`, async (cluster) => {
-      const groupId = this.#groupId
       await cluster.addTargetTopic(topic)
-      const coordinator = await cluster.findGroupCoordinator({ groupId })
-      const { responses } = await coordinator.offsetFetch({ groupId, topics: [{ topic, partitions: [{ partition }] }] })
-      const found = responses[0]?.partitions[0]
-      const offset = BigInt(found?.offset ?? '-1')
+      const committed = await this.#committed(cluster, topic, [partition])
       const leader = await findLeader(cluster, topic, partition)
       return {
-        committed: offset < 0n ? undefined : { offset, metadata: found?.metadata ?? '' },
+        committed: committed.get(partition),
         // The end last: it is not before the first.
         first: await edgeOffset(cluster, topic, partition, 'first'),
         end: await edgeOffset(cluster, topic, partition, 'end'),
         topicId: await fetchTopicId(leader, topic),
       }
     })
+  }
+
+  /** What the group has committed for partitions, in this order; those without a commit are left out. */
+  committed(topic: string, partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>> {
+    const what = `asking for offsets of ${topic}`
+    return this.#ask(what, (cluster) => this.#committed(cluster, topic, partitions))
+  }
+
+  async #committed(cluster: Cluster, topic: string, partitions: readonly number[]): Promise<Map<number, Committed>> {
+    const groupId = this.#groupId
+    const coordinator = await cluster.findGroupCoordinator({ groupId })
+    const wanted = partitions.map((partition) => ({ partition }))
+    const { responses } = await coordinator.offsetFetch({ groupId, topics: [{ topic, partitions: wanted }] })
+    const found = new Map<number, Committed>()
+    for (const { partition, offset, metadata } of responses[0]?.partitions ?? []) {
+      if (BigInt(offset) >= 0n) found.set(partition, { offset: BigInt(offset), metadata: metadata ?? '' })
+    }
+    return new Map(
+      partitions.flatMap((partition) => {
+        const one = found.get(partition)
+        return one === undefined ? [] : [[partition, one] as const]
+      }),
+    )
   }
 
   /** All records from the first to the last offset, both included. Their bytes together are the caller's to bound. */
@@ -111,9 +145,9 @@ export class PartitionAdmin {
   }
 
   async close(): Promise<void> {
-    const old = this.#connecting
-    this.#connecting = undefined
-    await old?.then((cluster) => cluster.disconnect()).catch(() => undefined) // a broken connection ends by itself
+    const old = this.#connection
+    this.#connection = undefined
+    if (old !== undefined) await disconnect(old)
   }
 }
 

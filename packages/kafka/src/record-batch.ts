@@ -4,7 +4,7 @@ import type { KafkaLog } from './connect.ts'
 import type { Assignment } from './consumer-status.ts'
 import { isDenied, isKafkaError, isLostMembership, kafkaFault, reasonOf } from './kafka-errors.ts'
 import { fetchedRecords } from './wire/fetched-record.ts'
-import { isStillAssigned, kafkajs } from './wire/kafkajs-fixes.ts'
+import { isOfSeveralBrokers, isStillAssigned, kafkajs, type OffsetCommit } from './wire/kafkajs-fixes.ts'
 
 /** One record of a batch. */
 export interface ConsumedRecord {
@@ -33,6 +33,8 @@ export interface ConsumedRecord {
 export interface RecordBatch {
   readonly topic: string
   readonly partition: number
+  /** What the other brokers have for us comes in batches of its own. */
+  readonly isOfSeveralBrokers: boolean
   /** Never empty. */
   readonly records: readonly ConsumedRecord[]
   /**
@@ -46,6 +48,11 @@ export interface RecordBatch {
    * it; with `KAFKA_UNAVAILABLE` it may or may not stand. Does not change what is read next here.
    */
   commit(nextOffset: string, metadata?: string): Promise<void>
+  /**
+   * As `commit`, for several partitions of the topic in one request. Kafka may store some of them and refuse others, so
+   * that after a rejection each of them may stand.
+   */
+  commitAll(commits: readonly OffsetCommit[]): Promise<void>
   /**
    * The partition was lost, or the assignment renewed: whatever is kept from before is void, and nothing may be written
    * for it.
@@ -63,9 +70,18 @@ function openBatch(
   const refuseIfStale = () => {
     if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
   }
+  const commitAll = async (commits: readonly OffsetCommit[]) => {
+    refuseIfStale()
+    try {
+      await commitOffsetsIfNecessary({ topics: [{ topic, partitions: [...commits] }] })
+    } catch (error) {
+      throw kafkaFault(`committing ${commits[0]?.offset} for ${what}`, error)
+    }
+  }
   return {
     topic,
     partition,
+    isOfSeveralBrokers: isOfSeveralBrokers(batch),
     records: fetchedRecords(batch.messages),
     isFenced,
     async heartbeat() {
@@ -77,15 +93,8 @@ function openBatch(
         throw kafkaFault(`heartbeat for ${what}`, error)
       }
     },
-    async commit(nextOffset, metadata) {
-      refuseIfStale()
-      const commit = { partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }
-      try {
-        await commitOffsetsIfNecessary({ topics: [{ topic, partitions: [commit] }] })
-      } catch (error) {
-        throw kafkaFault(`committing ${nextOffset} for ${what}`, error)
-      }
-    },
+    commitAll,
+    commit: (offset, metadata) => commitAll([{ partition, offset, ...(metadata === undefined ? {} : { metadata }) }]),
   }
 }
 

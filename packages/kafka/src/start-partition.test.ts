@@ -10,13 +10,14 @@ function start(onAssigned: () => Promise<Start>) {
   const consumer = {
     seek: ({ offset }: { offset: string }) => void read.push(`from ${offset}`),
     resume: () => void read.push('resumed'),
-    commitOffsets: async () => undefined,
   }
   const admin = {
     describe: () => Promise.reject(new Error('not asked here')),
+    committed: async () => new Map(),
     readRange: async () => [],
   }
-  const reason = startPartition(place, { consumer, admin, onAssigned, isFenced: () => false, log })
+  const commit = async () => undefined
+  const reason = startPartition(place, { consumer, admin, commit, onAssigned, isFenced: () => false, log })
   return { reason, read }
 }
 

@@ -3,20 +3,26 @@ import { WeirError } from '@weir/core/errors.ts'
 import type { Consumer } from 'kafkajs'
 import type { KafkaLog } from './connect.ts'
 import { isTransient, kafkaFault, reasonOf } from './kafka-errors.ts'
-import type { PartitionAdmin, PartitionFacts } from './partition-admin.ts'
+import type { Committed, PartitionAdmin, PartitionFacts } from './partition-admin.ts'
 import type { LogRecord } from './partition-log.ts'
 import { retryDelayMs } from './retry-delay.ts'
+import type { OffsetCommit } from './wire/kafkajs-fixes.ts'
 
 /** A partition that was just assigned, and of which nothing is read yet. Heartbeats go on by themselves meanwhile. */
 export interface AssignedPartition {
   readonly topic: string
   readonly partition: number
-  /** As of now. */
-  facts(): Promise<PartitionFacts>
-  /** All records of a range that Kafka still has. */
-  readRange(from: bigint, to: bigint): Promise<LogRecord[]>
-  /** As a batch's: rejects with `PARTITION_LOST` when the partition is not ours any more. */
-  commit(nextOffset: string, metadata?: string): Promise<void>
+  /** As of now, of this partition or another one of the topic. */
+  facts(partition: number): Promise<PartitionFacts>
+  /** What the group has committed for partitions of the topic, in this order; those without a commit are left out. */
+  committed(partitions: readonly number[]): Promise<ReadonlyMap<number, Committed>>
+  /** All records of a range of a partition of the topic that Kafka still has. */
+  readRange(partition: number, from: bigint, to: bigint): Promise<LogRecord[]>
+  /**
+   * As a batch's: rejects with `PARTITION_LOST` when this partition is not ours any more. Kafka takes offsets of other
+   * partitions too.
+   */
+  commitAll(commits: readonly OffsetCommit[]): Promise<void>
   /** As a batch's. */
   isFenced(): boolean
 }
@@ -27,8 +33,10 @@ export type Start =
   | { readonly kind: 'stop'; readonly reason: string }
 
 interface StartOptions {
-  readonly consumer: Pick<Consumer, 'seek' | 'resume' | 'commitOffsets'>
-  readonly admin: Pick<PartitionAdmin, 'describe' | 'readRange'>
+  readonly consumer: Pick<Consumer, 'seek' | 'resume'>
+  readonly admin: Pick<PartitionAdmin, 'describe' | 'committed' | 'readRange'>
+  /** Commits as the member that the partition was assigned to. */
+  readonly commit: (topic: string, commits: readonly OffsetCommit[]) => Promise<void>
   readonly onAssigned: (partition: AssignedPartition) => Promise<Start>
   readonly isFenced: () => boolean
   readonly log: KafkaLog
@@ -37,21 +45,21 @@ interface StartOptions {
 type Place = Readonly<Pick<AssignedPartition, 'topic' | 'partition'>>
 
 async function askOnce(place: Place, options: StartOptions): Promise<Start> {
-  const { consumer, admin, onAssigned, isFenced } = options
+  const { admin, commit, onAssigned, isFenced } = options
   const { topic, partition } = place
   const what = `partition ${partition} of ${topic}`
   return onAssigned({
     ...place,
-    facts: () => admin.describe(topic, partition),
+    facts: (other) => admin.describe(topic, other),
+    committed: (partitions) => admin.committed(topic, partitions),
     isFenced,
-    readRange: (from, to) => admin.readRange(topic, partition, from, to),
-    async commit(nextOffset, metadata) {
+    readRange: (other, from, to) => admin.readRange(topic, other, from, to),
+    async commitAll(commits) {
       if (isFenced()) throw new WeirError('PARTITION_LOST', `${what} was reassigned; its owner reads it again`)
-      const commit = { topic, partition, offset: nextOffset, ...(metadata === undefined ? {} : { metadata }) }
       try {
-        await consumer.commitOffsets([commit])
+        await commit(topic, commits)
       } catch (error) {
-        throw kafkaFault(`committing ${nextOffset} for ${what}`, error)
+        throw kafkaFault(`committing ${commits[0]?.offset} for ${what}`, error)
       }
     },
   })

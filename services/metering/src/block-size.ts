@@ -1,6 +1,3 @@
-import type { InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
-import type { BlockRecord } from './ports.ts'
-
 /** A block is closed when it reaches either. */
 export interface BlockSize {
   readonly records: number
@@ -21,31 +18,4 @@ const secondsMax = 30
 export function blockSizeFor(sessionMs: number): BlockSize {
   const seconds = Math.min(secondsMax, sessionMs / 1_000)
   return { records: Math.floor(seconds * recordsPerSecond), bytes: Math.floor(seconds * bytesPerSecond) }
-}
-
-/** Records that are inserted as one block, and the write intent that names them. */
-export interface BlockCut {
-  readonly records: readonly BlockRecord[]
-  readonly intent: InsertIntent
-}
-
-/** Cuts records of one partition, in the order of their offsets, into blocks of at least one record each. */
-export function cutBlocks(records: readonly BlockRecord[], max: BlockSize): BlockCut[] {
-  const blocks: BlockCut[] = []
-  let [start, at, bytes] = [0, 0, 0]
-  const close = (end: number) => {
-    const cut = records.slice(start, end)
-    const [from, to] = [cut[0]?.position ?? 0, cut.at(-1)?.position ?? 0]
-    if (cut.length > 0) blocks.push({ records: cut, intent: { from: BigInt(from), to: BigInt(to), encoder: 'fast' } })
-    start = end
-    bytes = 0
-  }
-  for (const { valueStart, valueEnd } of records) {
-    const length = valueEnd - valueStart
-    if (at - start === max.records || (at > start && bytes + length > max.bytes)) close(at)
-    bytes += length
-    at += 1
-  }
-  close(at)
-  return blocks
 }

@@ -2,7 +2,6 @@ import { type InsertRequest, linesOf } from '@weir/clickhouse/insert.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { CrashPoint } from '@weir/runtime/crash-point.ts'
 import type { Logger } from '@weir/runtime/logger.ts'
-import type { InsertBlock } from './build-block.ts'
 import type { MeterCounters } from './metrics.ts'
 import {
   type HeartbeatOptions,
@@ -10,7 +9,7 @@ import {
   retryWhileOwned,
   withHeartbeats,
 } from './partition-ownership.ts'
-import type { BookkeepingRows, DeadLetter, DeadLetterSink, RetriedBlock, UsageStore } from './ports.ts'
+import type { BookkeepingRows, DeadLetter, DeadLetterSink, MonthLines, RetriedBlock, UsageStore } from './ports.ts'
 import type { WatermarkWriter } from './watermark-writer.ts'
 
 /** What the partitions of one topic share in writing. */
@@ -26,48 +25,49 @@ export interface WriterOptions extends HeartbeatOptions {
 }
 
 /**
- * Writes the parts of blocks for one partition, and retries until they are written: while ClickHouse is down, slow, out
- * of memory or has a broken view, the partition waits with heartbeats, and Kafka keeps what comes behind. Rejects when
- * the partition is lost.
+ * Writes the parts of one block, and retries until they are written: while ClickHouse is down, slow, out of memory or
+ * has a broken view, the block's partitions wait with heartbeats, and Kafka keeps what comes behind. Rejects when they
+ * are lost.
  */
 export class BlockWriter {
-  readonly #partition: number
+  readonly #partitions: readonly number[]
+  readonly #ownership: PartitionOwnership
   readonly #options: WriterOptions
-  /** An insert since the last repair was sent again. */
+  /** An insert was sent again. */
   #wasRetried = false
 
-  constructor(partition: number, options: WriterOptions) {
-    this.#partition = partition
+  constructor(partitions: readonly number[], ownership: PartitionOwnership, options: WriterOptions) {
+    this.#partitions = partitions
+    this.#ownership = ownership
     this.#options = options
   }
 
-  /** Sends unreadable records to the topic of dead letters; stops the partition if Kafka refuses them for good. */
-  async sendDeadLetters(ownership: PartitionOwnership, letters: readonly DeadLetter[]): Promise<void> {
+  /** Sends unreadable records to the topic of dead letters. Returns Kafka's refusal, if it refuses them for good. */
+  async sendDeadLetters(partition: number, letters: readonly DeadLetter[]): Promise<WeirError | undefined> {
     const { deadLetters, counters, log, crash } = this.#options
-    if (letters.length === 0) return
+    if (letters.length === 0) return undefined
     try {
-      await withHeartbeats(ownership, this.#options, () => deadLetters.send(this.#partition, letters))
+      await withHeartbeats(this.#ownership, this.#options, () => deadLetters.send(partition, letters))
     } catch (error) {
       if (!(error instanceof WeirError) || error.code !== 'KAFKA_REFUSED') throw error
-      throw new WeirError('PARTITION_STOPPED', `DEAD_LETTERS_REFUSED: ${error.message}`, error)
+      return new WeirError('PARTITION_STOPPED', `DEAD_LETTERS_REFUSED: ${error.message}`, error)
     }
     counters.deadLetters += letters.length
-    log.error({ partition: this.#partition, letters: letters.length, why: letters[0]?.reason }, 'dead letters')
+    log.error({ partition, letters: letters.length, why: letters[0]?.reason }, 'dead letters')
     crash('dead_letters')
+    return undefined
   }
 
   /** Inserts a block's rows. Returns ClickHouse's words if it refuses them; then no later month was inserted. */
   async insertByMonth(
-    ownership: PartitionOwnership,
     table: string,
     dedupToken: string,
-    { months, encoder }: InsertBlock,
+    months: readonly MonthLines[],
+    isOneInsert: boolean,
   ): Promise<Error | undefined> {
-    // A month that the slow encoder leaves empty changes no other month's token: that month may be inserted already.
-    const isOneInsert = months.length === 1 && encoder === 'fast'
     for (const { month, lines } of months) {
       const suffix = isOneInsert ? '' : `:${month.replace('-', '')}`
-      const refusal = await this.#insert(ownership, { table, lines, dedupToken: `${dedupToken}${suffix}` })
+      const refusal = await this.#insert({ table, lines, dedupToken: `${dedupToken}${suffix}` })
       if (refusal !== undefined) return refusal
       this.#options.crash('insert')
     }
@@ -76,20 +76,19 @@ export class BlockWriter {
 
   /**
    * Makes sure that every table has a block once that was sent more than once, by the owner before or by this one. If
-   * ClickHouse was not restarted since, its list of tokens has seen to that.
+   * ClickHouse was not restarted since, its list of tokens has seen to that, unless it may have forgotten the block's.
    */
-  async repair(ownership: PartitionOwnership, block: RetriedBlock, isRecovery: boolean): Promise<void> {
+  async repair(block: RetriedBlock, { isRecovery, isForced }: { isRecovery: boolean; isForced: boolean }) {
     const { store, log } = this.#options
     if (!isRecovery && !this.#wasRetried) return
-    const report = await this.retry(ownership, () =>
-      withHeartbeats(ownership, this.#options, (signal) =>
-        store.repair(block, { signal, isFenced: () => ownership.isFenced() }),
+    const report = await this.retry(() =>
+      withHeartbeats(this.#ownership, this.#options, (signal) =>
+        store.repair(block, { signal, isFenced: () => this.#ownership.isFenced(), isForced }),
       ),
     )
-    this.#wasRetried = false
     if (report === undefined) return
     const { rows, rollups, undetermined } = report
-    const where = { partition: this.#partition, block: block.dedupToken }
+    const where = { partitions: this.#partitions, block: block.dedupToken }
     if (rows > 0 || rollups.length > 0) {
       log.warn(
         { ...where, rows, rollups },
@@ -105,44 +104,43 @@ export class BlockWriter {
   }
 
   /** Inserts the rows about a block. Metering generates them, so a refusal is transient, and retried. */
-  async insertBookkeeping(
-    ownership: PartitionOwnership,
-    dedupToken: string,
-    { numbers, marks, gaps }: BookkeepingRows,
-  ): Promise<void> {
-    const isLast = marks.some(({ end }) => end)
-    if (!isLast) this.#options.watermarks.add(marks)
-    for (const [table, rows] of Object.entries({ numbers, marks: isLast ? marks : [], gaps })) {
+  async insertBookkeeping(dedupToken: string, { numbers, marks, gaps }: BookkeepingRows): Promise<void> {
+    const last = marks.filter(({ end }) => end)
+    this.#options.watermarks.add(marks.filter(({ end }) => !end))
+    for (const [table, rows] of Object.entries({ numbers, marks: last, gaps })) {
       if (rows.length === 0) continue
       const request = { table, lines: linesOf(rows), dedupToken: `${dedupToken}:${table}` }
-      await this.retry(ownership, async () => {
-        const refusal = await this.#insert(ownership, request)
+      await this.retry(async () => {
+        const refusal = await this.#insert(request)
         if (refusal !== undefined) throw refusal
       })
       this.#options.crash(table)
     }
   }
 
-  /** Calls ClickHouse until it answers; meanwhile readiness says what the partition waits for. */
-  async retry<T>(ownership: PartitionOwnership, attempt: (failures: number) => Promise<T>): Promise<T> {
-    const { log, onWaiting } = this.#options
-    const partition = this.#partition
+  /** Calls ClickHouse until it answers; meanwhile readiness says what the partitions wait for. */
+  async retry<T>(attempt: (failures: number) => Promise<T>): Promise<T> {
+    const { log } = this.#options
     let isWaiting = false
-    const result = await retryWhileOwned(ownership, this.#options, attempt, (err, failures, pauseMs) => {
+    const result = await retryWhileOwned(this.#ownership, this.#options, attempt, (err, failures, pauseMs) => {
       isWaiting = true
-      onWaiting(partition, err.message.slice(0, 200))
-      log.warn({ err, partition, failures, pauseMs }, 'a call to ClickHouse failed, retrying')
+      this.#wait(err.message.slice(0, 200))
+      log.warn({ err, partitions: this.#partitions, failures, pauseMs }, 'a call to ClickHouse failed, retrying')
     })
-    if (isWaiting) onWaiting(partition, undefined)
+    if (isWaiting) this.#wait(undefined)
     return result
   }
 
-  #insert(ownership: PartitionOwnership, request: InsertRequest): Promise<Error | undefined> {
+  #wait(reason: string | undefined): void {
+    for (const partition of this.#partitions) this.#options.onWaiting(partition, reason)
+  }
+
+  #insert(request: InsertRequest): Promise<Error | undefined> {
     const { store, counters } = this.#options
-    return this.retry(ownership, async (failures) => {
+    return this.retry(async (failures) => {
       if (failures > 0) await this.#refuseWhileInserting(request.dedupToken)
       try {
-        return await withHeartbeats(ownership, this.#options, (signal) => store.insert(request, signal))
+        return await withHeartbeats(this.#ownership, this.#options, (signal) => store.insert(request, signal))
       } catch (error) {
         counters.insertRetries += 1
         this.#wasRetried = true
@@ -158,7 +156,7 @@ export class BlockWriter {
   }
 
   /** Waits until no insert runs whose token begins so. */
-  waitForPreviousInsert(ownership: PartitionOwnership, dedupToken: string): Promise<void> {
-    return this.retry(ownership, () => this.#refuseWhileInserting(dedupToken))
+  waitForPreviousInsert(dedupToken: string): Promise<void> {
+    return this.retry(() => this.#refuseWhileInserting(dedupToken))
   }
 }

@@ -1,4 +1,4 @@
-import type { Encoder } from '@weir/contracts/commit-metadata.v1.ts'
+import type { Encoder } from '@weir/contracts/commit-metadata.v2.ts'
 import { kindOf, numberOf, parseGap, parseMark } from '@weir/contracts/journal.v1.ts'
 import { formatTs, parseTs } from '@weir/contracts/timestamp.ts'
 import { LineBuffer } from './line-buffer.ts'

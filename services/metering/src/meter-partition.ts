@@ -1,224 +1,215 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
-import { type Encoder, encodeCommitMetadata, type InsertIntent } from '@weir/contracts/commit-metadata.v1.ts'
+import { type OffsetRange, parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { AssignedPartition, Start } from '@weir/kafka/consume-batches.ts'
-import type { LogRecord } from '@weir/kafka/partition-log.ts'
-import { type BlockCut, type BlockSize, cutBlocks } from './block-size.ts'
-import { BlockWriter, type WriterOptions } from './block-writer.ts'
-import { buildBlock, type InsertBlock } from './build-block.ts'
+import { BlockWriter } from './block-writer.ts'
+import { declaredBy, findLead } from './declared-block.ts'
+import { type BlockOptions, type BlockPart, type BuiltPart, metadataAt } from './joint-block.ts'
 import type { PartitionOwnership } from './partition-ownership.ts'
 import { PoisonBudget } from './poison-budget.ts'
 import type { BlockRecord } from './ports.ts'
-import type { RecordKind } from './record-kinds.ts'
+import { BlockRecovery } from './recover-block.ts'
 import { type ExpiredRange, expiredRow, resolveStartOffset } from './resolve-start-offset.ts'
 import { SequenceTracker } from './sequence-tracker.ts'
 
-/** What all partitions of one topic share. */
-export interface MeterOptions extends WriterOptions {
-  readonly kind: RecordKind
-  readonly blockMax: BlockSize
-}
+/** How often a partition looks whether the block that it waits for is finished. */
+const leadPollMs = 250
 
-/** A record of a range that was read again, in the form of a consumed one. */
-const asBlockRecord = ({ offset, value, timestampMs }: LogRecord): BlockRecord => ({
-  position: Number(offset),
-  timestampMs,
-  value,
-  bytes: value ?? Buffer.alloc(0),
-  valueStart: value === null ? -1 : 0,
-  valueEnd: value?.length ?? 0,
-})
+/** What ends a partition until its next assignment. */
+export const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
 
-const stopped = (reason: string) => new WeirError('PARTITION_STOPPED', reason)
-
-/**
- * Brings one partition's records into ClickHouse, each exactly once, for as long as one assignment lasts.
- * docs/metering.md lists the order of effects and what a crash between any two of them costs.
- */
+/** One partition for as long as one assignment lasts: where it is read on, and what its next rows depend on. */
 export class PartitionMeter {
-  readonly #options: MeterOptions
+  readonly partition: number
+  readonly #options: BlockOptions
   readonly #assigned: AssignedPartition
-  readonly #writer: BlockWriter
-  #partition: TopicIdPartition
+  #place: TopicIdPartition
   #sequences = new SequenceTracker(new Map())
   #poison = new PoisonBudget()
   #seekOverrideUpTo: bigint | undefined
   /** The highest offset in ClickHouse. */
   #insertedUpTo = -1
-  /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
-  #isUnfinished = false
+  /** Where it is committed, without an intent. */
+  #next = -1n
+  #state: 'starting' | 'reading' | 'in doubt' | 'stopped' = 'starting'
 
-  constructor(assigned: AssignedPartition, options: MeterOptions) {
+  constructor(assigned: AssignedPartition, options: BlockOptions) {
+    this.partition = assigned.partition
     this.#assigned = assigned
     this.#options = options
-    this.#writer = new BlockWriter(assigned.partition, options)
-    this.#partition = { topic: assigned.topic, partition: assigned.partition, topicId: '' }
+    this.#place = { topic: assigned.topic, partition: assigned.partition, topicId: '' }
   }
 
-  /** Resolves the resume position, and first inserts again the block that the owner before logged as its intent. */
+  get topicId(): string {
+    return this.#place.topicId
+  }
+
+  /** Where it is committed and read on. */
+  get next(): bigint {
+    return this.#next
+  }
+
+  /** Its rows cannot be told from those before a person moved the offset: it shares no block. */
+  get isAlone(): boolean {
+    return this.#seekOverrideUpTo !== undefined
+  }
+
+  /** A block was begun and not finished: what Kafka and ClickHouse have of it has to be read. */
+  get isInDoubt(): boolean {
+    return this.#state === 'in doubt' && !this.#assigned.isFenced()
+  }
+
+  /** Resolves the resume position, and first waits until every block is finished that names this partition. */
   async start(ownership: PartitionOwnership): Promise<Start> {
-    const { store, log, counters } = this.#options
-    const { topic, partition } = this.#assigned
-    const facts = await this.#assigned.facts()
-    this.#partition = { topic, partition, topicId: facts.topicId }
-    const lastInserted = await this.#writer.retry(ownership, () => store.lastInserted(this.#partition))
-    const start = resolveStartOffset({ ...facts, lastInserted })
-    if (start.kind === 'stop') return start
-    const { recover, expired, seekOverrideUpTo, offset } = start
+    await this.#identify()
+    for (;;) {
+      const lead = await this.#settle(ownership)
+      if (lead === undefined) return this.#resolve(ownership)
+      this.#options.onWaiting(this.partition, waitsFor(lead))
+      await this.#options.pause(leadPollMs)
+      await ownership.heartbeat()
+    }
+  }
+
+  async #resolve(ownership: PartitionOwnership): Promise<Start> {
+    this.#options.onWaiting(this.partition, undefined)
+    const writer = new BlockWriter([this.partition], ownership, this.#options)
+    const { store } = this.#options
+    const facts = await this.#assigned.facts(this.partition)
+    const lastInserted = await writer.retry(() => store.lastInserted(this.#place))
+    const start = resolveStartOffset({ ...facts, partition: this.partition, lastInserted })
+    if (start.kind === 'stop') {
+      this.#state = 'stopped'
+      return start
+    }
+    const { expired, seekOverrideUpTo, offset } = start
+    const highest = await writer.retry(() => store.numbersBefore(this.#place, undefined))
+    if (expired !== undefined) await this.#recordExpired(writer, expired)
     this.#seekOverrideUpTo = seekOverrideUpTo
     this.#insertedUpTo = Number(lastInserted ?? -1n)
     this.#poison = new PoisonBudget()
-    // Among rows from before a person moved the offset back, those of the block cannot be told from the others.
-    const overlapsOldRows = recover !== undefined && seekOverrideUpTo !== undefined && recover.to <= seekOverrideUpTo
-    const before = overlapsOldRows ? undefined : recover?.from
-    // An insert that still runs must be over before the rows are read.
-    if (recover !== undefined) await this.#writer.waitForPreviousInsert(ownership, this.#dedupToken(recover))
-    const highest = await this.#writer.retry(ownership, () => store.numbersBefore(this.#partition, before))
     this.#sequences = new SequenceTracker(highest)
-    if (expired !== undefined) await this.#recordExpired(ownership, expired)
-    if (recover !== undefined) {
-      log.info({ partition, ...recover }, 'inserting again what was declared')
-      const records = await this.#assigned.readRange(recover.from, recover.to)
-      const cut = { records: records.map(asBlockRecord), intent: recover }
-      await this.#insertBlock(ownership, cut, true)
-      counters.recoveries += 1
-    }
-    this.#isUnfinished = false
+    await this.#commitStart(ownership, facts.committed, offset)
+    this.#next = offset
+    this.#state = 'reading'
     return { kind: 'from', offset }
   }
 
-  /** Processes records: all are committed when it resolves. After a rejection, the next call starts with `start`. */
-  async process(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<void> {
-    const rest = this.#isUnfinished ? await this.#afterDoubt(ownership, records) : records
-    this.#isUnfinished = true
-    for (const cut of cutBlocks(rest, this.#options.blockMax)) await this.#insertBlock(ownership, cut, false)
-    this.#isUnfinished = false
+  async #identify(): Promise<void> {
+    const { topicId } = await this.#assigned.facts(this.partition)
+    this.#place = { ...this.#place, topicId }
   }
 
-  async #afterDoubt(ownership: PartitionOwnership, records: readonly BlockRecord[]): Promise<readonly BlockRecord[]> {
-    const known = this.#insertedUpTo
-    const start = await this.start(ownership)
+  /** Finishes a block of its own. Returns the partition whose block names this one and is not finished. */
+  async #settle(ownership: PartitionOwnership): Promise<number | undefined> {
+    const [assigned, topicId] = [this.#assigned, this.topicId]
+    // In this order: a lead is committed after its members.
+    const upToThis = Array.from({ length: this.partition + 1 }, (_, partition) => partition)
+    const committed = await assigned.committed(upToThis)
+    const own = committed.get(this.partition)
+    const intent = declaredBy(own, this.partition, topicId)
+    if (own === undefined || intent === undefined) return findLead(this.partition, committed, topicId)
+    await new BlockRecovery({ assigned, topicId, intent, committed: own }, ownership, this.#options).run()
+    return this.#settle(ownership)
+  }
+
+  /** A block names where its partitions are committed: this one has to be committed where it is read on. */
+  async #commitStart(
+    ownership: PartitionOwnership,
+    committed: { readonly offset: bigint; readonly metadata: string } | undefined,
+    offset: bigint,
+  ): Promise<void> {
+    const metadata = metadataAt(this.topicId, offset, this.#seekOverrideUpTo)
+    const { isSought } = parseCommitMetadata(committed?.metadata ?? '', this.partition)
+    if (
+      committed?.offset === offset &&
+      !isSought &&
+      declaredTopic(committed.metadata, this.partition) === this.topicId
+    ) {
+      return
+    }
+    await ownership.commitAll([{ partition: this.partition, offset: String(offset), metadata }])
+  }
+
+  /** Finishes the block that it declares, if it is in doubt about one. */
+  async finishDeclared(ownership: PartitionOwnership): Promise<void> {
+    await this.#identify()
+    await this.#settle(ownership)
+  }
+
+  /**
+   * Reads again what Kafka and ClickHouse have, after a block was begun and not finished. To be called when the block
+   * is finished, by the partition that has declared it. Rejects with `PARTITION_STOPPED` if it goes on no more.
+   */
+  async restart(ownership: PartitionOwnership): Promise<void> {
+    const lead = await this.#settle(ownership)
+    if (lead !== undefined) throw new WeirError('KAFKA_UNAVAILABLE', `${waitsFor(lead)}; the round is tried again`)
+    const [known, before] = [this.#insertedUpTo, this.#next]
+    const start = await this.#resolve(ownership)
     if (start.kind === 'stop') throw stopped(start.reason)
-    // Between the last row and this offset are only watermarks, unless ClickHouse has less than it had.
-    if ((records[0]?.position ?? 0) > start.offset && this.#insertedUpTo < known) {
+    // Rows that were there are not there any more.
+    if (start.offset < before && this.#insertedUpTo < known) {
       throw stopped(`BEHIND: ClickHouse lost rows meanwhile; at its next start it is read from ${start.offset} on`)
     }
-    return records.filter(({ position }) => BigInt(position) >= start.offset)
   }
 
-  /** The numbered order of effects. */
-  async #insertBlock(ownership: PartitionOwnership, { records, intent }: BlockCut, isRecovery: boolean): Promise<void> {
-    const { crash, kind, log } = this.#options
-    const dedupToken = this.#dedupToken(intent)
-    let block = this.#build(records, intent.encoder, isRecovery, 0)
-    // 1. Log the write intent: the committed offset stays, and its metadata names the block. Crash before this step:
-    //    nothing happened. Crash after it: the next owner inserts exactly this range with the same encoder. A block of
-    //    watermarks alone skips the step, because repeating a watermark is harmless, and they come every second; it is
-    //    declared only if it also writes number rows.
-    const hasOnlyWatermarks =
-      block.rows === 0 && block.deadLetters.length === 0 && block.bookkeeping.numbers.length === 0
-    if (!hasOnlyWatermarks && !isRecovery) await this.#declare(ownership, intent)
-    crash('declare')
-    // 2. Rows. A crash within it or after it: the next owner repeats the insert, and ClickHouse drops what it has.
-    let refusal = await this.#insertRows(ownership, dedupToken, block)
-    if (refusal !== undefined && intent.encoder === 'fast') {
-      const { partition } = this.#partition
-      log.warn({ err: refusal, partition, block: dedupToken }, 'block refused, reading each of its records')
-      this.#sequences.rollBack()
-      block = this.#build(records, 'slow', isRecovery, block.deadLetters.length)
-      await this.#declare(ownership, { ...intent, encoder: 'slow' })
-      crash('redeclare')
-      refusal = await this.#insertRows(ownership, dedupToken, block)
-    }
-    if (refusal !== undefined) throw stopped(`ROWS_REFUSED: ${refusal.message.slice(0, 300)}`)
-    if (block.rows > 0) {
-      const timestampMs = records.at(-1)?.timestampMs ?? 0
-      const months = block.months.map(({ lines }) => lines)
-      const retried = { ...this.#partition, table: kind.table, dedupToken, months, timestampMs }
-      await this.#writer.repair(ownership, retried, isRecovery)
-    }
-    // 3. Dead letters. A crash after it sends them again, under the same keys; after the commit, a crash between would
-    //    lose them.
-    await this.#writer.sendDeadLetters(ownership, block.deadLetters)
-    // 4. Numbers, watermarks and gaps. After the rows, for a watermark says that they are there. A crash after it
-    //    repeats them, which changes nothing.
-    await this.#writer.insertBookkeeping(ownership, dedupToken, block.bookkeeping)
-    // 5. Commit the offset, which ends the intent. A crash before it repeats 2 to 4.
-    await this.#commit(ownership, intent.to + 1n)
-    crash('commit')
-    this.#finish(block)
+  /** Returns the records that are not yet committed. */
+  unread(records: readonly BlockRecord[]): readonly BlockRecord[] {
+    const next = Number(this.#next)
+    return (records[0]?.position ?? next) >= next ? records : records.filter(({ position }) => position >= next)
   }
 
-  /** Returns ClickHouse's words if it refuses the rows. Looks first whether the declaration came too late. */
-  async #insertRows(ownership: PartitionOwnership, dedupToken: string, block: InsertBlock): Promise<Error | undefined> {
-    const { partition } = this.#partition
-    if (ownership.isFenced()) throw new WeirError('PARTITION_LOST', `partition ${partition} was reassigned`)
-    return this.#writer.insertByMonth(ownership, this.#options.kind.table, dedupToken, block)
+  /** Returns a part of a block: these records behind what is committed. */
+  part(range: OffsetRange, records: readonly BlockRecord[]): BlockPart {
+    const [sequences, insertedUpTo, seekOverrideUpTo] = [this.#sequences, this.#insertedUpTo, this.#seekOverrideUpTo]
+    return { range, records, sequences, insertedUpTo, seekOverrideUpTo }
   }
 
-  #build(records: readonly BlockRecord[], encoder: Encoder, isRecovery: boolean, deadLettersSent: number): InsertBlock {
-    const { kind, log } = this.#options
-    const { partition, topicId } = this.#partition
-    const sequences = this.#sequences
-    const block = buildBlock(records, {
-      kind,
-      encoder,
-      partition,
-      topicId,
-      sequences,
-      insertedUpTo: this.#insertedUpTo,
-    })
-    // The bad records of a block that was declared were within the budget when it was declared.
-    const found = block.deadLetters.length - deadLettersSent
-    if (!isRecovery && !this.#poison.spend(deadLettersSent === 0 ? records.length : found, found)) {
-      sequences.rollBack()
-      const share = `${block.deadLetters.length} of ${records.length} records from offset ${records[0]?.position} on`
-      throw stopped(`TOO_MANY_BAD: ${share} cannot be read, the first because: ${block.deadLetters[0]?.reason}`)
-    }
-    for (const missing of block.missing) log.error({ partition, ...missing }, 'numbers that never came')
-    return block
+  /** Counts bad records among others. Returns why the partition stops, if there are too many. */
+  spend(records: number, bad: number, { range, built }: BuiltPart): WeirError | undefined {
+    if (this.#poison.spend(records, bad)) return undefined
+    const share = `${built.deadLetters.length} of the records ${range.from} to ${range.to}`
+    return stopped(`TOO_MANY_BAD: ${share} cannot be read, the first because: ${built.deadLetters[0]?.reason}`)
   }
 
-  async #declare(ownership: PartitionOwnership, intent: InsertIntent): Promise<void> {
-    await ownership.commit(String(intent.from), this.#metadata(intent))
+  /** From here on it is not known what Kafka has of it. */
+  doubt(): void {
+    this.#state = 'in doubt'
   }
 
-  async #commit(ownership: PartitionOwnership, offset: bigint): Promise<void> {
-    if (this.#seekOverrideUpTo !== undefined && offset > this.#seekOverrideUpTo) this.#seekOverrideUpTo = undefined
-    await ownership.commit(String(offset), this.#metadata(undefined))
+  /** Nothing more is read until the next assignment. */
+  stop(): void {
+    this.#state = 'stopped'
   }
 
-  #finish(block: InsertBlock): void {
-    const { counters } = this.#options
+  /** Its part of a block is written and committed. */
+  finish({ range, built }: BuiltPart): void {
+    const { counters, log } = this.#options
+    const { partition } = this
     this.#sequences.commit()
-    this.#insertedUpTo = block.insertedUpTo
-    counters.rows += block.rows
-    counters.batches += 1
-    counters.duplicates += block.duplicates
-    for (const { count } of block.missing) counters.lost += count
+    this.#insertedUpTo = built.insertedUpTo
+    this.#next = range.to + 1n
+    if (range.to + 1n > (this.#seekOverrideUpTo ?? -1n)) this.#seekOverrideUpTo = undefined
+    counters.rows += built.rows
+    counters.duplicates += built.duplicates
+    for (const missing of built.missing) {
+      counters.lost += missing.count
+      log.error({ partition, ...missing }, 'numbers that never came')
+    }
   }
 
   /** Records offsets that Kafka deleted before they were read, before anything behind them is committed. */
-  async #recordExpired(ownership: PartitionOwnership, expired: ExpiredRange): Promise<void> {
-    const { topicId, partition } = this.#partition
+  async #recordExpired(writer: BlockWriter, expired: ExpiredRange): Promise<void> {
+    const { topicId, partition } = this.#place
     const { log, counters } = this.#options
     log.error({ partition, ...expired }, 'Kafka deleted records before they were read')
-    const gaps = [expiredRow(this.#partition, expired)]
+    const gaps = [expiredRow(this.#place, expired)]
     const dedupToken = `${topicId}:${partition}:expired-${expired.to}`
-    await this.#writer.insertBookkeeping(ownership, dedupToken, { numbers: [], marks: [], gaps })
+    await writer.insertBookkeeping(dedupToken, { numbers: [], marks: [], gaps })
     counters.expired += Number(expired.to - expired.from) + 1
   }
-
-  #metadata(intent: InsertIntent | undefined): string {
-    return encodeCommitMetadata({
-      topicId: this.#partition.topicId,
-      intent,
-      seekOverrideUpTo: this.#seekOverrideUpTo,
-    })
-  }
-
-  /** Names the block in every incarnation of the topic. */
-  #dedupToken({ from, to }: InsertIntent): string {
-    return `${this.#partition.topicId}:${this.#partition.partition}:${from}-${to}`
-  }
 }
+
+const waitsFor = (lead: number) => `partition ${lead} has to finish a block of both`
+
+const declaredTopic = (metadata: string, partition: number) => parseCommitMetadata(metadata, partition).topicId

@@ -5,7 +5,7 @@ import { type PartitionOwnership, retryWhileOwned, withHeartbeats } from './part
 
 const ownership = (isFenced: () => boolean): PartitionOwnership => ({
   heartbeat: async () => undefined,
-  commit: async () => undefined,
+  commitAll: async () => undefined,
   isFenced,
 })
 

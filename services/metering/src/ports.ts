@@ -63,10 +63,15 @@ export interface UsageStore {
   isInsertRunning(dedupToken: string): Promise<boolean>
   /** Each journal's highest number among the rows before an offset; of all rows if that is undefined. */
   numbersBefore(partition: TopicIdPartition, offset: bigint | undefined): Promise<ReadonlyMap<string, number>>
-  /** Makes sure that every table has a retried block once. Undefined if ClickHouse was not restarted in between. */
+  /** Whether the raw table has any row of a block. */
+  hasRows(block: InDoubtBlock): Promise<boolean>
+  /**
+   * Makes sure that every table has a retried block once. Undefined if ClickHouse was not restarted in between, unless
+   * the comparison is forced.
+   */
   repair(
     block: RetriedBlock,
-    options: { readonly signal: AbortSignal; readonly isFenced: () => boolean },
+    options: { readonly signal: AbortSignal; readonly isFenced: () => boolean; readonly isForced: boolean },
   ): Promise<RepairReport | undefined>
   lastInserted(partition: TopicIdPartition): Promise<bigint | undefined>
 }

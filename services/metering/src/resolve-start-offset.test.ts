@@ -1,16 +1,15 @@
-import { encodeCommitMetadata } from '@weir/contracts/commit-metadata.v1.ts'
+import { encodeCommitMetadata, noCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { describe, expect, it } from 'vitest'
 import { type OffsetFacts, resolveStartOffset } from './resolve-start-offset.ts'
 
 const topicId = 'this-incarnation'
-const intent = { from: 50n, to: 59n, encoder: 'fast' } as const
-const metadataOf = (more: object = {}) =>
-  encodeCommitMetadata({ topicId, intent: undefined, seekOverrideUpTo: undefined, ...more })
+const metadataOf = (more: object = {}) => encodeCommitMetadata({ ...noCommitMetadata, topicId, ...more })
 
 /** Offset 50 is committed, of a log from 0 to 100, and all before it is there. */
 const resolve = (facts: Partial<OffsetFacts> & { readonly metadata?: string; readonly offset?: bigint }) => {
   const { metadata = metadataOf(), offset = 50n, ...more } = facts
   return resolveStartOffset({
+    partition: 0,
     first: 0n,
     end: 100n,
     topicId,
@@ -21,7 +20,7 @@ const resolve = (facts: Partial<OffsetFacts> & { readonly metadata?: string; rea
 }
 
 const begin = (offset: bigint, more: object = {}) => ({
-  ...{ kind: 'begin', offset, recover: undefined, expired: undefined, seekOverrideUpTo: undefined },
+  ...{ kind: 'begin', offset, expired: undefined, seekOverrideUpTo: undefined },
   ...more,
 })
 const stop = (name: string) => ({ kind: 'stop', reason: expect.stringMatching(new RegExp(`^${name}: `)) })
@@ -33,10 +32,6 @@ describe('resolveStartOffset', () => {
 
   it('a partition goes on at its committed offset', () => expect(resolve({})).toEqual(begin(50n)))
 
-  it.each([undefined, 49n, 55n, 59n])('a declared block is inserted again, with rows up to %s', (lastInserted) => {
-    expect(resolve({ metadata: metadataOf({ intent }), lastInserted })).toEqual(begin(60n, { recover: intent }))
-  })
-
   it('rows that ClickHouse lost are read again', () => {
     expect(resolve({ lastInserted: 19n })).toEqual(begin(20n))
     expect(resolve({ lastInserted: undefined })).toEqual(begin(0n))
@@ -47,25 +42,17 @@ describe('resolveStartOffset', () => {
     expect(resolve({ first: 70n, lastInserted: undefined })).toEqual(begin(70n, { expired: { from: 50n, to: 69n } }))
   })
 
-  it('a declared block that Kafka deleted in part is complete if its rows are there', () => {
-    const metadata = metadataOf({ intent })
-    expect(resolve({ metadata, first: 55n, lastInserted: 59n })).toEqual(begin(60n))
-    expect(resolve({ metadata, first: 55n })).toEqual(begin(55n, { expired: { from: 50n, to: 54n } }))
-  })
-
   it('a commit beyond the end of the log stops the partition', () => {
     expect(resolve({ end: 49n })).toEqual(stop('AHEAD_OF_THE_LOG'))
-    expect(resolve({ metadata: metadataOf({ intent }), end: 55n })).toEqual(stop('AHEAD_OF_THE_LOG'))
   })
 
   it('rows without a commit stop the partition', () => {
     expect(resolve({ lastInserted: 50n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
     expect(resolve({ committed: undefined })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
-    expect(resolve({ metadata: metadataOf({ intent }), lastInserted: 60n })).toEqual(stop('ROWS_WITHOUT_COMMIT'))
   })
 
   it('a commit of another incarnation of the topic does not count', () => {
-    const metadata = encodeCommitMetadata({ topicId: 'before', intent, seekOverrideUpTo: undefined })
+    const metadata = metadataOf({ topicId: 'before' })
     expect(resolve({ metadata, lastInserted: undefined })).toEqual(begin(0n))
   })
 
@@ -73,9 +60,8 @@ describe('resolveStartOffset', () => {
     const metadata = '{"v":1,"sought":true}'
     expect(resolve({ metadata, lastInserted: 80n })).toEqual(begin(50n, { seekOverrideUpTo: 80n }))
     expect(resolve({ metadata, lastInserted: 19n })).toEqual(begin(50n))
-    const within = metadataOf({ intent, seekOverrideUpTo: 80n })
-    expect(resolve({ metadata: within, lastInserted: 80n })).toEqual(
-      begin(60n, { recover: intent, seekOverrideUpTo: 80n }),
+    expect(resolve({ metadata: metadataOf({ seekOverrideUpTo: 80n }), lastInserted: 80n })).toEqual(
+      begin(50n, { seekOverrideUpTo: 80n }),
     )
   })
 })

@@ -1,14 +1,10 @@
 import type { TopicIdPartition } from '@weir/clickhouse/number-queries.ts'
-import {
-  type CommitMetadata,
-  type InsertIntent,
-  noCommitMetadata,
-  parseCommitMetadata,
-} from '@weir/contracts/commit-metadata.v1.ts'
+import { noCommitMetadata, parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { formatTs } from '@weir/contracts/timestamp.ts'
 
 /** What Kafka and ClickHouse know of a partition. */
 export interface OffsetFacts {
+  readonly partition: number
   readonly committed: { readonly offset: bigint; readonly metadata: string } | undefined
   /** Kafka's first offset, and the one after the last. */
   readonly first: bigint
@@ -28,9 +24,8 @@ export interface ExpiredRange {
 export type StartOffset =
   | {
       readonly kind: 'begin'
-      /** The first offset to read, after the recovery of the intent if there is one. */
+      /** The first offset to read. */
       readonly offset: bigint
-      readonly recover: InsertIntent | undefined
       readonly expired: ExpiredRange | undefined
       /** Rows up to here may be there without a commit, because a person moved the offset. */
       readonly seekOverrideUpTo: bigint | undefined
@@ -58,47 +53,24 @@ function beginAt(wanted: bigint, { first }: OffsetFacts, seekOverrideUpTo: bigin
   const offset = wanted < first ? first : wanted
   const expired = wanted < first ? { from: wanted, to: first - 1n } : undefined
   const isPassed = (seekOverrideUpTo ?? -1n) < offset
-  return {
-    kind: 'begin',
-    offset,
-    recover: undefined,
-    expired,
-    seekOverrideUpTo: isPassed ? undefined : seekOverrideUpTo,
-  }
-}
-
-function resolveIntent(
-  intent: InsertIntent,
-  facts: OffsetFacts,
-  seekOverrideUpTo: CommitMetadata['seekOverrideUpTo'],
-): StartOffset {
-  const { first, end, lastInserted = -1n } = facts
-  if (intent.to >= end) return stopAhead(intent.to + 1n, facts)
-  if (lastInserted > intent.to && lastInserted > (seekOverrideUpTo ?? -1n)) {
-    return stopWithoutCommit(`the commit declares ${intent.from} to ${intent.to}`, facts)
-  }
-  if (intent.from < first) {
-    // A part of the block is gone from Kafka, so it cannot be built again; if its rows are there, nothing is missing.
-    return beginAt(lastInserted >= intent.from ? intent.to + 1n : intent.from, facts, seekOverrideUpTo)
-  }
-  return { kind: 'begin', offset: intent.to + 1n, recover: intent, expired: undefined, seekOverrideUpTo }
+  return { kind: 'begin', offset, expired, seekOverrideUpTo: isPassed ? undefined : seekOverrideUpTo }
 }
 
 /**
- * Compares the committed offset with what the log and ClickHouse have. Rows that ClickHouse lacks behind the commit are
- * read again; a state from which reading on would lose or repeat a record stops the partition.
+ * Compares the committed offset, which no block waits at any more, with what the log and ClickHouse have. Rows that
+ * ClickHouse lacks behind the commit are read again; a state from which reading on would lose or repeat a record stops
+ * the partition.
  */
 export function resolveStartOffset(facts: OffsetFacts): StartOffset {
-  const { committed, first, topicId, end, lastInserted } = facts
-  const metadata = committed === undefined ? noCommitMetadata : parseCommitMetadata(committed.metadata)
+  const { partition, committed, first, topicId, end, lastInserted } = facts
+  const metadata = committed === undefined ? noCommitMetadata : parseCommitMetadata(committed.metadata, partition)
   if (committed === undefined || (metadata.topicId ?? topicId) !== topicId) {
     if (lastInserted === undefined) return beginAt(first, facts, undefined)
     return stopWithoutCommit('nothing is committed', facts)
   }
   const { offset } = committed
-  const { intent, seekOverrideUpTo } = metadata
+  const { seekOverrideUpTo } = metadata
   if (offset > end) return stopAhead(offset, facts)
-  if (intent !== undefined && intent.from === offset) return resolveIntent(intent, facts, seekOverrideUpTo)
   if (lastInserted !== undefined && lastInserted >= offset) {
     if (seekOverrideUpTo === undefined || seekOverrideUpTo < lastInserted) {
       return stopWithoutCommit(`${offset} is committed`, facts)

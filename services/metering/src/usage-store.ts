@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@weir/clickhouse/connect.ts'
 import { insertBlock, isDataError, isInsertRunning } from '@weir/clickhouse/insert.ts'
 import { readLastOffset, readNumbers } from '@weir/clickhouse/number-queries.ts'
-import { repairBlock, startedAfter } from '@weir/clickhouse/repair/repair-block.ts'
+import { hasRowsOf, repairBlock, startedAfter } from '@weir/clickhouse/repair/repair-block.ts'
 import type { UsageStore } from './ports.ts'
 
 /** Beyond every offset. */
@@ -24,8 +24,9 @@ export function createUsageStore(client: ClickHouseClient, insertMs: number): Us
     },
     isInsertRunning: (dedupToken) => isInsertRunning(client, dedupToken),
     numbersBefore: (partition, offset) => readNumbers(client, partition, offset ?? endless),
+    hasRows: (block) => hasRowsOf(client, block),
     async repair(block, options) {
-      if (!(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
+      if (!options.isForced && !(await startedAfter(client, block.timestampMs - clockOffMsMax))) return undefined
       return repairBlock(client, block, options)
     },
     lastInserted: (partition) => readLastOffset(client, partition),

@@ -228,23 +228,6 @@ test('what came while a batch was worked off does not wait for the whole time of
   expect((handed[1] ?? Number.NaN) - endedAt).toBeLessThan(maxWaitMs / 2)
 })
 
-test('Partitions that each have more than a fetch may bring are read in turn', async () => {
-  const options = kafkaOptions(inject('kafkaBrokers'))
-  const partitions = 3
-  const topic = await createTopic(options, partitions)
-  const batchesEach = 5
-  for (let batch = 0; batch < batchesEach; batch += 1) await sendNumbers(options, topic, batch * 20, batch * 20 + 20)
-  const turns: number[] = []
-  start({
-    ...testConsumer(options, [topic]),
-    ...{ maxBytes: 1, partitionsAtOnce: 1 }, // Kafka answers with one batch of records, however large
-    onBatch: async ({ partition }) => void turns.push(partition),
-  })
-  await until(() => turns.length >= batchesEach)
-  // One after the other, the first would fill all of these.
-  expect(new Set(turns.slice(0, batchesEach)).size).toBe(partitions)
-})
-
 test('an idle connection leaves the process asleep', async () => {
   const options = kafkaOptions(inject('kafkaBrokers'))
   const topic = await createTopic(options, 1)

@@ -24,7 +24,7 @@ function blockOf(records: readonly string[], partition: number): InDoubtBlock {
   )
   const token = `${topicId}:${partition}:0-${records.length - 1}`
   const months = [Buffer.from(lines.join(''))]
-  return { topic: topics.decisions, topicId, partition, table: 'decisions', dedupToken: token, months }
+  return { topic: topics.decisions, topicId, table: 'decisions', dedupToken: token, months }
 }
 
 test('processes that repair the same tables at the same time leave the same rows as one process', async () => {

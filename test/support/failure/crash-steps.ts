@@ -65,7 +65,7 @@ async function sendGap({ kafka }: Stack): Promise<void> {
 export const crashSteps: readonly CrashStep[] = [
   ...of('alerting', 'alerting', ['claim', 'supersede', 'publish', 'done', 'commit', 'enqueue', 'enqueue_commit']),
   ...of('alerting', 'alerting', ['attempt', 'attempt_recorded']),
-  ...of('metering', 'metering', ['declare', 'insert', 'marks', 'commit']),
+  ...of('metering', 'metering', ['declare', 'insert', 'marks', 'members', 'commit']),
   ...of('metering', 'metering', ['dead_letters']).map((step) => ({ ...step, occasion: sendPoison })),
   ...of('metering', 'metering', ['redeclare']).map((step) => ({ ...step, occasion: sendRefused })),
   ...of('metering', 'metering', ['gaps']).map((step) => ({ ...step, occasion: sendGap })),
@@ -96,6 +96,7 @@ export function crashScenarios(): readonly (readonly (readonly CrashStep[])[])[]
 export const elsewhere: readonly string[] = [
   'journal_gap_recorded', // disk.test.ts: a journal that admits when it is full
   'quarantine', // test/servers/kafka: a record that Kafka refuses for good
+  'dissolve', // test/servers/metering/joint-blocks.test.ts: a block that ClickHouse refuses twice
   'settle.corrected', // settle.test.ts
   'settle.written',
   'settle.recorded',

@@ -1,7 +1,7 @@
 import { connectClickhouse } from '@weir/clickhouse/connect.ts'
 import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
 import type { ClickhouseServer } from '@weir/clickhouse/variables.ts'
-import { seekMetadata } from '@weir/contracts/commit-metadata.v1.ts'
+import { encodeCommitMetadata, parseCommitMetadata } from '@weir/contracts/commit-metadata.v2.ts'
 import { topics } from '@weir/contracts/topics.ts'
 import { WeirError } from '@weir/core/errors.ts'
 import type { KafkaOptions } from '@weir/kafka/connect.ts'
@@ -44,7 +44,10 @@ export async function seekMetering(
         `Offset ${offset} is outside the log, which has ${first} to ${end}; choose one within.`,
       )
     }
-    await admin.commit(topic, partition, offset, seekMetadata)
+    // A block that this partition declares has records of others too: its next owner finishes it first.
+    const { intent } = parseCommitMetadata(committed?.metadata ?? '', partition)
+    const metadata = encodeCommitMetadata({ topicId, intent, isSought: true, seekOverrideUpTo: undefined })
+    await admin.commit(topic, partition, offset, metadata)
     print(`partition ${partition} of ${topic}: ${committed?.offset ?? 'nothing'} was committed, now ${offset} is`)
   } finally {
     await Promise.all([admin.close(), client.close()])

@@ -4,11 +4,11 @@ import { type ClickHouseClient, readRows } from '../connect.ts'
 import { isInsertRunning } from '../insert.ts'
 import type { TopicIdPartition } from '../number-queries.ts'
 import { type RollupOutcome, repairRollup, subjectsMax } from './repair-rollup.ts'
-import { repairBlockRows } from './repair-rows.ts'
+import { type BlockRows, hasBlockRows, repairBlockRows } from './repair-rows.ts'
 import { type RepairOptions, RepairSession } from './repair-session.ts'
 
 /** A block that was sent more than once: each table may have it, lack it, or have it twice. */
-export interface InDoubtBlock extends TopicIdPartition {
+export interface InDoubtBlock extends Pick<TopicIdPartition, 'topic' | 'topicId'> {
   readonly table: string
   /** The deduplication token that it was inserted under. */
   readonly dedupToken: string
@@ -31,9 +31,22 @@ const hourMs = 3_600_000
 function rowsOf(months: readonly Buffer[]) {
   const lines = months.flatMap((month) => month.toString('utf8').split('\n')).filter((line) => line !== '')
   return lines.map((line) => {
-    const { offset, ts, subject }: { offset: number; ts: string; subject: string } = JSON.parse(line)
-    return { line, offset, subject, tsMs: Date.parse(`${ts.replace(' ', 'T')}Z`) }
+    const { partition, offset, ts, subject }: { partition: number; offset: number; ts: string; subject: string } =
+      JSON.parse(line)
+    return { line, partition, offset, subject, tsMs: Date.parse(`${ts.replace(' ', 'T')}Z`) }
   })
+}
+
+/** A block's rows by partition. */
+const byPartition = ({ topic, topicId, table }: InDoubtBlock, rows: ReturnType<typeof rowsOf>): BlockRows[] =>
+  [...Map.groupBy(rows, ({ partition }) => partition)].map(([partition, own]) => {
+    return { topic, topicId, table, partition, rows: own }
+  })
+
+/** Whether the raw table has any row of a block. */
+export async function hasRowsOf(client: ClickHouseClient, block: InDoubtBlock): Promise<boolean> {
+  for (const part of byPartition(block, rowsOf(block.months))) if (await hasBlockRows(client, part)) return true
+  return false
 }
 
 /** The hours that the rows fall in, neighbours as one span: a row with a wrong clock must not have months compared. */
@@ -125,7 +138,8 @@ export async function repairBlock(
   if (await isInsertRunning(client, dedupToken)) throw new Error(`ClickHouse still works on ${dedupToken}`)
   const session = new RepairSession(client, dedupToken, options)
   await waitForDeletes(session)
-  const wrong = await repairBlockRows(session, { ...block, rows })
+  let wrong = 0
+  for (const part of byPartition(block, rows)) wrong += await repairBlockRows(session, part)
 
   const subjects = [...new Set(rows.map(({ subject }) => subject))]
   const repaired: string[] = []

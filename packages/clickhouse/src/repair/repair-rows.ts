@@ -1,3 +1,4 @@
+import { type ClickHouseClient, readRows } from '../connect.ts'
 import { isDataError } from '../insert.ts'
 import type { TopicIdPartition } from '../number-queries.ts'
 import type { RepairSession } from './repair-session.ts'
@@ -70,6 +71,12 @@ function rangeOf({ topic, topicId, partition, rows }: BlockRows) {
     toMs = Math.max(toMs, tsMs)
   }
   return { topic, topicId, partition, from, to, fromMs, toMs }
+}
+
+/** Whether the raw table has any row of a partition's part of a block. */
+export async function hasBlockRows(client: ClickHouseClient, block: BlockRows): Promise<boolean> {
+  const found = await readRows(client, `SELECT 1 FROM ${block.table} WHERE ${inRange} LIMIT 1`, rangeOf(block))
+  return found.length > 0
 }
 
 /** Makes the raw table have each row of a block once. Returns how many were missing or there twice. */

@@ -25,15 +25,27 @@ interface BrokerPool {
 interface ConsumerGroup extends FetchingGroup {
   readonly groupId: string
   readonly memberId: string
+  /** Of one generation: what it commits is sent with that one's number. */
+  readonly offsetManager: OffsetManager
+  getNodeIds(): readonly string[]
   joinAndSync(): Promise<void>
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>
-  filterPartitionsByNode(nodeId: string, places: readonly TopicPlaces[]): TopicPlaces[]
 }
 
-/** Partitions of one topic. */
-interface TopicPlaces {
+interface OffsetManager {
+  commitOffsets(offsets: { readonly topics: readonly TopicOffsets[] }): Promise<void>
+}
+
+/** An offset to be committed, with text that Kafka stores beside it. */
+export interface OffsetCommit {
+  readonly partition: number
+  readonly offset: string
+  readonly metadata?: string
+}
+
+interface TopicOffsets {
   readonly topic: string
-  readonly partitions: readonly number[]
+  readonly partitions: readonly OffsetCommit[]
 }
 
 /** Replaces an internal module's only export by `replacement`, for modules that require it later. */
@@ -72,10 +84,18 @@ function keepLastBroker(pool: { prototype: BrokerPool }): void {
 /** How often a group has begun or finished joining: an odd step means its assignment is in doubt. */
 const joins = new WeakMap<object, number>()
 const fences = new WeakMap<object, () => boolean>()
-/** The same by member id, for callers that know of a group only its events. */
-const memberFences = new Map<string, () => boolean>()
+/** Batches that are fetched from one of several brokers: those of the others come by themselves. */
+const partial = new WeakSet<object>()
+
+interface Membership {
+  readonly isCurrent: () => boolean
+  readonly offsets: OffsetManager
+}
+
+/** By member id, for callers that know of a group only its events. */
+const memberships = new Map<string, Membership>()
 /** A process has a few consumers, each with a new member id after a lost connection; those long gone are forgotten. */
-const memberFencesMax = 100
+const membershipsMax = 100
 
 /**
  * Kafka fences members, not owners: a commit made for an old assignment is sent with the new generation and accepted.
@@ -90,37 +110,23 @@ function fenceBatches(group: { prototype: ConsumerGroup }): void {
     await joinAndSync.call(this)
     step(this)
     const joined = joins.get(this)
-    memberFences.delete(this.memberId)
-    memberFences.set(this.memberId, () => joins.get(this) === joined)
-    for (const oldest of memberFences.keys()) {
-      if (memberFences.size <= memberFencesMax) break
-      memberFences.delete(oldest)
+    memberships.delete(this.memberId)
+    memberships.set(this.memberId, { isCurrent: () => joins.get(this) === joined, offsets: this.offsetManager })
+    for (const oldest of memberships.keys()) {
+      if (memberships.size <= membershipsMax) break
+      memberships.delete(oldest)
     }
   }
   group.prototype.fetch = async function (nodeId) {
     const before = joins.get(this)
     const batches = await fetch.call(this, nodeId)
     const isCurrent = () => joins.get(this) === before
-    for (const batch of batches) fences.set(batch, isCurrent)
+    const isPartial = this.getNodeIds().length > 1
+    for (const batch of batches) {
+      fences.set(batch, isCurrent)
+      if (isPartial) partial.add(batch)
+    }
     return isCurrent() ? batches : []
-  }
-}
-
-/**
- * The original asks for the partitions in the same order in each fetch, and Kafka fills the answer in that order: while
- * the first ones have enough for a whole answer, the others are not read. Here each fetch begins one partition further.
- */
-function rotatePartitions(group: { prototype: ConsumerGroup }): void {
-  const { filterPartitionsByNode } = group.prototype
-  const turns = new WeakMap<object, Map<string, number>>()
-  group.prototype.filterPartitionsByNode = function (nodeId, places) {
-    const ofNodes = turns.get(this) ?? new Map<string, number>()
-    const turn = ofNodes.get(nodeId) ?? 0
-    turns.set(this, ofNodes.set(nodeId, turn + 1))
-    return filterPartitionsByNode.call(this, nodeId, places).map(({ topic, partitions }) => {
-      const first = turn % Math.max(1, partitions.length)
-      return { topic, partitions: [...partitions.slice(first), ...partitions.slice(0, first)] }
-    })
   }
 }
 
@@ -168,7 +174,6 @@ stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
 keepLastBroker(requireCjs('kafkajs/src/cluster/brokerPool'))
 fenceBatches(requireCjs('kafkajs/src/consumer/consumerGroup'))
 waitAsNeeded(requireCjs('kafkajs/src/consumer/consumerGroup'))
-rotatePartitions(requireCjs('kafkajs/src/consumer/consumerGroup'))
 refuseToJump(requireCjs('kafkajs/src/consumer/consumerGroup'))
 nameTopics(requireCjs('kafkajs/src/network/connection'))
 nameGroups(requireCjs('kafkajs/src/broker'))
@@ -189,7 +194,22 @@ export function isStillAssigned(batch: object): boolean {
 
 /** Whether the assignment that a member joined with last is still in force. Ask again after every await. */
 export function isMemberCurrent(memberId: string): boolean {
-  return memberFences.get(memberId)?.() ?? false
+  return memberships.get(memberId)?.isCurrent() ?? false
+}
+
+/** Whether a batch was fetched from one of several brokers, so that batches of the others may follow it. */
+export function isOfSeveralBrokers(batch: object): boolean {
+  return partial.has(batch)
+}
+
+/**
+ * Commits as a member, in the generation that it joined last: kafkajs's own way tries again by itself, in whichever
+ * generation it is by then. Kafka takes offsets of any partition from a member.
+ */
+export async function commitAsMember(memberId: string, topic: string, partitions: readonly OffsetCommit[]) {
+  const membership = memberships.get(memberId)
+  if (membership === undefined) throw new kafkajs.KafkaJSError('the group is being joined')
+  await membership.offsets.commitOffsets({ topics: [{ topic, partitions }] })
 }
 
 /** From now on a consumer of this group that stands outside the log ends with an error, and does not jump into it. */

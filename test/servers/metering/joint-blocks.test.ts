@@ -1,0 +1,247 @@
+import { readLastOffset } from '@weir/clickhouse/number-queries.ts'
+import { encodeGapOpen, encodeMark } from '@weir/contracts/journal.v1.ts'
+import { topics } from '@weir/contracts/topics.ts'
+import { createClient } from '@weir/kafka/connect.ts'
+import { PartitionAdmin } from '@weir/kafka/partition-admin.ts'
+import { waitUntil } from '@weir/runtime/wait-until.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import type { ServiceProcess } from '../../support/service-process.ts'
+import {
+  endSessions,
+  type MeteringStack,
+  newJournal,
+  once,
+  openMeteringStack,
+  settled,
+  type TestJournal,
+} from './open-metering.ts'
+
+let stack: MeteringStack
+beforeAll(async () => {
+  stack = await openMeteringStack()
+})
+afterAll(() => stack?.close())
+
+const partitions = [0, 1, 2, 3, 4, 5]
+const month = (ms: number) => new Date(ms).toISOString().slice(0, 7)
+const lastMonthMs = () => Date.parse(`${month(Date.now())}-01`) - 86_400_000 // within what minutes are kept for
+
+/** Killed without a word when the test ends. */
+async function start(environment: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+  const one = await stack.start(environment)
+  onTestFinished(() => one.kill('SIGKILL'))
+  return one
+}
+
+const until = async (condition: () => Promise<boolean> | boolean, deadlineMs = 40_000) =>
+  expect(await waitUntil(condition, { deadlineMs, everyMs: 100 })).toBe(true)
+
+/** Starts a process that dies at a step, and lets the group forget it. */
+async function crashAt(step: string): Promise<void> {
+  const victim = await start({ WEIR_CRASH_AT: `metering.${step}` })
+  await victim.ended
+  await endSessions(stack.options)
+}
+
+const admin = () => new PartitionAdmin(stack.options, 'weir-metering')
+
+/** Whether all that Kafka has is metered and committed. */
+async function isDrained(of: PartitionAdmin): Promise<boolean> {
+  for (const partition of partitions) {
+    const { committed, end } = await of.describe(topics.decisions, partition)
+    if ((committed?.offset ?? 0n) < end || committed?.metadata.includes('"block"') === true) return false
+  }
+  return true
+}
+
+/** A test begins where the one before has left nothing to finish. */
+beforeEach(async () => {
+  const asked = admin()
+  if (!(await isDrained(asked))) {
+    const one = await stack.start()
+    await until(() => isDrained(asked))
+    await one.kill('SIGTERM')
+  }
+  await asked.close()
+  await endSessions(stack.options)
+})
+
+/** Two processes that share the partitions. */
+async function startHeirs(): Promise<ServiceProcess[]> {
+  return Promise.all([start(), start()])
+}
+
+/** A journal for each partition: a subject's records come by one. */
+const newJournals = () => partitions.map(() => newJournal())
+
+/** Each table has this many decisions of each journal once. */
+async function expectOnce(journals: readonly TestJournal[], count: number): Promise<void> {
+  for (const { subject } of journals) expect(await settled(stack, subject, count)).toEqual(once(count))
+}
+
+/** Records of two months in every partition; bad ones, a gap and a mark in some of them. */
+async function sendEverything(bad: string) {
+  const journals = newJournals()
+  const gap = encodeGapOpen({ cause: 'refused', count: 1, fromMs: 0, toMs: 0, detail: '' })
+  for (const [partition, journal] of journals.entries()) {
+    const records = [...journal.take(40, partition, { tsMs: lastMonthMs() }), ...journal.take(40, partition)]
+    const some = partition % 2 === 0 ? [bad, `${gap},"journal":"${journal.id}","seq":80}`] : []
+    const mark = encodeMark(Date.now(), journal.id, 80 + some.length / 2, false)
+    await stack.send([...records, ...some, mark], partition)
+  }
+  return journals
+}
+
+const withRefused = (text: string) => text.replace('"cost":2', '"cost":"much"')
+
+describe('A block of six partitions whose process is killed is finished by two others that share them', () => {
+  test.each([
+    ...['declare', 'insert', 'insert:2', 'redeclare', 'dead_letters', 'numbers', 'marks', 'gaps', 'members', 'commit'],
+  ])('%s', async (step) => {
+    const [other = ''] = newJournal().take(1)
+    const journals = await sendEverything(step === 'redeclare' ? withRefused(other) : 'bad')
+    await crashAt(step)
+    const heirs = await startHeirs()
+    await expectOnce(journals, 80)
+    await Promise.all(heirs.map((heir) => heir.kill('SIGTERM')))
+    expect(heirs.map((heir) => heir.said()).join()).not.toContain('numbers that never came')
+  })
+
+  test.each(['insert', 'dead_letters', 'numbers', 'members', 'commit'])(
+    'of which the first is killed at %s of the same block',
+    async (step) => {
+      const journals = await sendEverything('bad')
+      await crashAt('declare')
+      await crashAt(step)
+      await startHeirs()
+      await expectOnce(journals, 80)
+    },
+  )
+})
+
+describe('A block that ClickHouse refuses although every record of it was read', () => {
+  const alter = (change: string) => stack.client.command({ query: `ALTER TABLE weir.decisions ${change}` })
+
+  test.each([undefined, 'dissolve'])('stops one partition, and the others go on; killed at %s', async (step) => {
+    await alter("ADD CONSTRAINT test_only CHECK plan != 'refused'")
+    onTestFinished(() => alter('DROP CONSTRAINT IF EXISTS test_only').then(() => undefined))
+    const [journals, other] = [newJournals().toSpliced(3, 1), newJournal()]
+    const records = other.take(10, 3).map((text) => text.replace('"plan":"free"', '"plan":"refused"'))
+    await stack.send(records, 3)
+    for (const [at, partition] of [0, 1, 2, 4, 5].entries()) {
+      await stack.send(journals[at]?.take(20, partition) ?? [], partition)
+    }
+    if (step !== undefined) await crashAt(step)
+    const metering = await start()
+    await expectOnce(journals, 20)
+    await until(async () => (await metering.ready()).text.includes('partition 3 is stopped: ROWS_REFUSED'))
+    await metering.kill('SIGTERM')
+    await alter('DROP CONSTRAINT test_only')
+    const heir = await start()
+    expect(await settled(stack, other.subject, 10)).toEqual(once(10))
+    await until(async () => (await heir.metric('weir_block_recoveries_total')) > 0)
+  })
+})
+
+describe('Records that Kafka deletes between a crash and the recovery leave out their own part alone', () => {
+  const offsetOf = async (partition: number) => {
+    const ends = await stack.admin.fetchTopicOffsets(topics.decisions)
+    return ends.find((one) => one.partition === partition)?.high ?? '0'
+  }
+
+  test.each([
+    ['the lead', 0, 'declare'],
+    ['the lead', 0, 'insert'],
+    ['a member', 4, 'declare'],
+    ['a member', 4, 'insert'],
+  ] as const)('of %s (%i), killed at %s', async (_, partition, step) => {
+    const journals = newJournals()
+    for (const [one, journal] of journals.entries()) await stack.send(journal.take(30, one), one)
+    await crashAt(step)
+    await stack.admin.deleteTopicRecords({
+      topic: topics.decisions,
+      partitions: [{ partition, offset: await offsetOf(partition) }],
+    })
+    await startHeirs()
+    await expectOnce(journals.toSpliced(partition, 1), 30)
+    const { subject, take } = journals[partition] ?? newJournal()
+    // What was not inserted before is gone with the records.
+    const { raw } = await settled(stack, subject, 0)
+    expect(step === 'declare' ? [0] : [0, 30]).toContain(raw)
+    // What comes behind it is read as ever.
+    await stack.send(take(10, partition), partition)
+    expect(await settled(stack, subject, raw + 10)).toEqual(once(raw + 10))
+  })
+})
+
+test('A process that sleeps with a declared block of six partitions wakes as a zombie: each record counts once', async () => {
+  const journals = newJournals()
+  const sendAll = async (count: number) => {
+    for (const [partition, journal] of journals.entries()) await stack.send(journal.take(count, partition), partition)
+  }
+  const sleeper = await start()
+  await until(async () => (await sleeper.ready()).status === 200)
+  await sendAll(500)
+  // Wherever it is just now: before, within or after its insert.
+  process.kill(sleeper.pid, 'SIGSTOP')
+  await startHeirs()
+  await sendAll(50)
+  await expectOnce(journals, 550)
+  process.kill(sleeper.pid, 'SIGCONT')
+  await sendAll(50)
+  await expectOnce(journals, 600)
+  await until(async () => (await sleeper.ready()).status === 200)
+})
+
+test('A block that an older version declared is finished under the token that it had', async () => {
+  const journal = newJournal()
+  await stack.send(journal.take(50, 1), 1)
+  await crashAt('insert')
+  const asked = admin()
+  onTestFinished(() => asked.close())
+  const { committed, topicId, end } = await asked.describe(topics.decisions, 1)
+  const from = committed?.offset ?? 0n
+  const last = await readLastOffset(stack.client, { topic: topics.decisions, topicId, partition: 1 })
+  expect([end - 1n, last]).toEqual([last, from + 49n])
+  const old = { v: 1, topic: topicId, from: String(from), to: String(last), encoder: 'fast' }
+  await asked.commit(topics.decisions, 1, from, JSON.stringify(old))
+  await start()
+  await stack.send(journal.take(10, 1), 1)
+  expect(await settled(stack, journal.subject, 60)).toEqual(once(60))
+})
+
+test('A process beside one of an older version waits, says why, and goes on when the other has left', async () => {
+  const consumer = createClient(stack.options).consumer({ groupId: 'weir-metering' })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topics.decisions] })
+  const joined = Promise.withResolvers<void>()
+  consumer.on('consumer.group_join', () => joined.resolve())
+  await consumer.run({ autoCommit: false, eachBatch: async () => undefined })
+  await joined.promise
+  const metering = await start()
+  await until(async () => (await metering.ready()).text.includes('processes of another version are in the group'))
+  await consumer.disconnect()
+  const journal = newJournal()
+  await stack.send(journal.take(10))
+  expect(await settled(stack, journal.subject, 10)).toEqual(once(10))
+})
+
+test('What 100 partitions bring together is one block', async () => {
+  const many = Array.from({ length: 100 }, (_, partition) => partition)
+  await stack.admin.createPartitions({ topicPartitions: [{ topic: topics.decisions, count: many.length }] })
+  const journals = many.map(() => newJournal())
+  // The other producer does not know these partitions yet.
+  const producer = createClient(stack.options).producer({ allowAutoTopicCreation: false })
+  onTestFinished(() => producer.disconnect())
+  await producer.connect()
+  // New partitions have a leader a moment later.
+  const isLed = () => stack.admin.fetchTopicOffsets(topics.decisions).then(({ length }) => length === many.length)
+  await until(() => isLed().catch(() => false))
+  const messages = journals.flatMap((journal, partition) =>
+    journal.take(2, partition).map((value) => ({ value, partition })),
+  )
+  await producer.send({ topic: topics.decisions, messages })
+  const metering = await start()
+  await expectOnce(journals, 2)
+  expect(await metering.metric('weir_insert_batches_total')).toBeLessThan(20)
+})
