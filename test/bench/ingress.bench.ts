@@ -7,28 +7,25 @@ import { redisServer } from '@weir/local-redis/redis-server.ts'
 import { kafkaOptions } from '../support/servers/kafka-topics.ts'
 import { startServer } from '../support/servers/start-server.ts'
 import { askProxy, callers } from './ingress/caller.ts'
-import { type Contestants, type Name, startContestants, startPlain } from './ingress/contestants.ts'
-import { type Measured, measure, type Pids } from './ingress/measure.ts'
-import { type Round, targetRatios, targetRows } from './ingress/targets.ts'
-import { type BenchOptions, type BenchReport, type BenchTable, spread } from './report.ts'
+import { type Contestants, startContestants, startPlain } from './ingress/contestants.ts'
+import { type Measured, measure } from './ingress/measure.ts'
+import { targetRatios, targetRows } from './ingress/targets.ts'
+import {
+  groups,
+  othersShareMax,
+  playTurn,
+  type Round,
+  secondsPerSlice,
+  type Turn,
+  undisturbed,
+} from './ingress/turns.ts'
+import { type BenchOptions, type BenchReport, type BenchRow, type BenchTable, spread } from './report.ts'
 
 /** Until about 30,000 requests the engine's compiler, on threads of its own, costs more than what is measured. */
 const warmUpSeconds = 5
-/** A tick of the kernel's CPU clock is then less than a percent of what a busy process uses. */
-const secondsPerRound = 3
 
-async function playRound(contestants: Contestants, round: number, pids: Pids): Promise<Round> {
-  const all = [...contestants]
-  // Who follows whom changes, so that what one leaves behind does not always burden the same other.
-  const order = [...all.slice(round % all.length), ...all.slice(0, round % all.length)]
-  const measured = new Map<Name, Measured>()
-  for (const [name, contestant] of order) measured.set(name, await measure(contestant, pids, secondsPerRound))
-  return (name) => {
-    const found = measured.get(name)
-    if (found === undefined) throw new Error(`${name} was not measured`)
-    return found
-  }
-}
+/** Turns of one group, a list in the order of `groups`. */
+type Turns = readonly (readonly Turn[])[]
 
 function tablesOf(contestants: Contestants, rounds: readonly Round[]): BenchTable[] {
   const table = (title: string, figures: Readonly<Record<string, (one: Measured) => number>>): BenchTable => ({
@@ -36,7 +33,7 @@ function tablesOf(contestants: Contestants, rounds: readonly Round[]): BenchTabl
     columns: Object.keys(figures),
     rows: Array.from(contestants, ([name, { label }]) => ({
       label,
-      values: Object.values(figures).map((figure) => spread(rounds.map((of) => figure(of(name))))),
+      values: Object.values(figures).map((figure) => spread(rounds.flatMap((of) => of.get(name) ?? []).map(figure))),
     })),
   })
   return [
@@ -53,6 +50,28 @@ function tablesOf(contestants: Contestants, rounds: readonly Round[]): BenchTabl
       'load generator, cores': (one) => one.generatorCores,
     }),
   ]
+}
+
+/** How many rounds of each group other programs disturbed, and whether they count. */
+function disturbedRows(contestants: Contestants, turns: Turns): BenchRow[] {
+  return turns.flatMap((group, at) => {
+    const names = (groups[at] ?? []).map((name) => contestants.get(name)?.label)
+    const left = group.length - undisturbed(group).length
+    const isAll = group.every(({ othersShare }) => othersShare > othersShareMax)
+    const label = `${names[0]} to ${names.at(-1)}`
+    return [
+      {
+        label: `rounds left out, ${label}`,
+        unit: isAll ? `of ${group.length}: EVERY ONE WAS DISTURBED, and all count` : `of ${group.length}`,
+        ...spread([left]),
+      },
+      {
+        label: `other programs, ${label}`,
+        unit: `% of the machine at most in a round; above ${othersShareMax * 100} it is left out`,
+        ...spread(group.map(({ othersShare }) => othersShare * 100)),
+      },
+    ]
+  })
 }
 
 async function countUnavailable(contestants: Contestants): Promise<number> {
@@ -77,23 +96,27 @@ export async function run({ rounds, progress }: BenchOptions): Promise<BenchRepo
     const servers = { redis: redis.address, kafka: kafka.address, upstream: upstream.origin }
     const contestants = await startContestants(servers, dir, own)
     const pids = { redis: redis.pid(), kafka: kafka.pid() }
+    const ofContestants = [...contestants.values()].flatMap(({ pid, behindPid = [] }) => [pid].concat(behindPid))
+    const mine = [pids.redis, pids.kafka, upstream.pid, ...ofContestants]
     for (const contestant of contestants.values()) {
       progress(`warming up ${contestant.label}`)
       await measure(contestant, pids, warmUpSeconds)
     }
     const before = await countUnavailable(contestants)
-    const seen: Round[] = []
+    const turns: Turn[][] = groups.map(() => [])
     for (let round = 1; round <= rounds; round += 1) {
-      seen.push(await playRound(contestants, round, pids))
+      for (const [at, group] of groups.entries()) turns[at]?.push(await playTurn(group, round, contestants, pids, mine))
       progress(`round ${round} of ${rounds}`)
     }
     const unavailable = (await countUnavailable(contestants)) - before
+    const seen = turns.flatMap(undisturbed).map(({ measured }) => measured)
     return {
-      name: `ingress: every door from ${callers} connections, ${secondsPerRound} s each in turn; two limits unless it says three`,
+      name: `ingress: every door from ${callers} connections, twice ${secondsPerSlice} s each a round, forth and back; two limits unless it says three`,
       tables: tablesOf(contestants, seen),
       rows: [
         ...targetRows(seen),
         { label: 'weir: decisions made without Redis', unit: 'in all', ...spread([unavailable]) },
+        ...disturbedRows(contestants, turns),
       ],
       ratios: targetRatios(seen),
     }
