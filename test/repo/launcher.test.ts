@@ -1,8 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { projectRoot } from '@weir/cli/project.ts'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 test('the launcher finds its own folder, whatever CDPATH says', () => {
   const above = dirname(projectRoot)
@@ -28,4 +29,18 @@ test.each([
 ])('weir bench %j ends before anything starts, and says why', (words, reason) => {
   const { status, stderr } = spawnSync(join(projectRoot, 'weir'), ['bench', ...words], { encoding: 'utf8' })
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining(reason) })
+})
+
+test('The launcher keeps compiled code in .weir for the next run, unless the environment names another folder', () => {
+  const root = mkdtempSync(join(tmpdir(), 'weir-launcher-'))
+  onTestFinished(() => rmSync(root, { recursive: true }))
+  copyFileSync(join(projectRoot, 'weir'), join(root, 'weir'))
+  for (const name of ['node_modules', 'packages', 'pnpm-lock.yaml'])
+    symlinkSync(join(projectRoot, name), join(root, name))
+  const { NODE_COMPILE_CACHE: _, ...env } = process.env
+  const other = join(root, 'other')
+  execFileSync('sh', [join(root, 'weir'), 'help'], { env: { ...env, NODE_COMPILE_CACHE: other } })
+  expect([existsSync(other), existsSync(join(root, '.weir'))]).toEqual([true, false])
+  execFileSync('sh', [join(root, 'weir'), 'help'], { env })
+  expect(existsSync(join(root, '.weir', 'compile-cache'))).toBe(true)
 })

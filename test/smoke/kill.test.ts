@@ -129,9 +129,10 @@ describe('kill -9', () => {
     await up.end('SIGKILL')
     expect(await waitUntil(() => up.processes().length === 0, { deadlineMs: 5_000 })).toBe(true)
 
-    const again = await weirUp(['--data', up.dir])
+    const again = await weirUp(['--data', up.dir, '--timings'])
     try {
       expect(again.line.demoKey).toBe(up.line.demoKey)
+      expect(again.said()).toMatch(/ s {2}kafka\n.* s {2}policy\n.* s {2}ingress\n/s)
       expect(await decisions(again)).toBe(1)
       expect(await waitUntil(() => worksAgain(again), { deadlineMs: recoveryDeadlineMs })).toBe(true)
     } finally {

@@ -57,6 +57,7 @@ program
   .option('--ingress <n>', 'number of ingress processes', wholeNumber(1, ingressMax), 1)
   .option('--json', 'print one line of JSON when all is ready', false)
   .option('--watch', 'restart a service when its sources change', false)
+  .option('--timings', 'say what the start spent its time on', false)
   .action(async (options) => (await import('./commands/up.ts')).up(options, context))
 
 program

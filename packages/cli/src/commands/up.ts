@@ -9,8 +9,9 @@ import { effectivePolicy, putPolicyInForce } from '../up/effective-policy.ts'
 import { type ProcessDefinition, Supervisor } from '../up/managed-process.ts'
 import { choosePorts, opsPortsOf } from '../up/ports.ts'
 import { readyLine, readyScreen } from '../up/ready-line.ts'
-import { planServers, requirePrograms, unusedServerPorts } from '../up/servers.ts'
-import { demoProcesses, serviceProcesses } from '../up/services.ts'
+import { planServers, requirePrograms, type Servers, unusedServerPorts } from '../up/servers.ts'
+import { demoProcesses, type ServiceOptions, serviceProcesses } from '../up/services.ts'
+import { StartTimings } from '../up/start-timings.ts'
 import { requireEnvironment } from './check.ts'
 import { applyMigrations } from './migrate.ts'
 import { createTopics } from './topics.ts'
@@ -23,6 +24,56 @@ export interface UpOptions {
   readonly ingress: number
   readonly json: boolean
   readonly watch: boolean
+  /** Report what the start spent its time on. */
+  readonly timings: boolean
+}
+
+/** Runs steps concurrently. If one fails, the waits of the others end; it rejects once all have ended. */
+async function concurrently(signal: AbortSignal, run: (signal: AbortSignal) => readonly Promise<unknown>[]) {
+  const failure = new AbortController()
+  const steps = run(AbortSignal.any([signal, failure.signal]))
+  await Promise.all(steps.map((step) => step.catch((error: unknown) => failure.abort(error))))
+  failure.signal.throwIfAborted()
+}
+
+/** Starts everything: the servers with their topics and tables, then the services, the ingress last. */
+async function startInOrder(options: {
+  readonly supervisor: Supervisor
+  readonly timings: StartTimings
+  readonly signal: AbortSignal
+  readonly context: CommandContext
+  readonly servers: Servers
+  readonly services: ServiceOptions
+  readonly putPolicyInForce: () => Promise<void>
+}): Promise<void> {
+  const { supervisor, timings, signal, servers, services, putPolicyInForce: putPolicy } = options
+  const { environment, report } = options.context
+  const start = (processes: readonly ProcessDefinition[], until: AbortSignal) =>
+    Promise.all(processes.map((one) => timings.measure(one.name, () => supervisor.start([one], until))))
+  const kafka = kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics')
+  const clickhouse = findClickhouse(environment, servers.addresses.clickhouse)
+  const named = (name: string) => servers.processes.filter((one) => one.name === name)
+  // Each server is prepared as soon as it runs; the demo needs none of them.
+  await concurrently(signal, (until) => [
+    start([...named('redis'), ...demoProcesses(services)], until),
+    start(named('kafka'), until).then(() => timings.measure('topics', () => createTopics(kafka, report))),
+    start(named('clickhouse'), until).then(() => timings.measure('tables', () => applyMigrations(clickhouse, report))),
+  ])
+  report('starting console, ingress, metering and alerting …')
+  const {
+    console = [],
+    ingress = [],
+    readers = [],
+  } = Object.groupBy(serviceProcesses(services), ({ name }) =>
+    name === 'console' ? 'console' : name.startsWith('ingress') ? 'ingress' : 'readers',
+  )
+  await concurrently(signal, (until) => [
+    // The policy before the ingress, so that its first request is decided by this very policy.
+    start(console, until)
+      .then(() => timings.measure('policy', putPolicy))
+      .then(() => start(ingress, until)),
+    start(readers, until),
+  ])
 }
 
 /**
@@ -44,6 +95,7 @@ async function stopInOrder(supervisor: Supervisor): Promise<void> {
  */
 export async function up(options: UpOptions, context: CommandContext): Promise<void> {
   const { environment, report, signal } = context
+  const timings = new StartTimings()
   process.umask(0o077) // inherited by all that is started: files of the servers are the owner's alone, too
   const policyText = readPolicyFile(options.policy)
   requirePolicy(policyText, options.policy)
@@ -52,7 +104,9 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   const data = openDataDir(options.data)
   data.writeState({ ready: false, launcher: process.pid })
   const ports = await choosePorts(options.ports, new Set(unusedServerPorts(environment)))
-  const servers = await planServers({ environment, dir: data.dir, ports, progress: report })
+  const servers = await timings.measure('files of the servers', () =>
+    planServers({ environment, dir: data.dir, ports, progress: report }),
+  )
   const policyFile = join(data.dir, 'policy.yaml')
   const before = existsSync(policyFile) ? readFileSync(policyFile, 'utf8') : undefined
   const demo = effectivePolicy(policyText, {
@@ -70,20 +124,14 @@ export async function up(options: UpOptions, context: CommandContext): Promise<v
   try {
     if (servers.processes.length > 0) report(`starting ${servers.processes.map(({ name }) => name).join(', ')} …`)
     relay = await servers.openRelay()
-    await supervisor.start(servers.processes, signal)
-    await createTopics(kafkaFrom({ ...environment, ...servers.kafkaVariables }, 'weir-topics'), report)
-    await applyMigrations(findClickhouse(environment, servers.addresses.clickhouse), report)
-    const serviceOptions = { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts }
-    report('starting console, ingress, metering, alerting and the demo …')
-    const services = serviceProcesses(serviceOptions)
-    const isConsole = ({ name }: ProcessDefinition) => name === 'console'
-    await supervisor.start([...demoProcesses(serviceOptions), ...services.filter(isConsole)], signal)
-    // Before the ingress, so that its first request is decided by this very policy.
     const console = { url: line().console, token: data.secrets.adminToken }
-    await putPolicyInForce({ console, policy: demo, before, report })
-    const others = services.filter((one) => !isConsole(one))
-    await supervisor.start(others, signal)
+    await startInOrder({
+      ...{ supervisor, timings, signal, context, servers },
+      services: { environment, data, ports, servers, policyFile, watch: options.watch, opsPorts },
+      putPolicyInForce: () => putPolicyInForce({ console, policy: demo, before, report }),
+    })
     data.writeState(line())
+    if (options.timings) for (const step of timings.lines()) report(step)
     context.print(options.json ? JSON.stringify(line()) : readyScreen(line()))
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
     report('stopping …')

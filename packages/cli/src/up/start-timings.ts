@@ -1,0 +1,21 @@
+/** What a start spends its time on: when each step began, and how long it took. */
+export class StartTimings {
+  readonly #steps: { readonly what: string; readonly fromMs: number; readonly tookMs: number }[] = []
+
+  /** Runs one step, which may run concurrently with others. Resolves and rejects as the step does. */
+  async measure<T>(what: string, step: () => T | Promise<T>): Promise<T> {
+    const fromMs = performance.now()
+    try {
+      return await step()
+    } finally {
+      this.#steps.push({ what, fromMs, tookMs: performance.now() - fromMs })
+    }
+  }
+
+  /** Returns a line for each step, by when it began, in seconds since the process began. */
+  lines(): string[] {
+    const seconds = (ms: number) => `${(ms / 1_000).toFixed(2)} s`.padStart(8)
+    const steps = this.#steps.toSorted((a, b) => a.fromMs - b.fromMs)
+    return steps.map(({ what, fromMs, tookMs }) => `${seconds(fromMs)} +${seconds(tookMs)}  ${what}`)
+  }
+}
