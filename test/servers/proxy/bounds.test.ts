@@ -216,8 +216,13 @@ describe('an upstream', () => {
       socket.on('error', () => undefined).write(head)
       return { url: `/${user}`, socket }
     }
-    const sent = Array.from({ length: 2_048 }, (_, n) => send(`u${n}`))
-    expect(await waitUntil(() => records.length === 2_048 && seen.length === 1_024, { deadlineMs: 60_000 })).toBe(true)
+    const sent: ReturnType<typeof send>[] = []
+    // Some at a time: on a busy machine 2,048 handshakes at once (over-tls.test.ts) outlast the listener's patience.
+    while (sent.length < 2_048) {
+      for (let n = 0; n < 128; n += 1) sent.push(send(`u${sent.length}`))
+      expect(await waitUntil(() => records.length === sent.length, { deadlineMs: 60_000 })).toBe(true)
+    }
+    expect(await waitUntil(() => seen.length === 1_024, { deadlineMs: 60_000 })).toBe(true)
     expect(await ask()).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
     expect(outcomes).toMatchObject([{ status: 503, error: 'busy' }])
     const withIt = new Set(seen.map(({ url }) => url))
