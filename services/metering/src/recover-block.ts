@@ -85,7 +85,7 @@ export class BlockRecovery {
       if (written !== undefined && part !== undefined) commits.push(written.block.commitOf(part, written.held))
       else commits.push(...(await this.#commitWithout(range, plan.isFinished)))
     }
-    await (written?.block ?? this.#emptyBlock()).commit(commits)
+    await (written?.block ?? this.#block([])).commit(commits)
     counters.recoveries += 1
     const held = written?.held.get(this.#lead)
     if (held !== undefined) throw held
@@ -149,10 +149,6 @@ export class BlockRecovery {
     const lead = { offset: committed.offset, isSought, seekOverrideUpTo }
     const declaration = { topicId, ranges: intent.ranges, encoder: intent.encoder, lead }
     return new JointBlock(parts, declaration, this.#ownership, this.#options)
-  }
-
-  #emptyBlock(): JointBlock {
-    return this.#block([])
   }
 
   #insert(block: JointBlock, isPartial: boolean): Promise<Error | undefined> {
