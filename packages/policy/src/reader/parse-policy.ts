@@ -1,5 +1,6 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
+import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
@@ -128,11 +129,16 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
+  const counted: CountedParameters[] = []
+  const noLimits = new Map<string, undefined>()
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits, counted), noLimits)
   const plans = section('plans', (field) => readPlans(reader, field, limits, before.plans), new Map())
   const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const known = { upstreams, limits, plans }
+  const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
+  // Routes that are wrong are not among them, and may be those that have the parameter.
+  if (reader.problemCount === soFar) checkCountedParameters(reader, counted, routes)
   const none = { subjects: new Map(), keys: new Map() }
   const { subjects, keys } = section(
     'subjects',

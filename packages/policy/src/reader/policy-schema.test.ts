@@ -52,6 +52,7 @@ const beyondSchema = [
   ...['a tag', 'an alias'],
   // Names that must be somewhere else.
   ...['an unknown limit', 'an unknown plan', 'an unknown upstream'],
+  ...['parameters that routes do not have', 'a parameter that no route has'],
   // What must not be in two places.
   ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
   ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],
