@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { type FetchingGroup, waitAsNeeded } from './fetch-wait.ts'
 import { decodeRecordBatch, lightBatch } from './fetched-record.ts'
+import { frameRequest } from './frame-request.ts'
 import { keepDenials, nameGroups, nameTopics } from './missing-rights.ts'
 
 /*
@@ -168,6 +169,7 @@ function reauthenticateInTime(connection: { readonly prototype: object }): void 
   })
 }
 
+replaceModule('kafkajs/src/protocol/request', frameRequest)
 replaceModule('kafkajs/src/protocol/recordBatch/v0/decoder', decodeRecordBatch)
 replaceModule('kafkajs/src/consumer/batch', lightBatch(requireCjs('kafkajs/src/consumer/batch')))
 stopBusyTimer(requireCjs('kafkajs/src/network/requestQueue'))
