@@ -8,9 +8,10 @@ export interface JsonObject {
 /** What a policy consists of, in the order in which one may refer to the other. */
 export const entityKinds = [
   'limit',
-  'plan',
   'upstream',
   'route',
+  'price',
+  'plan',
   'endpoint',
   'watch',
   'identity',
@@ -24,7 +25,7 @@ export type EntityKind = (typeof entityKinds)[number]
 /** Where weir.yaml has them. Keys stand below their subjects. */
 export const sectionOf = {
   ...{ limit: 'limits', plan: 'plans', upstream: 'upstreams', route: 'routes', endpoint: 'endpoints' },
-  ...{ watch: 'watches', identity: 'identity', token: 'tokens', subject: 'subjects' },
+  ...{ price: 'prices', watch: 'watches', identity: 'identity', token: 'tokens', subject: 'subjects' },
 } as const satisfies Record<Exclude<EntityKind, 'key'>, string>
 
 /** Who has made an entity: `weir apply` takes away what a file no longer has, and never what the admin API has made. */

@@ -1,5 +1,6 @@
 import type { AlertType } from '@weir/core/alerts/alert-types.ts'
 import type { Limit } from '@weir/core/limits/limit.ts'
+import type { PriceList } from '@weir/core/prices/price-list.ts'
 
 /**
  * What people write in weir.yaml, checked, with names resolved and defaults filled in. Immutable: a change is a new
@@ -7,6 +8,7 @@ import type { Limit } from '@weir/core/limits/limit.ts'
  */
 export interface Policy {
   readonly plans: ReadonlyMap<string, Plan>
+  readonly prices: ReadonlyMap<string, PriceList>
   readonly limits: ReadonlyMap<string, Limit>
   /** Limits with `applies: all`, in the policy's order. */
   readonly limitsForAll: readonly Limit[]
@@ -45,6 +47,8 @@ export function ownLimitSetsOf({ subjects }: Pick<Policy, 'subjects'>): Iterable
 export interface Plan {
   readonly name: string
   readonly limits: readonly Limit[]
+  /** Name of the price list of its subjects; absent if they pay nothing. */
+  readonly prices?: string
 }
 
 /**
@@ -107,6 +111,13 @@ export interface Subject {
   readonly anchor: number
   /** Subjects with equal ones have the same map. */
   readonly ownLimits: OwnLimits
+  /** Name of a price list of its own; absent for the plan's. */
+  readonly prices?: string
+}
+
+/** Returns the price list of a subject: its own, else its plan's; undefined for one that pays nothing. */
+export function pricesOf({ prices }: Pick<Policy, 'prices'>, subject: Subject): PriceList | undefined {
+  return prices.get(subject.prices ?? subject.plan.prices ?? '')
 }
 
 /** A subject's own versions of limits, by name: the same limits under the same Redis keys, with other settings. */
@@ -183,7 +194,7 @@ export const defaultIdentity: Identity = {
 }
 
 /** What a token for the check API and the admin API may do. `admin` may do everything, tokens included. */
-export const tokenScopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin'] as const
+export const tokenScopes = ['check', 'usage', 'billing', 'read', 'write', 'keys', 'limits', 'admin'] as const
 /** One right of a token. */
 export type TokenScope = (typeof tokenScopes)[number]
 

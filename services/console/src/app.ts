@@ -14,6 +14,7 @@ import { registerEntities } from './routes/entities.ts'
 import { registerKeys } from './routes/keys.ts'
 import { registerLimitChanges } from './routes/limits.ts'
 import { registerPolicy } from './routes/policy.ts'
+import { registerPrices } from './routes/prices.ts'
 import { registerTokens } from './routes/tokens.ts'
 import { registerUsage } from './routes/usage.ts'
 
@@ -72,6 +73,7 @@ export function buildApp(
     registerAlerts(api, ports)
     registerPolicy(api, ports, changer)
     registerEntities(api, ports, changer)
+    registerPrices(api, ports)
     registerKeys(api, ports, changer)
     registerLimitChanges(api, ports, changer)
     registerTokens(api, ports, changer)

@@ -15,6 +15,9 @@ interface OpenApi {
 
 const unknownAlert = '00000000-0000-0000-0000-000000000001'
 
+const lines = [{ name: 'all', measure: 'units', tiers: [{ up_to: 5, unit_amount: '1' }, { unit_amount: '0.5' }] }]
+const priceList = { currency: 'EUR', lines }
+
 /** Every route once as it succeeds, and once for each way in which it fails that its description names. */
 const asked: readonly (readonly [request: string, path: string, options?: object])[] = [
   ['/v1/usage', '/v1/usage'],
@@ -36,13 +39,17 @@ const asked: readonly (readonly [request: string, path: string, options?: object
   ['PUT /v1/policy?dry_run=true', '/v1/policy', { body: 'version: 1\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 2\n' }],
   ['PUT /v1/policy', '/v1/policy', { body: 'version: 1\n', token: 'reader-token' }],
-  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
+  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
     [`/v1/${path}?limit=1`, `/v1/${path}`] as const,
     [`/v1/${path}?limit=0`, `/v1/${path}`] as const,
     [`/v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
     [`DELETE /v1/${path}/nothing`, `/v1/${path}/{name}`] as const,
     [`PUT /v1/${path}/new`, `/v1/${path}/{name}`, { body: { colour: 'red' } }] as const,
   ]),
+  ['PUT /v1/prices/api', '/v1/prices/{name}', { body: priceList }],
+  ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: { usage: [{ units: 7 }] } }],
+  ['POST /v1/prices/api/quote', '/v1/prices/{name}/quote', { body: {} }],
+  ['POST /v1/prices/none/quote', '/v1/prices/{name}/quote', { body: { usage: [] } }],
   ['/v1/identity', '/v1/identity'],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'none' } }],
   ['PUT /v1/identity', '/v1/identity', { body: { anonymous: 'free' } }],

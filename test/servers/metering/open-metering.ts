@@ -53,9 +53,8 @@ export async function endSessions(options: KafkaOptions): Promise<void> {
   await Promise.all([admin.disconnect(), cluster.disconnect()])
 }
 
-/** `startKafka` is awaited before the topics are created. */
-export async function openMeteringStack(startKafka = () => startServer(kafkaServer)): Promise<MeteringStack> {
-  const [kafka, clickhouse] = await Promise.all([startKafka(), startServer(clickhouseServer)])
+export async function openMeteringStack(): Promise<MeteringStack> {
+  const [kafka, clickhouse] = await Promise.all([startServer(kafkaServer), startServer(clickhouseServer)])
   const client = connectClickhouse(clickhouse.address, 'test')
   await migrate(client, await readMigrations(`${projectRoot}/infra/clickhouse/migrations`))
   const options = kafkaOptions(kafka.address)

@@ -116,6 +116,7 @@ test('after all that SQL the table has its row still', async () => {
 /** The scope that each route takes, by what docs/admin-api.md says of it. */
 function scopeOf(method: string, path: string): string {
   if (/^\/v1\/(usage|outcomes)/.test(path)) return 'usage'
+  if (path.endsWith('/quote')) return 'billing'
   if (path.startsWith('/v1/tokens')) return 'admin'
   if (path === '/v1/identity' && method !== 'GET') return 'admin'
   if (/\/keys\b/.test(path)) return 'keys'
@@ -124,7 +125,7 @@ function scopeOf(method: string, path: string): string {
 }
 
 const routes = [
-  ...['plans', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
+  ...['plans', 'prices', 'limits', 'routes', 'upstreams', 'endpoints', 'watches', 'subjects'].flatMap((path) => [
     `GET /v1/${path}`,
     ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/${path}/{name}`),
   ]),
@@ -132,6 +133,7 @@ const routes = [
   ...['GET /v1/policy', 'PUT /v1/policy', 'GET /v1/changes', 'GET /v1/usage', 'GET /v1/outcomes', 'GET /v1/keys'],
   ...['POST /v1/subjects/{id}/keys', 'POST /v1/keys/{id}/rotate', 'DELETE /v1/keys/{id}'],
   ...['POST /v1/subjects/{id}/limits/reset', 'POST /v1/subjects/{id}/limits/unblock'],
+  'POST /v1/prices/{name}/quote',
   ...['GET /v1/alerts', 'GET /v1/alerts/{id}', 'POST /v1/alerts/{id}/redeliver', 'POST /v1/deliveries/redeliver'],
   ...['POST /v1/endpoints/{name}/test', 'GET /v1/tokens', 'POST /v1/tokens', 'DELETE /v1/tokens/{name}'],
 ]
@@ -193,6 +195,7 @@ describe('a name that every object of JavaScript has', () => {
   const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', '__defineGetter__']
   const bodies: Readonly<Record<string, string>> = {
     plans: '{"limits":["minute"]}',
+    prices: '{"currency":"EUR","lines":[]}',
     limits: '{"algorithm":"fixed_window","size":1,"window":"1m"}',
     upstreams: '{"url":"https://a.example.com"}',
     endpoints: '{"url":"https://a.example.com","secretEnv":"A"}',

@@ -11,7 +11,7 @@ import { send } from '../../support/gateways/send.ts'
 import { readMetric } from '../../support/read-metric.ts'
 
 const day = { algorithm: 'fixed_window', window: '7d' }
-const scopes = ['check', 'usage', 'read', 'write', 'keys', 'limits', 'admin']
+const scopes = ['check', 'usage', 'billing', 'read', 'write', 'keys', 'limits', 'admin']
 const policyOf = (upstream: string) => ({
   version: 1,
   plans: { free: { limits: ['daily'] }, race: { limits: ['hundred'] } },

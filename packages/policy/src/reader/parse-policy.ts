@@ -1,11 +1,11 @@
 import type { JsonObject, PolicyFault } from '../entities.ts'
 import { defaultIdentity, type Policy, type Route, type Token } from '../policy.ts'
-import { type CountedParameters, checkCountedParameters } from './check-parameters.ts'
 import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { endpointEntries, readEndpoints } from './read-endpoints.ts'
 import { identity, readIdentity } from './read-identity.ts'
 import { limitEntries, readLimits } from './read-limits.ts'
 import { planEntries, readPlans } from './read-plans.ts'
+import { type Prices, priceEntries, readPrices } from './read-prices.ts'
 import { keepRoutes, type RouteReferences, readRoutes, routeList } from './read-routes.ts'
 import { readSubjects, subjectEntries } from './read-subjects.ts'
 import { readTokens, tokenEntries } from './read-tokens.ts'
@@ -32,6 +32,7 @@ const sections = {
   identity: { description: 'How callers are told apart.', ...t.emptyOr(identity.schema) },
   tokens: described('Tokens of people and programs that work with Weir itself, by name.', tokenEntries),
   plans: described('Named sets of limits.', planEntries),
+  prices: described('What subjects pay, by name of the price list.', priceEntries),
   limits: described('Limits by name; the name is part of the Redis key.', limitEntries),
   routes: {
     description: 'Methods and paths with what a request to them costs.',
@@ -106,6 +107,7 @@ interface Kept {
 /** Nobody and nothing: what is in force before there is a policy. */
 export const emptyPolicy: Policy = {
   plans: new Map(),
+  prices: new Map(),
   limits: new Map(),
   limitsForAll: [],
   routes: [],
@@ -125,24 +127,22 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   if (version !== undefined && reader.scalar(version) !== 1)
     reader.problem(version, 'must be 1, the only version there is')
   // A section that is empty, say because all of it is commented out, is as good as one left out.
-  const section = <T>(name: string, read: (at: SourcePosition) => T, none: T): T => {
+  const section = <T, N = T>(name: string, read: (at: SourcePosition) => T, none: N): T | N => {
     const field = fields.get(name)
     return field === undefined || reader.isEmpty(field) ? none : read(field)
   }
-  const counted: CountedParameters[] = []
-  const noLimits = new Map<string, undefined>()
-  const limits = section('limits', (field) => readLimits(reader, field, before.limits, counted), noLimits)
-  const plans = section('plans', (field) => readPlans(reader, field, limits, before.plans), new Map())
+  const limits = section('limits', (field) => readLimits(reader, field, before.limits), new Map<string, undefined>())
+  const priced = section('prices', (field) => readPrices(reader, field), undefined)
+  const prices: Prices = priced?.lists ?? new Map()
+  const plans = section('plans', (field) => readPlans(reader, field, { limits, prices }, before.plans), new Map())
   const upstreams = kept.upstreams ?? section('upstreams', (field) => readUpstreams(reader, field), new Map())
   const known = { upstreams, limits, plans }
-  const soFar = reader.problemCount
   const routes = kept.routes?.(known) ?? section('routes', (field) => readRoutes(reader, field, known), [])
-  // Routes that are wrong are not among them, and may be those that have the parameter.
-  if (reader.problemCount === soFar) checkCountedParameters(reader, counted, routes)
+  priced?.checkRoutes(routes)
   const none = { subjects: new Map(), keys: new Map() }
   const { subjects, keys } = section(
     'subjects',
-    (field) => readSubjects(reader, field, { plans, limits, routes }),
+    (field) => readSubjects(reader, field, { plans, limits, routes, prices }),
     none,
   )
   const endpoints = section('endpoints', (field) => readEndpoints(reader, field), new Map())
@@ -152,6 +152,7 @@ function readPolicy(reader: PolicyReader, root: SourcePosition, before: Policy, 
   const whole = present(limits)
   return {
     plans: present(plans),
+    prices: present(prices),
     limits: whole,
     limitsForAll: [...whole.values()].filter((limit) => limit.applies === 'all'),
     routes,

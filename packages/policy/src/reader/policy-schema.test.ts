@@ -27,7 +27,7 @@ test('editors find the schema by the first line of the shipped policy, and take 
 })
 
 /** Examples in the pages, those of a whole section as a policy without the others. */
-const pages = ['policy.md', 'limits.md', 'identity.md']
+const pages = ['policy.md', 'prices.md', 'limits.md', 'identity.md']
 const examples = pages.flatMap((page) => {
   const blocks = fileOf(`docs/${page}`).split('```yaml\n').slice(1)
   return blocks.map((block, at) => [`${page} ${at + 1}`, block.split('```')[0] ?? ''] as const)
@@ -51,11 +51,14 @@ const beyondSchema = [
   // The text.
   ...['a tag', 'an alias'],
   // Names that must be somewhere else.
-  ...['an unknown limit', 'an unknown plan', 'an unknown upstream'],
-  ...['parameters that routes do not have', 'a parameter that no route has'],
+  ...['an unknown limit', 'an unknown plan', 'an unknown upstream', 'an unknown price list'],
+  'a price of an unknown route',
   // What must not be in two places.
   ...['a host of two upstreams', 'two upstreams for every host', 'two routes for the same requests'],
   ...['the same key twice', 'thresholds of what is never used', 'the same key id twice'],
+  "lines in each other's way",
+  // How many places a currency has, and which tier is the last.
+  ...['amounts finer than the currency', 'tiers out of order'],
   // How long durations are, and what the limit of an own version is.
   ...[
     'blocks too short and too long',

@@ -1,6 +1,7 @@
 import { type Limit, limitsPerDecisionMax } from '@weir/core/limits/limit.ts'
 import { noRouteLimits, type Plan } from '../policy.ts'
 import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
 
 /** The limits by name; undefined for one that is there but wrong, so that its uses are not reported too. */
@@ -14,8 +15,7 @@ export const limitName = t.located(t.anyText('the name of a limit'))
 
 /** Names of limits, none twice. */
 export const limitNames = t.list('a list of limits by name', limitName, { nameOf: ({ value }) => value })
-/** Such a list. */
-export type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
+type LimitNames = NonNullable<ReturnType<typeof limitNames.read>>
 
 /** Returns the limits with these names that are right, in the order written. */
 const findLimits = (reader: PolicyReader, names: LimitNames, limits: Limits): readonly Limit[] =>
@@ -27,6 +27,7 @@ export const namesForAll = (limits: Limits): ReadonlySet<string> =>
 
 const plan = t.object('a plan', {
   limits: t.required('Names of limits; a request is admitted only if all of them admit it.', limitNames),
+  prices: t.optional('Name of the price list of its subjects.', pricesName),
 })
 
 /** The section `plans`. */
@@ -36,7 +37,7 @@ export const planEntries = t.entries(plan.schema, { plural: 'plans', one: 'a pla
 export function readPlans(
   reader: PolicyReader,
   at: SourcePosition,
-  limits: Limits,
+  { limits, prices }: { readonly limits: Limits; readonly prices: Prices },
   before: ReadonlyMap<string, Plan>,
 ): Map<string, Plan | undefined> {
   const plans = new Map<string, Plan | undefined>()
@@ -44,14 +45,17 @@ export function readPlans(
   for (const [name, field] of planEntries.read(reader, at)) {
     const written = plan.find(reader, field)
     const found = readPlanLimits(reader, written?.fields.get('limits'), written?.values.limits, limits, forAll)
-    plans.set(name, found === undefined ? undefined : sameAs(before.get(name), { name, limits: found }))
+    const own = written === undefined ? {} : pricesNamed(reader, written.fields, written.values.prices, prices)
+    plans.set(name, found === undefined ? undefined : sameAs(before.get(name), { name, limits: found, ...own }))
   }
   return plans
 }
 
 function sameAs(before: Plan | undefined, plan: Plan): Plan {
   const isSame =
-    before?.limits.length === plan.limits.length && plan.limits.every((one, at) => one === before.limits[at])
+    before?.limits.length === plan.limits.length &&
+    before.prices === plan.prices &&
+    plan.limits.every((one, at) => one === before.limits[at])
   return isSame ? before : plan
 }
 

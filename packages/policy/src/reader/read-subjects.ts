@@ -4,6 +4,7 @@ import type { PolicyReader, SourcePosition } from './policy-reader.ts'
 import { KeyRing, keyList } from './read-keys.ts'
 import { OwnLimitsReader, ownVersions } from './read-own-limits.ts'
 import { type Limits, type Plans, planName, planOf } from './read-plans.ts'
+import { type Prices, pricesName, pricesNamed } from './read-prices.ts'
 import * as t from './value-types.ts'
 
 interface Identities {
@@ -17,6 +18,7 @@ export interface Definitions {
   readonly plans: Plans
   readonly limits: Limits
   readonly routes: readonly Route[]
+  readonly prices: Prices
 }
 
 /** All of a subject but who it is. */
@@ -31,6 +33,7 @@ const settings = {
   ),
   anchor: t.withDefault('Day of the month on which months begin.', t.integer(1, 31), 1),
   limits: t.orEmpty("This subject's own versions of limits, by their names.", ownVersions),
+  prices: t.optional("Name of a price list of its own, instead of the plan's.", pricesName),
 }
 
 /** A subject without its keys, as the admin API accepts it. */
@@ -66,10 +69,12 @@ export function readSubjects(reader: PolicyReader, at: SourcePosition, known: De
 /** Reads what subjects say of themselves; equal limits of their own become one object. */
 export class SubjectReader {
   readonly #plans: Plans
+  readonly #prices: Prices
   readonly #own: OwnLimitsReader
 
-  constructor({ plans, limits, routes }: Definitions) {
+  constructor({ plans, limits, routes, prices }: Definitions) {
     this.#plans = plans
+    this.#prices = prices
     this.#own = new OwnLimitsReader(limits, routes)
   }
 
@@ -77,8 +82,9 @@ export class SubjectReader {
     const { timeZone, anchor, limits } = values
     const plan = planOf(reader, fields, values, 'plan', this.#plans)
     const ownLimits = limits === undefined ? noOwnLimits : this.#own.read(reader, limits, plan)
+    const prices = pricesNamed(reader, fields, values.prices, this.#prices)
     const isRight = plan !== undefined && timeZone !== undefined && anchor !== undefined
-    return isRight ? { plan, timeZone, anchor, ownLimits } : undefined
+    return isRight ? { plan, timeZone, anchor, ownLimits, ...prices } : undefined
   }
 }
 

@@ -3,6 +3,7 @@ import {
   type Entity,
   type EntityChange,
   type EntityKind,
+  isJsonObject,
   type JsonObject,
   type JsonValue,
   type PolicyFault,
@@ -15,7 +16,17 @@ import { textLengthMax } from '../reader/text-reader.ts'
 import type { PolicyValue } from '../reader/value-reader.ts'
 
 /** Everything but subjects and keys, in the order in which one may refer to the other. */
-const definitionKinds = ['limit', 'plan', 'upstream', 'route', 'endpoint', 'watch', 'identity', 'token'] as const
+const definitionKinds = [
+  'limit',
+  'upstream',
+  'route',
+  'price',
+  'plan',
+  'endpoint',
+  'watch',
+  'identity',
+  'token',
+] as const
 /** The kind of a definition. */
 export type DefinitionKind = (typeof definitionKinds)[number]
 
@@ -28,9 +39,10 @@ export type Definitions = Readonly<Record<DefinitionKind, ReadonlyMap<string, En
 /** Returns a map without entries for every kind. */
 export const newDefinitions = (): Record<DefinitionKind, Map<string, Entity>> => ({
   limit: new Map(),
-  plan: new Map(),
   upstream: new Map(),
   route: new Map(),
+  price: new Map(),
+  plan: new Map(),
   endpoint: new Map(),
   watch: new Map(),
   identity: new Map(),
@@ -66,10 +78,13 @@ function meansTheSame(before: Entity | undefined, after: Entity | undefined): bo
   return before.position === after.position && canonicalJson(before.body) === canonicalJson(after.body)
 }
 
-/** Limits and upstreams that are to go while other definitions still name them, and plans that `identity` names. */
+/** Definitions that are to go while others still name them. Plans of subjects are looked at elsewhere. */
 export function usesOfDeleted(before: Definitions, after: Definitions): readonly PolicyFault[] {
   const faults: PolicyFault[] = []
-  const deleted = (kind: 'limit' | 'plan' | 'upstream', usesOf: (name: string) => readonly string[]) => {
+  const deleted = (
+    kind: 'limit' | 'plan' | 'upstream' | 'route' | 'price',
+    usesOf: (name: string) => readonly string[],
+  ) => {
     for (const name of before[kind].keys()) {
       if (after[kind].has(name)) continue
       const uses = usesOf(name).join(' and ')
@@ -77,10 +92,14 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
     }
   }
   /** `3 plans, such as free`; empty for none. */
-  const usersOf = (kind: 'plan' | 'route' | 'limit', uses: (body: JsonObject) => boolean): readonly string[] => {
+  const usersOf = (
+    kind: 'plan' | 'route' | 'limit' | 'price',
+    uses: (body: JsonObject) => boolean,
+  ): readonly string[] => {
     const [user, ...others] = [...after[kind].values()].filter(({ body }) => uses(body))
     if (user === undefined) return []
-    return [others.length === 0 ? `the ${kind} ${user.name}` : `${others.length + 1} ${kind}s, such as ${user.name}`]
+    const what = kind === 'price' ? 'price list' : kind
+    return [others.length === 0 ? `the ${what} ${user.name}` : `${others.length + 1} ${what}s, such as ${user.name}`]
   }
   deleted('limit', (name) => [
     ...usersOf('plan', ({ limits }) => listOf(limits).includes(name)),
@@ -88,6 +107,8 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
     ...usersOf('limit', ({ replaces }) => listOf(replaces).includes(name)),
   ])
   deleted('upstream', (name) => usersOf('route', ({ upstream }) => upstream === name))
+  deleted('route', (name) => usersOf('price', ({ lines }) => listOf(lines).some((line) => namesRoute(line, name))))
+  deleted('price', (name) => usersOf('plan', ({ prices }) => prices === name))
   deleted('plan', (name) =>
     [...after.identity.values()].some(({ body }) => namesPlan(body, name)) ? ['identity'] : [],
   )
@@ -95,6 +116,8 @@ export function usesOfDeleted(before: Definitions, after: Definitions): readonly
 }
 
 const listOf = (value: JsonValue | undefined): readonly JsonValue[] => (Array.isArray(value) ? value : [])
+
+const namesRoute = (line: JsonValue, route: string) => isJsonObject(line) && listOf(line.routes).includes(route)
 
 /** `anonymous`, `unknown`, and the `plan` of an issuer or of trusted headers. */
 function namesPlan({ anonymous, unknown, jwt, trustedHeaders }: JsonObject, name: string): boolean {

@@ -24,8 +24,8 @@ export class SubjectRules {
   /** Shapes that no subject has any more are collected with their answers. */
   readonly #known = new WeakMap<Shape, ReadSettings>()
 
-  constructor({ plans, limits, routes }: Policy) {
-    this.#reader = new SubjectReader({ plans, limits, routes })
+  constructor({ plans, limits, routes, prices }: Policy) {
+    this.#reader = new SubjectReader({ plans, limits, routes, prices })
   }
 
   read(body: JsonObject): ReadSettings {
@@ -97,8 +97,9 @@ function liveKeys(identities: () => PackedIdentities, rules: SubjectRules): Look
 function subjectOf(packed: PackedSubject | undefined, rules: SubjectRules): Subject | undefined {
   const settings = packed?.shape === undefined ? undefined : rules.of(packed.shape).settings
   if (packed === undefined || settings === undefined) return undefined
-  const { plan, timeZone, anchor, ownLimits } = settings
-  return { id: packed.id, plan, timeZone, anchor, ownLimits }
+  const { plan, timeZone, anchor, ownLimits, prices } = settings
+  const subject = { id: packed.id, plan, timeZone, anchor, ownLimits }
+  return prices === undefined ? subject : { ...subject, prices }
 }
 
 function* made<P, T>(packed: Iterable<P>, make: (one: P) => T | undefined): Iterable<T> {

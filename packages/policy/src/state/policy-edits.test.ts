@@ -2,9 +2,11 @@ import { finish } from '@weir/core/steps.ts'
 import { expect, test } from 'vitest'
 import { deleteEntity, type Entity, type EntityChange, putEntity } from '../entities.ts'
 import { createLimitResolver } from '../match/resolve-limits.ts'
+import { pricesOf } from '../policy.ts'
 import { diffSteps } from './diff-file.ts'
 import { entitiesOf } from './entities-of.ts'
 import { PolicyState } from './policy-state.ts'
+import { policyLines } from './policy-text.ts'
 
 const hash = (digit: string) => digit.repeat(64)
 
@@ -75,6 +77,52 @@ test('an entity that others still use is not deleted, and the answer says which 
   expect(refused(state, deleteEntity('subject', 'a'))).toEqual([
     'subjects.a: has 2 keys still; they must go in the same change',
   ])
+})
+
+const priced = `
+${text.replace('free: { limits: [minute] }', 'free: { limits: [minute], prices: api }').replace('c: { plan: free', 'c: { plan: free, prices: own')}
+prices:
+  api: { currency: EUR, lines: [{ name: a, routes: [GET /a], measure: units, tiers: [{ unit_amount: "0.1" }] }] }
+  own: { currency: EUR, flat: "9.00", lines: [] }
+  unused: { currency: JPY, lines: [] }
+`
+
+test('a price list that a plan or subject names is not deleted, nor a route that a price list names', () => {
+  const state = stateOf(priced)
+  expect(refused(state, deleteEntity('price', 'api'))).toEqual(['prices.api: is still used by the plan free'])
+  expect(refused(state, deleteEntity('price', 'own'))).toEqual(['subjects.c.prices: there is no price list "own"'])
+  expect(refused(state, deleteEntity('route', 'GET /a'))).toEqual([
+    'routes["GET /a"]: is still used by the price list api',
+  ])
+  expect(refused(state, put('plan', 'top', { limits: [], prices: 'ap' }))).toEqual([
+    'plans.top.prices: there is no price list "ap"; did you mean api?',
+  ])
+  applied(state, deleteEntity('price', 'unused'))
+  applied(state, deleteEntity('route', 'GET /a'), put('price', 'api', { currency: 'EUR', lines: [] }))
+  expect([...state.policy.prices.keys()].toSorted()).toEqual(['api', 'own'])
+})
+
+test('the price list of a subject is its own, else that of its plan, and a change of one is seen immediately', () => {
+  const state = stateOf(priced)
+  const priceOf = (id: string) => {
+    const subject = state.policy.subjects.get(id)
+    return subject === undefined ? undefined : pricesOf(state.policy, subject)?.name
+  }
+  expect(['a', 'c'].map(priceOf)).toEqual(['api', 'own'])
+  applied(state, put('subject', 'c', { plan: 'free' }), put('subject', 'a', { plan: 'top' }))
+  expect(['a', 'c'].map(priceOf)).toEqual([undefined, 'api'])
+  applied(state, put('plan', 'free', { limits: ['minute'], prices: 'own' }))
+  expect(['a', 'c'].map(priceOf)).toEqual([undefined, 'own'])
+  applied(state, put('price', 'api', { currency: 'EUR', flat: '0.01', lines: [] }))
+  expect(state.policy.prices.get('api')?.flat).toBe(10_000_000_000n)
+  expect([...policyLines(state)]).toContain('  api: { currency: EUR, flat: "0.01", lines: [] }')
+})
+
+test('the difference between a file and the policy shows an edited price list, and nothing else', () => {
+  const state = stateOf(priced)
+  const changes = diffOf(state, fileOf(priced.replace('unit_amount: "0.1"', 'unit_amount: "0.2"')))
+  expect(changes.map(({ kind, name }) => [kind, name])).toEqual([['price', 'api']])
+  expect(diffOf(state, fileOf(priced))).toEqual([])
 })
 
 test('an entity can be deleted together with its users', () => {
@@ -298,23 +346,5 @@ test('a file that is applied deletes what files had, and nothing else', () => {
   expect(changes.map(({ kind, name, entity }) => [kind, name, entity?.origin])).toEqual([
     ['subject', 'b', 'file'],
     ['subject', 'c', undefined],
-  ])
-})
-
-test('a limit counts by a parameter only as long as its routes have it, whichever of the two is edited', () => {
-  const limit = (by: string) => ({ algorithm: 'fixed_window', size: 1, window: '1m', by: [by] })
-  const route = (match: string) => put('route', match, { limits: ['per-user'] })
-  const state = stateOf()
-  applied(state, put('limit', 'per-user', limit('path:user')), route('GET /u/:user'))
-  expect(refused(state, put('limit', 'nowhere', limit('path:id')))).toEqual([
-    'limits.nowhere.by: counts by path:id, and no route has a parameter :id',
-  ])
-  applied(state, put('route', 'GET /other/:id', {}))
-  const has = 'has no parameter'
-  expect(refused(state, put('limit', 'per-user', limit('path:id')))).toEqual([
-    `routes["GET /u/:user"].limits[0]: counts by path:id, and GET /u/:user ${has} :id`,
-  ])
-  expect(refused(state, route('GET /a/b'))).toEqual([
-    `routes["GET /a/b"].limits[0]: counts by path:user, and GET /a/b ${has} :user`,
   ])
 })

@@ -115,7 +115,21 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
       optional('applies', names('all', 'plan')),
     ),
   ],
-  plan: [names('p0', 'p1', 'p2'), fc.record({ limits: someLimits })],
+  plan: [
+    names('p0', 'p1', 'p2'),
+    merged(fc.record({ limits: someLimits }), optional('prices', mostly(names('m0'), 'm1'))),
+  ],
+  price: [
+    names('m0', 'm1'),
+    fc.record({
+      currency: mostly(names('EUR', 'JPY'), 'XXX'),
+      lines: mostly(
+        fc.constant<JsonObject[]>([]),
+        [{ name: 'a', routes: ['GET /a'], measure: 'units', tiers: [{ unit_amount: '1' }] }],
+        [{ name: 'a', measure: 'units', tiers: [] }],
+      ),
+    }),
+  ],
   upstream: [
     names('u0', 'u1'),
     fc.record({ url: mostly(names('http://a'), 'ftp://b'), hosts: mostly(fc.constant<string[]>([]), ['a'], ['*']) }),
@@ -136,6 +150,7 @@ const bodies: Readonly<Record<EntityKind, readonly [fc.Arbitrary<string>, fc.Arb
     merged(
       fc.record({ plan: somePlan }),
       optional('timeZone', mostly(names('UTC', 'Asia/Kathmandu'), 'Mars/Base')),
+      optional('prices', names('m0', 'm1')),
       optional('anchor', mostly(fc.integer({ min: 1, max: 2 }), 0, 1.5)),
       optional('limits', merged(optional('l0', fc.record({ size: fc.integer({ min: 1, max: 2 }) })))),
     ),

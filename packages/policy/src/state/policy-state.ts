@@ -39,8 +39,8 @@ interface Prepared {
   readonly compiled: CompiledPolicy
 }
 
-/** Limits, plans and routes: what subjects refer to. */
-const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route']
+/** What subjects refer to. */
+const subjectsReferTo: readonly DefinitionKind[] = ['limit', 'plan', 'route', 'price']
 
 /**
  * A policy as its entities, which are changed one by one. Definitions (all but subjects and keys) are compiled when

@@ -10,6 +10,7 @@ export const textOrder = [
   'identity',
   'token',
   'plan',
+  'price',
   'limit',
   'route',
   'upstream',

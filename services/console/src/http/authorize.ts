@@ -109,6 +109,7 @@ const always =
 const furtherScopes: Readonly<Record<EntityKind, FurtherScope>> = {
   limit: none,
   plan: none,
+  price: none,
   route: none,
   watch: none,
   subject: none,

@@ -37,6 +37,7 @@ import type { Ports } from '../ports.ts'
 /** Parts of the policy that are changed one by one; all but `identity` have a name. */
 const sections: Readonly<Record<string, EntityKind>> = {
   plans: 'plan',
+  prices: 'price',
   limits: 'limit',
   routes: 'route',
   upstreams: 'upstream',
@@ -231,7 +232,7 @@ function registerChanging(section: Section): void {
   )
 }
 
-/** `GET|PUT|DELETE /v1/{plans,limits,routes,upstreams,endpoints,watches,subjects}[/{name}]`, and `/v1/identity`. */
+/** `GET|PUT|DELETE /v1/SECTION[/{name}]` for each section with names, and `/v1/identity`. */
 export function registerEntities(app: FastifyInstance, ports: Ports, changer: PolicyChanger): void {
   for (const [path, kind] of Object.entries(sections)) {
     const section = { app, ports, changer, path, kind }

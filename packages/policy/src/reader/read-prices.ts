@@ -1,0 +1,183 @@
+import { type Amount, amountPattern, formatAmount, parseAmount, roundAmount } from '@weir/core/prices/amount.ts'
+import { currencies, currencyDigits } from '@weir/core/prices/currencies.ts'
+import {
+  type PriceLine,
+  type PriceList,
+  type PriceTier,
+  priceMeasures,
+  tierModes,
+} from '@weir/core/prices/price-list.ts'
+import type { Route } from '../policy.ts'
+import { namePattern, nameRule } from '../policy-values.ts'
+import type { Fields, PolicyReader, SourcePosition } from './policy-reader.ts'
+import * as t from './value-types.ts'
+
+/** Lists are made by people, one for each offer. */
+const listsMax = 1_000
+/** An invoice with more lines is read by no one. */
+const linesMax = 100
+/** More steps are a curve, which no customer can check. */
+const tiersMax = 50
+
+/** The price lists by name; undefined for one that is there but wrong. */
+export type Prices = ReadonlyMap<string, PriceList | undefined>
+
+const amount = t.text(
+  'a decimal in quotes, of at most 12 digits before and after the point, such as "0.0008"',
+  parseAmount,
+  {
+    pattern: amountPattern.source,
+  },
+)
+const currency = t.text(
+  'a currency of ISO 4217 such as EUR',
+  (code) => (currencyDigits(code) === undefined ? undefined : code),
+  { enum: currencies },
+)
+
+const tier = t.object('a tier', {
+  up_to: t.optional(
+    'The last unit of the tier, counted after the included ones. Every tier but the last has it.',
+    t.integer(1, Number.MAX_SAFE_INTEGER),
+  ),
+  unit_amount: t.required('The price of a unit, as a decimal in quotes.', amount),
+  flat_amount: t.withDefault('Added once if a unit falls into the tier. Default: 0.', amount, 0n),
+})
+const tierList = t.list('a list of tiers', t.located(tier), {
+  min: 1,
+  max: tiersMax,
+  wrongCount: (count) =>
+    count === 0 ? 'needs at least one tier' : `has ${count} tiers; a line has at most ${tiersMax}`,
+})
+
+/** Tiers in ascending order, of which the last has no end. */
+const tiers: t.ValueType<readonly PriceTier[]> = {
+  schema: tierList.schema,
+  read(reader, at) {
+    const before = reader.problemCount
+    const found = tierList.read(reader, at)
+    if (found === undefined || reader.problemCount > before) return undefined
+    let end = 0
+    for (const [index, { value, at: tierAt }] of found.entries()) {
+      const { up_to: upTo } = value
+      const isLast = index === found.length - 1
+      if (isLast && upTo !== undefined) return reader.problem(tierAt, 'is the last tier, which has no `up_to`')
+      if (isLast) break
+      if (upTo === undefined) return reader.problem(tierAt, 'needs `up_to`: only the last tier has none')
+      if (upTo <= end) return reader.problem(tierAt, `ends at ${upTo}, and the tier before at ${end}`)
+      end = upTo
+    }
+    return found.map(({ value: { up_to: upTo, unit_amount: unitAmount, flat_amount: flatAmount } }) => {
+      return { upTo: upTo === undefined ? undefined : BigInt(upTo), unitAmount, flatAmount }
+    })
+  },
+}
+
+const routeName = t.located(t.anyText('the `match` of a route'))
+const line = t.object('a line', {
+  name: t.required('What invoices call the line.', t.matching(nameRule, namePattern)),
+  routes: t.optional(
+    'Routes by their `match`; one line may leave it out, and takes what no other line names.',
+    t.list('a list of routes by their match', routeName, { min: 1, nameOf: ({ value }) => value }),
+  ),
+  measure: t.required(
+    'What is counted: units that allowed requests used, or allowed decisions.',
+    t.oneOf(priceMeasures),
+  ),
+  included: t.withDefault('Units of a period that cost nothing.', t.integer(0, Number.MAX_SAFE_INTEGER), 0),
+  mode: t.withDefault(
+    'Each unit at the price of its tier, or all units at the price of the tier that is reached.',
+    t.oneOf(tierModes),
+    'graduated',
+  ),
+  tiers: t.required('Prices by quantity.', tiers),
+})
+
+const lineList = t.list('a list of lines', t.located(line), {
+  max: linesMax,
+  wrongCount: (count) => `has ${count} lines; a price list has at most ${linesMax}`,
+})
+
+const priceList = t.object('a price list', {
+  currency: t.required('Code of ISO 4217.', currency),
+  flat: t.withDefault('For a period, whatever was used. Default: 0.', amount, 0n),
+  minimum: t.withDefault('The least total of a period. Default: 0.', amount, 0n),
+  lines: t.required('What is paid for; may be empty.', lineList),
+})
+
+/** The section `prices`. */
+export const priceEntries = t.entries(priceList.schema, { plural: 'price lists', one: 'a price list', max: listsMax })
+
+/** The name of a price list, which `pricesNamed` looks up. */
+export const pricesName = t.anyText('the name of a price list')
+
+/** The price list that the key `prices` names; undefined if there is none, or none of that name. */
+export function pricesNamed(
+  reader: PolicyReader,
+  fields: Fields,
+  name: string | undefined,
+  prices: ReadonlyMap<string, unknown>,
+): { readonly prices?: string } {
+  const at = fields.get('prices')
+  if (at === undefined || name === undefined) return {}
+  reader.find(at, 'price list', name, prices)
+  return { prices: name }
+}
+
+/** Reads the price lists, and returns the check of their routes, for when the routes are read. */
+export function readPrices(reader: PolicyReader, at: SourcePosition) {
+  const lists = new Map<string, PriceList | undefined>()
+  const named: { readonly value: string; readonly at: SourcePosition }[] = []
+  for (const [name, field] of priceEntries.read(reader, at)) {
+    const before = reader.problemCount
+    const written = priceList.find(reader, field)
+    const lines = readLines(reader, written?.values.lines ?? [], named)
+    const digits = currencyDigits(written?.values.currency ?? '')
+    if (written !== undefined && digits !== undefined) checkDigits(reader, written.fields, written.values, digits)
+    const { currency: code, flat = 0n, minimum = 0n } = written?.values ?? {}
+    const isRight = reader.problemCount === before && code !== undefined && digits !== undefined
+    lists.set(name, isRight ? { name, currency: code, digits, flat, minimum, lines } : undefined)
+  }
+  const checkRoutes = (routes: readonly Route[]) => {
+    const templates = new Map(routes.map(({ template }) => [template, true]))
+    for (const { value, at } of named) reader.find(at, 'route', value, templates)
+  }
+  return { lists, checkRoutes }
+}
+
+/** Amounts of a period are paid as they are written, so that they are never finer than the smallest unit. */
+function checkDigits(
+  reader: PolicyReader,
+  fields: Fields,
+  values: { readonly flat: Amount | undefined; readonly minimum: Amount | undefined },
+  digits: number,
+): void {
+  for (const key of ['flat', 'minimum'] as const) {
+    const [at, value] = [fields.get(key), values[key]]
+    if (at === undefined || value === undefined || roundAmount(value, digits) === value) continue
+    const places = digits === 0 ? 'no decimal places' : `at most ${digits} decimal places`
+    reader.problem(at, `must have ${places}, as the currency has, but is ${formatAmount(value)}`)
+  }
+}
+
+type WrittenLines = NonNullable<ReturnType<typeof lineList.read>>
+
+function readLines(
+  reader: PolicyReader,
+  written: WrittenLines,
+  named: { readonly value: string; readonly at: SourcePosition }[],
+): readonly PriceLine[] {
+  const names = new Set<string>()
+  let rest: string | undefined
+  return written.map(({ value, at }) => {
+    const { name, routes, included, ...others } = value
+    if (names.has(name)) reader.problem(at, `another line is called ${name} too`)
+    names.add(name)
+    if (routes === undefined && rest !== undefined) {
+      reader.problem(at, `names no routes, and the line ${rest} takes the rest already`)
+    }
+    if (routes === undefined) rest ??= name
+    named.push(...(routes ?? []))
+    return { name, routes: routes?.map(({ value }) => value), included: BigInt(included), ...others }
+  })
+}
